@@ -1,0 +1,58 @@
+# Everything runs in a virtual environment inside the project; each target installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test test-services audit lint bench docs clean
+
+help:
+	@echo "make demo           fit a private model on packaged data and write demo.html"
+	@echo "make test           the test suite"
+	@echo "make test-services  tests that need more than Python"
+	@echo "make audit          the long statistical and privacy audits"
+	@echo "make lint           format, lint, types and import rules"
+	@echo "make bench          the benchmarks, with tables and plots in benchmarks/results"
+	@echo "make docs           the documentation, in docs/_build/html"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+
+$(VENV)/.package: $(BIN)/python pyproject.toml
+	$(PIP) install --editable ".[plot]"
+	@touch $@
+
+$(VENV)/.%-group: $(VENV)/.package pyproject.toml
+	$(PIP) install --group $*
+	@touch $@
+
+demo: $(VENV)/.package
+	$(BIN)/python -m riata.demo
+
+test: $(VENV)/.test-group
+	$(BIN)/python -m pytest -n 2 -m "not slow and not services"
+	@echo "Left out: the long audits (make audit) and the tests with services (make test-services)."
+
+test-services: $(VENV)/.test-group
+	$(BIN)/python -m pytest -m services
+
+audit: $(VENV)/.test-group
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/.lint-group
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench-group
+	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/rates.py
+	$(BIN)/python benchmarks/fit_speed.py
+
+docs: $(VENV)/.docs-group
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) docs/_build demo.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

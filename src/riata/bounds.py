@@ -1,0 +1,140 @@
+"""The public promise about one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.errors import InvalidArgument
+from riata.vectors import Vector
+
+NORMS = ("inf", "l2")
+
+#: Products of a few bounds must stay finite in float64.
+_LARGEST = 1e60
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """How far one row may reach. Known before the data is seen, and never computed from it.
+
+    Rows that break the promise are clipped into it, and missing values become 0, so the guarantee
+    holds for every row whatever it contains.
+
+    Parameters
+    ----------
+    x : float or array-like of shape (n_features,)
+        With ``norm="inf"``, the largest |x_j|, one number for all columns or one for each.
+        With ``norm="l2"``, the largest Euclidean norm of a row: one number.
+    y : float, optional
+        The largest |y|. Classifiers do not need it.
+    norm : {"inf", "l2"}, default="inf"
+        In which norm a row is bounded.
+
+    Examples
+    --------
+    >>> from riata import Bounds
+    >>> Bounds(x=1.0, y=3.0)
+    Bounds(x=1.0, y=3.0, norm='inf')
+    """
+
+    x: Any
+    y: float | None = None
+    norm: str = "inf"
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise InvalidArgument(
+                f"norm={self.norm!r} is not known: it says how a row is bounded. "
+                'Use "inf" for a bound on every entry or "l2" for one on the length of the row.'
+            )
+        try:
+            x = np.asarray(self.x, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgument(
+                f"Bounds x must be a number or one number for each column, got "
+                f"{type(self.x).__name__}."
+            ) from None
+        if x.ndim > 1 or (x.ndim == 1 and self.norm == "l2"):
+            raise InvalidArgument(
+                f"Bounds x has {x.ndim} dimensions with norm={self.norm!r}: a bound is one number, "
+                'or with norm="inf" one number for each column.'
+            )
+        _check_positive("x", x)
+        if self.y is not None:
+            _check_positive("y", np.asarray(self.y, dtype=np.float64))
+            object.__setattr__(self, "y", float(self.y))
+        object.__setattr__(self, "x", float(x) if x.ndim == 0 else x)
+
+    def with_y(self, y: float) -> Bounds:
+        return replace(self, y=y)
+
+    def check_size(self, n_features: int) -> None:
+        """Raise unless a bound for each column has one for each of `n_features` columns."""
+        if np.ndim(self.x) == 1 and len(self.x) != n_features:
+            raise InvalidArgument(
+                f"Bounds x has {len(self.x)} entries and the data {n_features} columns: each "
+                "column needs its own public bound. Pass one number for all, or one for each."
+            )
+
+    def per_column(self, n_features: int) -> np.ndarray:
+        """The largest |x_j| of each column."""
+        return np.broadcast_to(np.asarray(self.x, dtype=np.float64), (n_features,))
+
+    def reach(self, theta: Vector) -> float:
+        """The largest |<x, theta>| over all rows x that keep the promise."""
+        if self.norm == "l2":
+            return float(self.x * np.linalg.norm(theta.values))
+        return float(np.abs(theta.values) @ self.per_column(theta.size)[theta.support])
+
+    def row_norm(self, norm: str, n_features: int) -> float:
+        """The largest length of a row in `norm`: "l1", "l2" or "linf"."""
+        if self.norm == "l2":
+            return float(self.x) * (np.sqrt(n_features) if norm == "l1" else 1.0)
+        order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+        return float(np.linalg.norm(self.per_column(n_features), order))
+
+    def clip_x(self, x: Any) -> Any:
+        """A copy of the rows inside the bounds. Never an error, whatever the values are."""
+        if sparse.issparse(x):
+            rows = sparse.csr_array(x, dtype=np.float64, copy=True)
+            rows.sum_duplicates()  # two stored entries at one place would escape the clipping
+            limit = self.per_column(rows.shape[1])[rows.indices]
+            rows.data = _clip(rows.data, limit)
+            if self.norm == "l2":
+                squares = rows.multiply(rows).sum(axis=1)
+                rows.data *= np.repeat(self._shrink(squares), np.diff(rows.indptr))
+            return rows
+        rows = _clip(np.asarray(x, dtype=np.float64), self.per_column(x.shape[1]))
+        if self.norm == "l2":
+            rows *= self._shrink(np.einsum("ij,ij->i", rows, rows))[:, None]
+        return rows
+
+    def clip_y(self, y: np.ndarray) -> np.ndarray:
+        """A copy of the targets inside the bounds."""
+        return _clip(
+            np.asarray(y, dtype=np.float64), np.float64(self.y if self.y is not None else 1.0)
+        )
+
+    def _shrink(self, squares: np.ndarray) -> np.ndarray:
+        return self.x / np.maximum(np.sqrt(squares), self.x)
+
+    def __repr__(self) -> str:
+        x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
+        return f"Bounds(x={x}, y={self.y}, norm={self.norm!r})"
+
+
+def _check_positive(name: str, value: np.ndarray) -> None:
+    if not np.all((value > 0) & (value <= _LARGEST)):
+        raise InvalidArgument(
+            f"Bounds {name} must be positive and at most {_LARGEST:g}: noise is scaled to it. "
+            "Pass the largest absolute value that a row could have, from public knowledge."
+        )
+
+
+def _clip(values: np.ndarray, limit: Any) -> np.ndarray:
+    """NaN to 0, everything else into [-limit, limit]; the same work whatever the values are."""
+    return np.clip(np.where(np.isnan(values), 0.0, values), -limit, limit)

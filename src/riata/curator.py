@@ -1,0 +1,70 @@
+"""The only object that holds rows, and its one door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from riata.errors import BudgetExceeded
+from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.noise import Noise
+from riata.privacy.events import Event, leaves
+from riata.privacy.ledger import Ledger
+from riata.queries import Query
+
+
+class Curator:
+    """Answers queries through mechanisms, within a plan that has been paid for.
+
+    Use `Curator.open`: it charges the plan first and only then lets the rows be read.
+    """
+
+    def __init__(self, engine: Engine, event: Event, noise: Noise) -> None:
+        self._engine = engine
+        self._noise = noise
+        self._paid_for = leaves(event)
+
+    @classmethod
+    def open(
+        cls,
+        event: Event,
+        *,
+        read: Callable[[], Engine],
+        noise: Noise,
+        adjacency: str,
+        ledger: Ledger | None = None,
+        summary: dict[str, Any] | None = None,
+    ) -> Curator:
+        """Charge `event` to the ledger, then read the rows.
+
+        Parameters
+        ----------
+        event : Event
+            The cost of everything that may be released through this curator.
+        read : callable
+            Builds the engine. It is called only after the charge is durable.
+        noise : Noise
+        adjacency : str
+        ledger : Ledger, optional
+        summary : dict, optional
+            Public facts about the plan, kept with the charge.
+        """
+        if ledger is not None:
+            ledger.charge(event, adjacency=adjacency, summary=summary or {})
+        return cls(read(), event, noise)
+
+    def release(self, query: Query, mechanism: Mechanism) -> Any:
+        """Answer one query. The only way that anything about the rows gets out."""
+        if self._paid_for[mechanism.event] < 1:
+            raise BudgetExceeded(
+                f"The plan has no {mechanism.event} left: this release is outside what was "
+                "charged. Plan for every release that the solver makes."
+            )
+        self._paid_for[mechanism.event] -= 1
+        return mechanism.release(query, self._engine, self._noise)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("A curator holds private rows and cannot be pickled.")
+
+    def __repr__(self) -> str:
+        return f"<Curator with {sum(self._paid_for.values())} releases left>"

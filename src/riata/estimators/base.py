@@ -1,0 +1,177 @@
+"""What every estimator does: check arguments, plan, charge, fit, state the guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from riata.bounds import Bounds
+from riata.curator import Curator
+from riata.data.arrays import rows
+from riata.engines import LocalEngine
+from riata.errors import InvalidArgument
+from riata.estimators.progress import progress_bar
+from riata.losses import Loss
+from riata.mechanisms.noise import Noise
+from riata.privacy.budget import Budget, default_delta
+from riata.privacy.ledger import Ledger
+from riata.privacy.statement import Statement
+from riata.problem import Problem
+from riata.sets import ConstraintSet
+from riata.solvers import Plan, choose_solver
+from riata.vectors import Vector
+
+ENGINES = ("auto", "local")
+
+CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
+
+
+class PrivateLinearModel(BaseEstimator):
+    """A linear model fitted through a curator. Subclasses say which losses over which set."""
+
+    def _fit(
+        self,
+        losses: list[Loss],
+        bounds: Bounds,
+        shape: tuple[int, int],
+        read: Callable[[], tuple[Any, np.ndarray]],
+        public: dict[str, Any],
+        notes: tuple[str, ...] = (),
+    ) -> list[Vector]:
+        """Plan, charge, read, run: one fit for each loss, all on the same rows."""
+        plans = self._plans(losses, bounds, *shape)
+        plan, noise = plans[0], Noise(self._seed())
+        curator = Curator.open(
+            plan.event,
+            read=lambda: LocalEngine(*read(), bounds),
+            noise=noise,
+            adjacency=self.adjacency,
+            ledger=self.ledger,
+            summary={"estimator": type(self).__name__, **plan.summary()},
+        )
+        solver = self._solver(plan.problem, plan.budget)
+        with progress_bar(type(self).__name__, plan.steps * len(plans), self.verbose) as callback:
+            found = [solver.run(each, each.problem, curator, callback) for each in plans]
+        self.n_iter_ = max(solution.steps for solution in found)
+        self.privacy_ = self._statement(plan, self.n_iter_, noise.seeded, public, notes)
+        return [solution.theta for solution in found]
+
+    def _plans(
+        self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
+    ) -> list[Plan]:
+        """One plan for each loss; the first one's event covers them all."""
+        self._check_parameters()
+        problems = [
+            Problem(
+                loss,
+                self._set(),
+                bounds,
+                n_rows,
+                n_features,
+                adjacency=self.adjacency,
+                fit_intercept=bool(self.fit_intercept),
+            )
+            for loss in losses
+        ]
+        delta = default_delta(n_rows) if self.delta is None else self.delta
+        budget = Budget(self.epsilon, delta, self.adjacency)
+        solver = self._solver(problems[0], budget)
+        return [solver.plan(problem, budget, fits=len(losses)) for problem in problems]
+
+    def _set(self) -> ConstraintSet:
+        raise AssertionError("a subclass names its set")
+
+    def _solver(self, problem: Problem, budget: Budget) -> Any:
+        return choose_solver(self.solver, problem, budget, self.steps)
+
+    def _check_parameters(self) -> None:
+        """Everything that can be wrong without any data."""
+        Budget(self.epsilon, 0.0 if self.delta is None else self.delta, self.adjacency)
+        if self.engine not in ENGINES:
+            raise InvalidArgument(
+                f"engine={self.engine!r} is not known. Use one of {list(ENGINES)}."
+            )
+        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+            raise InvalidArgument(
+                f"ledger must be a Ledger, got {type(self.ledger).__name__}. "
+                "Make one with Ledger.create or Ledger.open."
+            )
+        if self.ledger is not None and self.random_state is not None:
+            raise InvalidArgument(
+                "random_state makes the noise known, so the fit protects nobody, and a ledger "
+                "records only real spending. Leave out random_state, or leave out the ledger."
+            )
+
+    def _checked_bounds(self) -> Bounds:
+        if self.bounds is None:
+            raise InvalidArgument(
+                f"{type(self).__name__} needs bounds: taking them from the data would reveal it. "
+                "Pass bounds=Bounds(x=..., y=...)."
+            )
+        if not isinstance(self.bounds, Bounds):
+            raise InvalidArgument(
+                f"bounds must be a Bounds, got {type(self.bounds).__name__}. "
+                "Write bounds=Bounds(x=..., y=...)."
+            )
+        return self.bounds
+
+    def _seed(self) -> int | None:
+        if self.random_state is None:
+            return None
+        if hasattr(self.random_state, "randint"):
+            return int(self.random_state.randint(2**31 - 1))
+        if isinstance(self.random_state, (int, np.integer)) and not isinstance(
+            self.random_state, bool
+        ):
+            return int(self.random_state)
+        raise InvalidArgument(
+            f"random_state must be None or an int, got {type(self.random_state).__name__}. "
+            "Leave it out for a private fit."
+        )
+
+    def _statement(
+        self, plan: Plan, steps: int, seeded: bool, public: dict[str, Any], notes: tuple[str, ...]
+    ) -> Statement:
+        problem, total = plan.problem, plan.spent
+        if self.delta is None:
+            notes = (
+                f"delta was not given and follows from the number of rows: {total.delta:g}.",
+                *notes,
+            )
+        return Statement(
+            epsilon=total.epsilon,
+            delta=total.delta,
+            adjacency=problem.adjacency,
+            solver=plan.solver,
+            steps=steps,
+            accountant=total.accountant,
+            releases=plan.releases,
+            public={
+                "rows": problem.n_rows,
+                "columns": problem.n_features,
+                "bounds": repr(problem.bounds),
+                "loss": problem.loss.name,
+                "set": str(problem.set),
+                "intercept": problem.fit_intercept,
+                **public,
+            },
+            seeded=seeded,
+            notes=(CLIPPING_NOTE, *notes),
+        )
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to predict, read as rows to fit are: missing is 0, and clipped into the bounds."""
+        check_is_fitted(self)
+        return self._checked_bounds().clip_x(rows(self, X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags

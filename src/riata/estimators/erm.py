@@ -1,0 +1,172 @@
+"""Any loss over any set: what the papers describe, composed freely."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+
+from riata.bounds import Bounds
+from riata.data.arrays import rows_and_targets
+from riata.errors import InvalidArgument
+from riata.estimators.base import PrivateLinearModel
+from riata.losses import Loss
+from riata.sets import ConstraintSet
+from riata.solvers import Plan
+
+
+class PrivateErm(PrivateLinearModel):
+    """Private empirical risk minimisation: a linear model with any loss over any set.
+
+    With a loss for numbers (`Squared`, `Huber`) it is a regressor. With a loss for labels
+    (`Logistic`, `SmoothedHinge`) it is a classifier whose labels are -1 and 1.
+
+    Parameters
+    ----------
+    loss : Loss
+    set : ConstraintSet
+    epsilon : float
+        The privacy budget. ``float("inf")`` fits without privacy, and the Statement says so.
+    delta : float, optional
+        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
+        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    bounds : Bounds
+        How far a row may reach: public, and required. A loss for labels needs no bound on y.
+    solver : str or Solver, default="auto"
+        "frank-wolfe" on a polytope, "gaussian-frank-wolfe" on any set, "auto", or a solver object.
+    steps : int or "auto", default="auto"
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, for a tenth of the budget.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    ledger : Ledger, optional
+    engine : {"auto", "local"}, default="auto"
+    random_state : int, optional
+        Makes the fit reproducible, for tests. Such a model is marked as not private.
+    verbose : bool, default=False
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_iter_ : int
+    privacy_ : Statement
+
+    Notes
+    -----
+    *Privacy.* As for `PrivateLasso`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from riata import Bounds, PrivateErm
+    >>> from riata.losses import Huber
+    >>> from riata.sets import GroupL1Ball
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 12)) / np.sqrt(12)
+    >>> y = X[:, :3] @ [0.5, 0.5, 0.5]
+    >>> model = PrivateErm(
+    ...     Huber(0.5), GroupL1Ball(3, 1.0), epsilon=1.0, delta=1e-6,
+    ...     bounds=Bounds(x=1.0, y=1.0, norm="l2"), solver="gaussian-frank-wolfe",
+    ... ).fit(X, y)
+    >>> model.coef_.shape
+    (12,)
+    """
+
+    def __init__(
+        self,
+        loss,
+        set,
+        epsilon,
+        delta=None,
+        *,
+        bounds=None,
+        solver="auto",
+        steps="auto",
+        fit_intercept=True,
+        adjacency="replace-one",
+        ledger=None,
+        engine="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.loss = loss
+        self.set = set
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.solver = solver
+        self.steps = steps
+        self.fit_intercept = fit_intercept
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _set(self) -> ConstraintSet:
+        return self.set
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.loss, Loss):
+            raise InvalidArgument(
+                f"loss must be a Loss, got {type(self.loss).__name__}. "
+                "Import one from riata.losses, such as Squared()."
+            )
+        if not isinstance(self.set, ConstraintSet):
+            raise InvalidArgument(
+                f"set must be a constraint set, got {type(self.set).__name__}. "
+                "Import one from riata.sets, such as L1Ball(1.0)."
+            )
+
+    def _checked_bounds(self) -> Bounds:
+        bounds = super()._checked_bounds()
+        return bounds.with_y(1.0) if self.loss.classifies else bounds
+
+    def plan(self, n_rows: int, n_features: int) -> Plan:
+        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
+        self._check_parameters()
+        return self._plans([self.loss], self._checked_bounds(), n_rows, n_features)[0]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model and spend the budget.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Numbers, or labels of -1 and 1.
+        """
+        self._check_parameters()
+        bounds = self._checked_bounds()
+        X, y = rows_and_targets(self, X, y, numeric=True)
+        (theta,) = self._fit([self.loss], bounds, X.shape, lambda: (X, y), public={})
+        self.coef_, self.intercept_ = theta.dense(), theta.offset
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, read as rows are in `fit`."""
+        return self._rows(X) @ self.coef_ + self.intercept_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted number, or the label -1 or 1."""
+        margins = self.decision_function(X)
+        return np.where(margins > 0, 1.0, -1.0) if self.loss.classifies else margins
+
+    def score(self, X: Any, y: Any) -> float:
+        """R^2 of the predicted numbers, or the accuracy of the predicted labels."""
+        measure = accuracy_score if self.loss.classifies else r2_score
+        return float(measure(y, self.predict(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, RegressorTags
+
+        tags = super().__sklearn_tags__()
+        if getattr(self.loss, "classifies", False):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
+        else:
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags(poor_score=True)
+        return tags

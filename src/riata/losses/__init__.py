@@ -1,0 +1,10 @@
+"""Scalar losses of (margin, y)."""
+
+from riata.losses.base import Loss
+from riata.losses.huber import Huber
+from riata.losses.logistic import Logistic
+from riata.losses.one_against_rest import OneAgainstRest
+from riata.losses.smoothed_hinge import SmoothedHinge
+from riata.losses.squared import Squared
+
+__all__ = ["Huber", "Logistic", "Loss", "OneAgainstRest", "SmoothedHinge", "Squared"]

@@ -1,0 +1,53 @@
+"""What a loss must say about itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.privacy.budget import check_number
+
+
+class Loss(ABC):
+    """A convex function of (margin, y). It never sees X.
+
+    The bounds are proven in docs/privacy/sensitivity.md and tested against hostile rows: a slope
+    bound that is too small breaks the guarantee.
+    """
+
+    name: str
+    #: Whether y is a label (-1 or 1) and not a number.
+    classifies: bool = False
+
+    @abstractmethod
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss of each row."""
+
+    @abstractmethod
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The derivative of `value` in the margin."""
+
+    @abstractmethod
+    def slope_bound(self, margin: float, y: float) -> float:
+        """The largest |slope| over all margins up to `margin` and targets up to `y` in size."""
+
+    @abstractmethod
+    def curvature_bound(self, y: float) -> float:
+        """The largest second derivative in the margin over all targets up to `y` in size."""
+
+    @abstractmethod
+    def offset_bound(self, y: float) -> float:
+        """The largest intercept worth fitting for targets up to `y` in size."""
+
+
+def check_scale(name: str, value: object) -> float:
+    """A positive finite parameter of a loss."""
+    number = check_number(name, value)
+    if not 0 < number < np.inf:
+        raise InvalidArgument(
+            f"{name}={value!r} must be positive and finite: it sets where the loss turns from "
+            "quadratic to linear. Pass a public number on the scale of the residuals."
+        )
+    return number

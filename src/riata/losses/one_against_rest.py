@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from riata.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class OneAgainstRest(Loss):
+    """A classification loss for one class of several: class codes in, labels -1 and 1 inside.
+
+    Parameters
+    ----------
+    loss : Loss
+        A loss for labels of -1 and 1.
+    positive : int
+        The class code that counts as 1. Every other code counts as -1.
+    """
+
+    loss: Loss
+    positive: int
+    classifies = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.loss.name
+
+    def _labels(self, codes: np.ndarray) -> np.ndarray:
+        return np.where(codes == self.positive, 1.0, -1.0)
+
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.loss.value(margin, self._labels(y))
+
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.loss.slope(margin, self._labels(y))
+
+    def slope_bound(self, margin: float, y: float) -> float:
+        return self.loss.slope_bound(margin, 1.0)
+
+    def curvature_bound(self, y: float) -> float:
+        return self.loss.curvature_bound(1.0)
+
+    def offset_bound(self, y: float) -> float:
+        return self.loss.offset_bound(1.0)

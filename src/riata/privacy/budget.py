@@ -1,0 +1,93 @@
+"""How much privacy may be spent, and between which data sets it is measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+from riata.errors import InvalidArgument
+
+REPLACE_ONE = "replace-one"
+ADD_REMOVE = "add-remove"
+
+#: How many one-row contributions to a sum differ between neighbours: replacing a row takes one
+#: away and puts another in; adding or removing a row does only one of the two.
+CHANGED_CONTRIBUTIONS = {REPLACE_ONE: 2, ADD_REMOVE: 1}
+
+ADJACENCY_IN_WORDS = {
+    REPLACE_ONE: "neighbouring data sets differ by the replacement of one row",
+    ADD_REMOVE: (
+        "neighbouring data sets differ by the presence of one row's contribution; "
+        "the declared number of rows is public"
+    ),
+}
+
+
+#: The delta of a fit whose user names none: never above 1e-6, and ten times below 1 / n_rows.
+LARGEST_DEFAULT_DELTA = 1e-6
+ROWS_A_DEFAULT_DELTA = 10
+
+
+def default_delta(n_rows: int) -> float:
+    """A delta from the public number of rows."""
+    return min(LARGEST_DEFAULT_DELTA, 1 / (ROWS_A_DEFAULT_DELTA * n_rows))
+
+
+def check_adjacency(adjacency: str) -> str:
+    if adjacency not in CHANGED_CONTRIBUTIONS:
+        raise InvalidArgument(
+            f"adjacency={adjacency!r} is not known: it decides which data sets count as "
+            f"neighbours, and so how much noise is needed. "
+            f"Use one of {sorted(CHANGED_CONTRIBUTIONS)}."
+        )
+    return adjacency
+
+
+def check_number(name: str, value: object) -> float:
+    """`value` as a float, or an error that names the parameter."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidArgument(
+            f"{name} must be a number, got {type(value).__name__}. Pass a plain number."
+        )
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit on the privacy loss.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive. ``float("inf")`` means that nothing is protected, and every Statement says so.
+    delta : float, default=0.0
+        In [0, 1). Zero asks for pure differential privacy.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which data sets count as neighbours.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    adjacency: str = REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        epsilon = check_number("epsilon", self.epsilon)
+        delta = check_number("delta", self.delta)
+        if math.isnan(epsilon) or epsilon <= 0:
+            raise InvalidArgument(
+                f"epsilon={self.epsilon!r} must be positive: it bounds the privacy loss, and no "
+                "mechanism gives an answer at zero loss. Common choices lie between 0.1 and 10."
+            )
+        if not 0 <= delta < 1:
+            raise InvalidArgument(
+                f"delta={self.delta!r} must lie in [0, 1): it is the probability that the bound "
+                "epsilon fails. Use a value well below 1 / n_rows, such as 1e-6, or 0 for pure "
+                "differential privacy."
+            )
+        check_adjacency(self.adjacency)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"

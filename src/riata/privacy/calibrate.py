@@ -1,0 +1,59 @@
+"""From a budget to the noise that spends it: the accountants, inverted by root finding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy.optimize import brentq
+
+from riata.errors import RiataError
+from riata.privacy.accountants import spent
+from riata.privacy.budget import Budget
+from riata.privacy.events import Event, ZeroConcentrated
+
+#: The spent epsilon lies in [epsilon * (1 - SLACK), epsilon].
+SLACK = 1e-9
+
+
+def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
+    """The largest strength whose event fits the budget.
+
+    Parameters
+    ----------
+    event_at : callable
+        Maps a positive strength to an event tree whose cost grows with the strength.
+    budget : Budget
+        Finite epsilon.
+
+    Returns
+    -------
+    strength : float
+        ``spent(event_at(strength), budget.delta).epsilon`` is at most ``budget.epsilon`` and not
+        below it by more than one part in 1e9.
+    """
+
+    def over(log_strength: float) -> float:
+        return spent(event_at(math.exp(log_strength)), budget.delta).epsilon - budget.epsilon
+
+    low = high = 0.0
+    while over(low) > 0:
+        low -= 2.0
+    while over(high) <= 0:
+        high += 2.0
+    strength = math.exp(float(brentq(over, low, high, xtol=1e-14, rtol=1e-14)))
+    step = 1e-15
+    while spent(event_at(strength), budget.delta).epsilon > budget.epsilon:
+        strength, step = strength * (1 - step), step * 2
+    short = 1 - spent(event_at(strength), budget.delta).epsilon / budget.epsilon
+    if short > SLACK:
+        raise RiataError(
+            f"Calibration left {short:.1e} of the budget unspent, more than {SLACK:g}: the cost "
+            "of this plan jumps with the noise. Please report the plan that was asked for."
+        )
+    return strength
+
+
+def zcdp_budget(budget: Budget) -> float:
+    """The rho that `budget` buys. Needs delta > 0."""
+    return calibrate(ZeroConcentrated, budget)

@@ -1,0 +1,116 @@
+"""What one use of a mechanism costs, as frozen data that composes into a tree.
+
+An event says what is proven about a mechanism, not how the mechanism works. Once published, the
+meaning of an event never changes: ledgers written years ago are read with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from riata.errors import LedgerError
+
+
+@dataclass(frozen=True)
+class Pure:
+    """epsilon-differential privacy, nothing more."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class BoundedRange:
+    """The privacy loss lies in an interval of length `epsilon` for every pair of neighbours.
+
+    The exponential mechanism satisfies this (Durfee and Rogers 2019), which is stronger than
+    epsilon-differential privacy: it costs epsilon^2 / 8 in zCDP and not epsilon^2 / 2.
+    """
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise whose standard deviation is `noise_multiplier` times the l2 sensitivity."""
+
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated:
+    """rho-zero-concentrated differential privacy (Bun and Steinke 2016)."""
+
+    rho: float
+
+
+@dataclass(frozen=True)
+class Unprotected:
+    """The value itself was released. No accountant gives this a finite cost."""
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Adaptive composition: each event with the number of times it happens."""
+
+    parts: tuple[tuple[Event, int], ...]
+
+
+Leaf = Pure | BoundedRange | Gaussian | ZeroConcentrated | Unprotected
+Event = Leaf | Composed
+
+_LEAVES: dict[str, type[Leaf]] = {
+    "pure": Pure,
+    "bounded-range": BoundedRange,
+    "gaussian": Gaussian,
+    "zero-concentrated": ZeroConcentrated,
+    "unprotected": Unprotected,
+}
+_NAMES = {kind: name for name, kind in _LEAVES.items()}
+
+
+def compose(*parts: tuple[Event, int]) -> Composed:
+    """The composition of each event repeated as often as it says."""
+    return Composed(tuple((event, count) for event, count in parts if count > 0))
+
+
+def leaves(event: Event) -> Counter[Leaf]:
+    """The leaves of the tree with their multiplicity. Composition does not depend on the order."""
+    if not isinstance(event, Composed):
+        return Counter({event: 1})
+    total: Counter[Leaf] = Counter()
+    for part, count in event.parts:
+        for leaf, inner in leaves(part).items():
+            total[leaf] += inner * count
+    return total
+
+
+def to_json(event: Event) -> str:
+    """A canonical text for the ledger: equal costs give equal bytes."""
+    rows = [
+        {"event": _NAMES[type(leaf)], "count": count, **asdict(leaf)}
+        for leaf, count in leaves(event).items()
+    ]
+    rows.sort(key=lambda row: json.dumps(row, sort_keys=True))
+    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+
+
+def from_json(text: str) -> Composed:
+    """The inverse of `to_json`. Anything it does not know is an error, never a free event."""
+    try:
+        parts: list[tuple[Event, int]] = []
+        rows: list[dict[str, Any]] = json.loads(text)
+        for row in rows:
+            fields = dict(row)
+            kind, count = _LEAVES[fields.pop("event")], fields.pop("count")
+            if not isinstance(count, int) or count < 1:
+                raise ValueError("count")
+            parts.append((kind(**fields), count))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LedgerError(
+            "A recorded event cannot be read, so its cost is unknown and nothing more can be "
+            "spent. Restore the ledger from a copy that this version of riata wrote."
+        ) from error
+    return compose(*parts)

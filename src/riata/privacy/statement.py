@@ -1,0 +1,99 @@
+"""The guarantee that ships with every model, for people and for programs."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from riata.privacy.budget import ADJACENCY_IN_WORDS
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is promised about a fitted model. Everything in it is public.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee that holds for everything the fit released.
+    adjacency : str
+        Between which data sets it holds.
+    seeded : bool
+        Whether the noise came from a known seed. Such a model protects nobody.
+    solver, steps, accountant : str, int, str
+        The algorithm, its number of private steps, and who proved the total.
+    releases : tuple of str
+        Each kind of access to the rows, with its noise.
+    public : dict
+        What the guarantee treats as known to everybody.
+    notes : tuple of str
+        What was done to rows and parameters that a reader should know.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    solver: str
+    steps: int
+    accountant: str
+    releases: tuple[str, ...]
+    public: dict[str, Any]
+    seeded: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def private(self) -> bool:
+        """Whether the model may be called differentially private."""
+        return math.isfinite(self.epsilon) and not self.seeded
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee in one sentence."""
+        if not math.isfinite(self.epsilon):
+            return "NOT PRIVATE: the model was fitted without noise."
+        claim = f"({self.epsilon:g}, {self.delta:g})-differentially private"
+        if self.delta == 0:
+            claim = f"{self.epsilon:g}-differentially private"
+        where = ADJACENCY_IN_WORDS[self.adjacency]
+        if self.seeded:
+            return (
+                "SEEDED: NOT PRIVATE. The noise can be computed again from random_state. With "
+                f"secret noise the model would be {claim}, where {where}."
+            )
+        return f"The model is {claim}, where {where}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"private": self.private, "sentence": self.sentence, **asdict(self)}
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            ("solver", f"{self.solver}, {self.steps} steps"),
+            ("accounting", self.accountant),
+            *(("released", line) for line in self.releases),
+            *((f"public: {key}", str(value)) for key, value in self.public.items()),
+            *(("note", line) for line in self.notes),
+        ]
+        return rows
+
+    def __str__(self) -> str:
+        width = max(len(key) for key, _ in self._rows())
+        lines = [self.sentence, *(f"  {key:<{width}}  {value}" for key, value in self._rows())]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        colour = "#14532d" if self.private else "#991b1b"
+        cells = "".join(
+            f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
+            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+            for key, value in self._rows()
+        )
+        return (
+            f'<div style="border-left:4px solid {colour};padding-left:12px">'
+            f'<p style="color:{colour};font-weight:600">{html.escape(self.sentence)}</p>'
+            f"<table>{cells}</table></div>"
+        )

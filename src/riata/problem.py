@@ -1,0 +1,100 @@
+"""What is to be minimised, as public facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riata.bounds import Bounds
+from riata.errors import InvalidArgument
+from riata.losses import Loss
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
+from riata.queries import Gradient, MeanSlope
+from riata.sets import ConstraintSet
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise the mean loss over a set, for rows inside bounds.
+
+    A problem knows no rows. It can write down queries, never evaluate one.
+
+    Parameters
+    ----------
+    loss : Loss
+    set : ConstraintSet
+        Takes its dimension from `n_features`.
+    bounds : Bounds
+        With a bound on y.
+    n_rows, n_features : int
+    adjacency : {"replace-one", "add-remove"}
+    fit_intercept : bool
+        Whether an unconstrained offset is fitted beside theta.
+    """
+
+    loss: Loss
+    set: ConstraintSet
+    bounds: Bounds
+    n_rows: int
+    n_features: int
+    adjacency: str = REPLACE_ONE
+    fit_intercept: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("n_rows", "n_features"):
+            if getattr(self, name) < 1:
+                raise InvalidArgument(f"{name}={getattr(self, name)} must be at least 1.")
+        if self.bounds.y is None:
+            raise InvalidArgument(
+                "The bounds say nothing about y: taking its range from the data would reveal it. "
+                "Pass bounds=Bounds(x=..., y=...)."
+            )
+        check_adjacency(self.adjacency)
+        self.bounds.check_size(self.n_features)
+        object.__setattr__(self, "set", self.set.sized(self.n_features))
+
+    def gradient(self, theta: Vector) -> Gradient:
+        """The gradient of the empirical risk at theta, unevaluated."""
+        return Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
+
+    def mean_slope(self, theta: Vector) -> MeanSlope:
+        """The derivative of the empirical risk in the intercept, unevaluated."""
+        return MeanSlope(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
+
+    @property
+    def y_bound(self) -> float:
+        assert self.bounds.y is not None
+        return self.bounds.y
+
+    @property
+    def offset_bound(self) -> float:
+        """The largest |intercept| that a solver may visit."""
+        return self.loss.offset_bound(self.y_bound) if self.fit_intercept else 0.0
+
+    @property
+    def margin_bound(self) -> float:
+        """The largest |margin| over all rows inside the bounds and all theta in the set."""
+        return self.set.reach(self.bounds) + self.offset_bound
+
+    @property
+    def slope_bound(self) -> float:
+        """The largest |slope| over all rows inside the bounds and all theta in the set."""
+        return self.loss.slope_bound(self.margin_bound, self.y_bound)
+
+    def worst_sensitivity(self, row_length: float) -> float:
+        """The largest change between neighbours of a mean of slope * x, anywhere in the set.
+
+        For planning only: a release uses the sensitivity at its own iterate, which is smaller.
+        """
+        changed = CHANGED_CONTRIBUTIONS[self.adjacency]
+        return changed * self.slope_bound * row_length / self.n_rows
+
+    @property
+    def curvature(self) -> float:
+        """A bound on the curvature constant of the risk over the set (Definition 2.1).
+
+        The loss's second derivative times the square of the largest change of a margin between
+        two points of the set. For the mean squared loss this is 2 max ||A(a - b)||^2.
+        """
+        change = 2 * self.set.reach(self.bounds)
+        return self.loss.curvature_bound(self.y_bound) * change**2

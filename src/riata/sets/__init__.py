@@ -1,0 +1,20 @@
+"""Constraint sets: oracles, projections, norms and widths."""
+
+from riata.sets.base import ConstraintSet, PolytopeSet, Width
+from riata.sets.group_l1 import GroupL1Ball
+from riata.sets.l1 import L1Ball
+from riata.sets.lp import L2Ball, LpBall
+from riata.sets.polytope import Polytope
+from riata.sets.simplex import Simplex
+
+__all__ = [
+    "ConstraintSet",
+    "GroupL1Ball",
+    "L1Ball",
+    "L2Ball",
+    "LpBall",
+    "Polytope",
+    "PolytopeSet",
+    "Simplex",
+    "Width",
+]

@@ -1,0 +1,181 @@
+"""What a constraint set must say about itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.errors import InvalidArgument
+from riata.privacy.budget import check_number
+from riata.public import public_normals
+from riata.queries import Gradient, VertexUtilities
+from riata.vectors import Vector
+
+
+class Width(NamedTuple):
+    """A Gaussian width and its standard error: 0 where it is a closed form or an integral."""
+
+    value: float
+    error: float
+
+
+class ConstraintSet(ABC):
+    """A compact convex set C in R^size.
+
+    A set is written down without a size, ``L1Ball(2.0)``, and gets one when a problem knows how
+    many columns there are, `sized`. Where the set is named after a norm, `radius` is in it.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None:
+        """The dimension, or None while it is open."""
+
+    @abstractmethod
+    def sized(self, size: int) -> Self:
+        """This set in R^size, or an error if it cannot live there."""
+
+    @abstractmethod
+    def start(self) -> Vector:
+        """A point of C to start from."""
+
+    @abstractmethod
+    def minimiser(self, gradient: np.ndarray) -> Vector:
+        """The linear minimisation oracle: a point s of C with the smallest <s, gradient>."""
+
+    @abstractmethod
+    def project(self, v: np.ndarray) -> np.ndarray:
+        """The point of C nearest to v in l2."""
+
+    @abstractmethod
+    def minkowski_norm(self, v: np.ndarray) -> float:
+        """The smallest r >= 0 with v in r C, infinite if there is none."""
+
+    @abstractmethod
+    def dual_norm(self, v: np.ndarray) -> float:
+        """The largest |<v, w>| over w in C."""
+
+    @abstractmethod
+    def radius_in(self, norm: str) -> float:
+        """The largest length of a point of C in "l1", "l2" or "linf"."""
+
+    @abstractmethod
+    def weighted_reach(self, weights: np.ndarray) -> float:
+        """The largest sum of weights_j |w_j| over w in C, for non-negative weights."""
+
+    def contains(self, v: np.ndarray, tolerance: float = 1e-9) -> bool:
+        """Whether v lies in C, up to a relative tolerance."""
+        return self.minkowski_norm(v) <= 1 + tolerance
+
+    def reach(self, bounds: Bounds) -> float:
+        """The largest |<x, w>| over w in C and rows x inside the bounds."""
+        if bounds.norm == "l2":
+            return float(bounds.x) * self.radius_in("l2")
+        return self.weighted_reach(bounds.per_column(self.known_size()))
+
+    def gaussian_width(self, draws: int = 400) -> Width:
+        """E sup over w in C of |<g, w>| for a standard normal g.
+
+        Computed from `draws` public normal vectors, with its standard error, unless the set knows
+        a closed form or a one-dimensional integral.
+        """
+        size = self.known_size()
+        label = f"riata gaussian width {type(self).__name__} {size}"
+        sups = [self.dual_norm(public_normals((size,), f"{label} {i}")) for i in range(draws)]
+        return Width(float(np.mean(sups)), float(np.std(sups, ddof=1) / np.sqrt(draws)))
+
+    def known_size(self) -> int:
+        if self.size is None:
+            raise InvalidArgument(
+                f"{self!r} has no dimension yet, and this depends on it. "
+                "Call .sized(n_features) first."
+            )
+        return self.size
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class PolytopeSet(ConstraintSet):
+    """A convex hull of listed vertices, so that a vertex can be selected privately."""
+
+    #: Whether the vertices are a list followed by its negatives.
+    mirrored: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def n_vertices(self) -> int:
+        """How many candidates a selection has."""
+
+    @abstractmethod
+    def vertex(self, index: int) -> Vector:
+        """The vertex with this number, 0 <= index < n_vertices."""
+
+    @abstractmethod
+    def utilities(self, gradient: np.ndarray) -> np.ndarray:
+        """-<s, gradient> for each vertex s: the first half of them if `mirrored`."""
+
+    def scores(self, gradient: Gradient) -> VertexUtilities:
+        """The unevaluated utilities, ready for a selection mechanism."""
+        return VertexUtilities(gradient, self)
+
+    def minimiser(self, gradient: np.ndarray) -> Vector:
+        utility = self.utilities(gradient)
+        if self.mirrored:
+            best = int(np.argmax(np.abs(utility)))
+            return self.vertex(best if utility[best] >= 0 else best + len(utility))
+        return self.vertex(int(np.argmax(utility)))
+
+
+class Ball(ConstraintSet):
+    """A set with a radius that exists in every dimension and contains the origin or a multiple
+    of each unit vector. Subclasses are frozen dataclasses with these two fields.
+    """
+
+    radius: float
+    n_features: int | None
+
+    def __post_init__(self) -> None:
+        check_radius(self.radius)
+
+    @property
+    def size(self) -> int | None:
+        return self.n_features
+
+    def sized(self, size: int) -> Self:
+        if self.n_features not in (None, size):
+            raise InvalidArgument(
+                f"{self!r} has dimension {self.n_features} and the data {size} columns. "
+                "Leave n_features out, and it is taken from the data."
+            )
+        return replace(self, n_features=size)  # type: ignore[type-var]
+
+    def start(self) -> Vector:
+        return Vector.zero(self.known_size())
+
+
+def check_radius(radius: object) -> float:
+    """A positive finite radius, or an error."""
+    value = check_number("radius", radius)
+    if not 0 < value < np.inf:
+        raise InvalidArgument(
+            f"radius={radius!r} must be positive and finite: it is the size of the constraint "
+            "set, and the noise is scaled to it. Choose it from public knowledge."
+        )
+    return value
+
+
+def norm_order(norm: str) -> float:
+    """The exponent that a norm's name stands for."""
+    return {"l1": 1.0, "l2": 2.0, "linf": np.inf}[norm]
+
+
+def conjugate(order: float) -> float:
+    """The q with 1/p + 1/q = 1."""
+    if order == 1:
+        return np.inf
+    return 1.0 if np.isinf(order) else order / (order - 1)

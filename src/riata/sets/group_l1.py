@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.sets.base import ConstraintSet, Width, check_radius, norm_order
+from riata.sets.simplex import project_simplex
+from riata.sets.widths import expected_largest_group
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class GroupL1Ball(ConstraintSet):
+    """All theta whose groups' Euclidean lengths sum to at most `radius`: the group LASSO's set.
+
+    Parameters
+    ----------
+    groups : int or array-like of shape (n_features,)
+        A block length k for the groups {0..k-1}, {k..2k-1} and so on, or the label of each
+        coordinate's group.
+    radius : float, default=1.0
+    n_features : int, optional
+        The dimension, if `groups` is a block length and it is already known.
+    """
+
+    groups: Any
+    radius: float = 1.0
+    n_features: int | None = None
+
+    def __post_init__(self) -> None:
+        check_radius(self.radius)
+        if np.ndim(self.groups) == 0:
+            if isinstance(self.groups, bool) or int(self.groups) != self.groups or self.groups < 1:
+                raise InvalidArgument(
+                    f"groups={self.groups!r} must be a block length of at least 1, or one label "
+                    "for each column."
+                )
+            return
+        labels = np.asarray(self.groups)
+        if labels.ndim != 1 or self.n_features not in (None, len(labels)):
+            raise InvalidArgument(
+                f"groups has shape {labels.shape}: it must hold one label for each of the columns."
+            )
+        object.__setattr__(self, "n_features", len(labels))
+
+    @property
+    def size(self) -> int | None:
+        return self.n_features
+
+    def sized(self, size: int) -> Self:
+        if self.n_features not in (None, size):
+            raise InvalidArgument(
+                f"groups labels {self.n_features} coordinates and the data has {size} columns. "
+                "Give each column a group."
+            )
+        return replace(self, n_features=size)
+
+    def codes(self) -> np.ndarray:
+        """The number of each coordinate's group, from 0."""
+        size = self.known_size()
+        if np.ndim(self.groups) == 0:
+            return np.arange(size) // int(self.groups)
+        return np.unique(np.asarray(self.groups), return_inverse=True)[1]
+
+    def lengths(self, v: np.ndarray) -> np.ndarray:
+        """The Euclidean length of each group of v."""
+        return np.sqrt(np.bincount(self.codes(), weights=np.square(v)))
+
+    def start(self) -> Vector:
+        return Vector.zero(self.known_size())
+
+    def minimiser(self, gradient: np.ndarray) -> Vector:
+        lengths = self.lengths(gradient)
+        best = int(np.argmax(lengths))
+        if lengths[best] == 0:
+            return self.start()
+        members = np.flatnonzero(self.codes() == best)
+        return Vector(self.known_size(), members, -self.radius * gradient[members] / lengths[best])
+
+    def project(self, v: np.ndarray) -> np.ndarray:
+        lengths = self.lengths(v)
+        if lengths.sum() <= self.radius:
+            return np.array(v, dtype=np.float64)
+        shrink = project_simplex(lengths, self.radius) / np.where(lengths > 0, lengths, 1.0)
+        return v * shrink[self.codes()]
+
+    def minkowski_norm(self, v: np.ndarray) -> float:
+        return float(self.lengths(v).sum() / self.radius)
+
+    def dual_norm(self, v: np.ndarray) -> float:
+        return float(self.radius * self.lengths(v).max())
+
+    def radius_in(self, norm: str) -> float:
+        if norm_order(norm) >= 2:
+            return self.radius
+        return float(self.radius * np.sqrt(np.bincount(self.codes()).max()))
+
+    def weighted_reach(self, weights: np.ndarray) -> float:
+        return self.dual_norm(weights)
+
+    def gaussian_width(self, draws: int = 400) -> Width:
+        return Width(self.radius * expected_largest_group(np.bincount(self.codes())), 0.0)
+
+    def __repr__(self) -> str:
+        block = np.ndim(self.groups) == 0
+        groups = self.groups if block else f"<{len(np.unique(self.groups))} groups>"
+        return f"GroupL1Ball(groups={groups}, radius={self.radius!r}, n_features={self.n_features})"

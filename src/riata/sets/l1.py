@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from riata.sets.base import Ball, PolytopeSet, Width
+from riata.sets.simplex import project_simplex
+from riata.sets.widths import expected_linf
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True)
+class L1Ball(Ball, PolytopeSet):
+    """All theta with ||theta||_1 <= radius: the LASSO's set.
+
+    Its 2p vertices are never written down: vertex j is ``radius * e_j`` and vertex p + j its
+    negative.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+    n_features : int, optional
+        The dimension, if it is already known.
+    """
+
+    radius: float = 1.0
+    n_features: int | None = None
+
+    mirrored: ClassVar[bool] = True
+
+    @property
+    def n_vertices(self) -> int:
+        return 2 * self.known_size()
+
+    def vertex(self, index: int) -> Vector:
+        size = self.known_size()
+        sign = 1.0 if index < size else -1.0
+        return Vector.unit(size, index % size, sign * self.radius)
+
+    def utilities(self, gradient: np.ndarray) -> np.ndarray:
+        return -self.radius * gradient
+
+    def project(self, v: np.ndarray) -> np.ndarray:
+        size = np.abs(v)
+        if size.sum() <= self.radius:
+            return np.array(v, dtype=np.float64)
+        return np.sign(v) * project_simplex(size, self.radius)
+
+    def minkowski_norm(self, v: np.ndarray) -> float:
+        return float(np.abs(v).sum() / self.radius)
+
+    def dual_norm(self, v: np.ndarray) -> float:
+        return float(self.radius * np.abs(v).max())
+
+    def radius_in(self, norm: str) -> float:
+        return self.radius
+
+    def weighted_reach(self, weights: np.ndarray) -> float:
+        return float(self.radius * weights.max())
+
+    def gaussian_width(self, draws: int = 400) -> Width:
+        return Width(self.radius * expected_linf(self.known_size()), 0.0)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import brentq
+
+from riata.errors import InvalidArgument
+from riata.privacy.budget import check_number
+from riata.sets.base import Ball, Width, conjugate, norm_order
+from riata.sets.l1 import L1Ball
+from riata.sets.widths import expected_l2, expected_linf
+from riata.vectors import Vector
+
+
+class LpGeometry(Ball):
+    """What holds for every exponent `p`."""
+
+    p: float
+
+    @property
+    def _dual_order(self) -> float:
+        return conjugate(self.p)
+
+    def minimiser(self, gradient: np.ndarray) -> Vector:
+        scale = np.abs(gradient).max(initial=0.0)
+        if scale == 0:
+            return self.start()
+        if self.p == 1:
+            return L1Ball(self.radius, self.known_size()).minimiser(gradient)
+        if np.isinf(self.p):
+            return Vector.of(-self.radius * np.sign(gradient))
+        weight = (np.abs(gradient) / scale) ** (self._dual_order - 1)
+        return Vector.of(-self.radius * np.sign(gradient) * weight / np.linalg.norm(weight, self.p))
+
+    def project(self, v: np.ndarray) -> np.ndarray:
+        if self.minkowski_norm(v) <= 1:
+            return np.array(v, dtype=np.float64)
+        if self.p == 1:
+            return L1Ball(self.radius).project(v)
+        if self.p == 2:
+            return v * (self.radius / np.linalg.norm(v))
+        if np.isinf(self.p):
+            return np.clip(v, -self.radius, self.radius)
+        scale = np.abs(v).max()
+        size, radius = np.abs(v) / scale, self.radius / scale
+
+        def excess(log_multiplier: float) -> float:
+            return np.linalg.norm(_shrunk(size, np.exp(log_multiplier), self.p), self.p) - radius
+
+        low, high = 0.0, 0.0
+        while excess(low) < 0:
+            low -= 5.0
+        while excess(high) > 0:
+            high += 5.0
+        nearest = _shrunk(size, np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)), self.p)
+        return scale * np.sign(v) * nearest * min(1.0, radius / np.linalg.norm(nearest, self.p))
+
+    def minkowski_norm(self, v: np.ndarray) -> float:
+        return float(np.linalg.norm(v, self.p) / self.radius)
+
+    def dual_norm(self, v: np.ndarray) -> float:
+        return float(self.radius * np.linalg.norm(v, self._dual_order))
+
+    def radius_in(self, norm: str) -> float:
+        order = norm_order(norm)
+        if order >= self.p:
+            return self.radius
+        exponent = 1 / order - (0.0 if np.isinf(self.p) else 1 / self.p)
+        return float(self.radius * self.known_size() ** exponent)
+
+    def weighted_reach(self, weights: np.ndarray) -> float:
+        return self.dual_norm(weights)
+
+    def gaussian_width(self, draws: int = 400) -> Width:
+        size = self.known_size()
+        if self.p == 1:
+            return Width(self.radius * expected_linf(size), 0.0)
+        if self.p == 2:
+            return Width(self.radius * expected_l2(size), 0.0)
+        if np.isinf(self.p):
+            return Width(self.radius * size * np.sqrt(2 / np.pi), 0.0)
+        return super().gaussian_width(draws)
+
+
+@dataclass(frozen=True)
+class LpBall(LpGeometry):
+    """All theta with ||theta||_p <= radius, for 1 <= p <= infinity.
+
+    Parameters
+    ----------
+    p : float
+        The exponent, ``float("inf")`` included.
+    radius : float, default=1.0
+    n_features : int, optional
+        The dimension, if it is already known.
+    """
+
+    p: float
+    radius: float = 1.0
+    n_features: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not check_number("p", self.p) >= 1:
+            raise InvalidArgument(
+                f"p={self.p!r} must be at least 1: below it the ball is not convex. "
+                "Use p between 1 and infinity."
+            )
+
+
+@dataclass(frozen=True)
+class L2Ball(LpGeometry):
+    """All theta with ||theta||_2 <= radius.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+    n_features : int, optional
+        The dimension, if it is already known.
+    """
+
+    radius: float = 1.0
+    n_features: int | None = None
+    p: ClassVar[float] = 2.0  # type: ignore[misc]
+
+
+def _shrunk(size: np.ndarray, multiplier: float, p: float) -> np.ndarray:
+    """The u in [0, size] with u + multiplier * u^(p-1) = size, by bisection in all coordinates."""
+    low, high = np.zeros_like(size), size.copy()
+    for _ in range(64):
+        u = (low + high) / 2
+        above = u + multiplier * u ** (p - 1) > size
+        low, high = np.where(above, low, u), np.where(above, u, high)
+    return (low + high) / 2

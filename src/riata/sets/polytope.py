@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import linprog, nnls
+
+from riata.errors import InvalidArgument
+from riata.sets.base import PolytopeSet, norm_order
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope(PolytopeSet):
+    """The convex hull of a list of points.
+
+    Parameters
+    ----------
+    vertices : array-like of shape (n_vertices, n_features)
+        Public points. Points inside the hull of the others are allowed, but each one makes a
+        private selection a little harder.
+    """
+
+    vertices: Any
+
+    def __post_init__(self) -> None:
+        try:
+            vertices = np.asarray(self.vertices, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgument(
+                "vertices must be an array of numbers, one row a vertex."
+            ) from None
+        if vertices.ndim != 2 or 0 in vertices.shape or not np.all(np.isfinite(vertices)):
+            raise InvalidArgument(
+                f"vertices has shape {vertices.shape}: it must be a non-empty array of finite "
+                "numbers with one row for each vertex and one column for each feature."
+            )
+        object.__setattr__(self, "vertices", vertices)
+
+    @property
+    def size(self) -> int:
+        return int(self.vertices.shape[1])
+
+    def sized(self, size: int) -> Self:
+        if self.size != size:
+            raise InvalidArgument(
+                f"The vertices have {self.size} coordinates and the data {size} columns. "
+                "Give each vertex one coordinate for each column."
+            )
+        return self
+
+    def start(self) -> Vector:
+        return Vector.of(self.vertices.mean(axis=0))
+
+    @property
+    def n_vertices(self) -> int:
+        return int(self.vertices.shape[0])
+
+    def vertex(self, index: int) -> Vector:
+        return Vector.of(self.vertices[index])
+
+    def utilities(self, gradient: np.ndarray) -> np.ndarray:
+        return -(self.vertices @ gradient)
+
+    def project(self, v: np.ndarray) -> np.ndarray:
+        # The point of the hull nearest to v is the smallest point of the hull of (vertices - v).
+        # Non-negative least squares finds it: min ||W u||^2 + (sum u - 1)^2 has, along each ray,
+        # a minimum that grows with ||W u / sum u||.
+        scale = np.abs(self.vertices - v).max()
+        if scale == 0:
+            return np.array(v, dtype=np.float64)
+        shifted = (self.vertices - v).T / scale
+        system = np.vstack([shifted, np.ones(self.n_vertices)])
+        weights, _ = nnls(system, np.append(np.zeros(self.size), 1.0), maxiter=50 * self.n_vertices)
+        return self.vertices.T @ (weights / weights.sum())
+
+    def contains(self, v: np.ndarray, tolerance: float = 1e-9) -> bool:
+        return bool(
+            np.abs(self.project(v) - v).max() <= tolerance * max(1.0, self.radius_in("linf"))
+        )
+
+    def minkowski_norm(self, v: np.ndarray) -> float:
+        found = linprog(np.ones(self.n_vertices), A_eq=self.vertices.T, b_eq=v, method="highs")
+        return float(found.fun) if found.status == 0 else np.inf
+
+    def dual_norm(self, v: np.ndarray) -> float:
+        return float(np.abs(self.vertices @ v).max())
+
+    def radius_in(self, norm: str) -> float:
+        return float(np.linalg.norm(self.vertices, norm_order(norm), axis=1).max())
+
+    def weighted_reach(self, weights: np.ndarray) -> float:
+        return float((np.abs(self.vertices) @ weights).max())
+
+    def __repr__(self) -> str:
+        return f"Polytope(<{self.n_vertices} vertices in {self.size} dimensions>)"

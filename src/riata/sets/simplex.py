@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from riata.sets.base import Ball, PolytopeSet, Width
+from riata.sets.widths import expected_linf
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Simplex(Ball, PolytopeSet):
+    """All theta >= 0 whose coordinates sum to `radius`: mixtures, portfolios, topic weights.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+    n_features : int, optional
+        The dimension, if it is already known.
+    """
+
+    radius: float = 1.0
+    n_features: int | None = None
+
+    def start(self) -> Vector:
+        return self.vertex(0)
+
+    @property
+    def n_vertices(self) -> int:
+        return self.known_size()
+
+    def vertex(self, index: int) -> Vector:
+        return Vector.unit(self.known_size(), index, self.radius)
+
+    def utilities(self, gradient: np.ndarray) -> np.ndarray:
+        return -self.radius * gradient
+
+    def project(self, v: np.ndarray) -> np.ndarray:
+        return project_simplex(np.asarray(v, dtype=np.float64), self.radius)
+
+    def minkowski_norm(self, v: np.ndarray) -> float:
+        return float(v.sum() / self.radius) if np.all(v >= 0) else np.inf
+
+    def contains(self, v: np.ndarray, tolerance: float = 1e-9) -> bool:
+        slack = tolerance * self.radius
+        return bool(np.all(v >= -slack) and abs(v.sum() - self.radius) <= slack * max(1, len(v)))
+
+    def dual_norm(self, v: np.ndarray) -> float:
+        return float(self.radius * np.abs(v).max())
+
+    def radius_in(self, norm: str) -> float:
+        return self.radius
+
+    def weighted_reach(self, weights: np.ndarray) -> float:
+        return float(self.radius * weights.max())
+
+    def gaussian_width(self, draws: int = 400) -> Width:
+        return Width(self.radius * expected_linf(self.known_size()), 0.0)
+
+
+def project_simplex(v: np.ndarray, radius: float) -> np.ndarray:
+    """The nearest non-negative vector whose sum is `radius` (Held, Wolfe and Crowder 1974)."""
+    descending = np.sort(v)[::-1]
+    excess = np.cumsum(descending) - radius
+    counts = np.arange(1, len(v) + 1)
+    last = int(np.flatnonzero(descending * counts > excess)[-1])
+    return np.maximum(v - excess[last] / (last + 1), 0.0)

@@ -1,0 +1,85 @@
+"""Algorithm 1 of Talwar, Thakurta and Zhang (2015): Frank-Wolfe without privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riata.curator import Curator
+from riata.errors import Incompatible, InvalidArgument
+from riata.mechanisms import Exact
+from riata.privacy.budget import Budget, check_number
+from riata.problem import Problem
+from riata.solvers.intercept import intercept_slope, with_intercept
+from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps
+from riata.solvers.step_count import MOST_STEPS, excess_risk_bound
+
+
+@dataclass(frozen=True)
+class FrankWolfe(Solver):
+    """Frank-Wolfe without noise: the reference that private fits are compared with. NOT PRIVATE.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+        The most steps to take; "auto" is 10,000.
+    tolerance : float, default=1e-6
+        Stop when the duality gap is below it. The gap certifies the model: its excess risk is at
+        most the gap.
+
+    References
+    ----------
+    Talwar, Thakurta, Zhang (2015). Nearly-optimal private LASSO. Algorithm 1, Theorem 2.2.
+    Jaggi (2013). Revisiting Frank-Wolfe.
+    """
+
+    steps: int | str = "auto"
+    tolerance: float = 1e-6
+
+    name = "non-private frank-wolfe"
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+        if not check_number("tolerance", self.tolerance) >= 0:
+            raise InvalidArgument(f"tolerance={self.tolerance!r} must not be negative.")
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        if budget.epsilon != float("inf"):
+            raise Incompatible(
+                "FrankWolfe()",
+                f"epsilon={budget.epsilon:g}",
+                because="it releases exact answers, which no finite epsilon covers",
+                instead='Use solver="frank-wolfe", which is private, or epsilon=float("inf")',
+            )
+        steps = check_steps(self.steps) or MOST_STEPS
+        mechanisms = {"gradient": Exact()}
+        if problem.fit_intercept:
+            mechanisms["intercept"] = Exact()
+        return Plan(
+            self.name,
+            problem,
+            budget,
+            steps,
+            mechanisms,
+            fits,
+            excess_risk_bound(problem, 0.0, steps),
+        )
+
+    def run(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
+    ) -> Solution:
+        """Algorithm 1, line by line."""
+        C, theta = problem.set, problem.set.start()  # line 1
+        gap = float("inf")
+        for t in range(1, plan.steps + 1):  # line 2
+            gradient = curator.release(problem.gradient(theta), plan["gradient"])
+            s = C.minimiser(gradient)  # line 3
+            slope = intercept_slope(theta, plan, problem, curator)
+            s = with_intercept(s, theta, slope, problem)
+            gap = theta.dot(gradient) - s.dot(gradient)
+            gap += theta.offset * slope + problem.offset_bound * abs(slope)
+            if callback is not None:
+                callback(Step(t, plan.steps, gap))
+            if gap <= self.tolerance:
+                return Solution(theta, t, gap)
+            theta = theta.toward(s, 2 / (t + 2))  # line 4
+        return Solution(theta, plan.steps, gap)  # line 5

@@ -1,0 +1,75 @@
+"""What Algorithms 2 and 3 share: a plan that spends the budget in equal steps."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from riata.errors import Incompatible
+from riata.mechanisms import Mechanism
+from riata.privacy.budget import Budget
+from riata.privacy.calibrate import calibrate
+from riata.privacy.events import compose
+from riata.problem import Problem
+from riata.solvers.intercept import intercept_mechanism
+from riata.solvers.plan import Plan, Solver, check_steps
+from riata.solvers.step_count import REFERENCE_STEPS, best_steps, excess_risk_bound
+
+
+@dataclass(frozen=True)
+class NoisyFrankWolfe(Solver):
+    """Frank-Wolfe whose oracle is private.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+        "auto" takes the number that an explicit bound recommends. Public either way.
+    """
+
+    steps: int | str = "auto"
+
+    #: The role of the mechanism that answers for the oracle.
+    role = ""
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+
+    @abstractmethod
+    def check(self, problem: Problem, budget: Budget) -> None:
+        """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
+
+    @abstractmethod
+    def oracle(self, strength: float, budget: Budget) -> Mechanism:
+        """The private oracle's mechanism; a larger strength is more accurate and costs more."""
+
+    @abstractmethod
+    def oracle_error(self, problem: Problem, mechanism: Mechanism) -> float:
+        """A bound on the expected error of one step's oracle, over all data inside the bounds."""
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        if budget.epsilon == float("inf"):
+            raise Incompatible(
+                f"{self.name}", "epsilon=inf", because="it would add no noise at all",
+                instead="Use the solver FrankWolfe(), which says that it is not private",
+            )  # fmt: skip
+        self.check(problem, budget)
+        steps = check_steps(self.steps)
+        if steps is None:
+            reference = self._calibrated(problem, budget, fits * REFERENCE_STEPS)
+            error = self.oracle_error(problem, reference[self.role])
+            steps = best_steps(problem, error, growth=0.5 if budget.delta > 0 else 1.0)
+        mechanisms = self._calibrated(problem, budget, fits * steps)
+        error = self.oracle_error(problem, mechanisms[self.role])
+        risk = excess_risk_bound(problem, error, steps)
+        return Plan(self.name, problem, budget, steps, mechanisms, fits, risk)
+
+    def _calibrated(self, problem: Problem, budget: Budget, times: int) -> dict[str, Mechanism]:
+        """The mechanisms that spend the budget when each is used `times` times."""
+
+        def at(strength: float) -> dict[str, Mechanism]:
+            oracle = self.oracle(strength, budget)
+            if not problem.fit_intercept:
+                return {self.role: oracle}
+            return {self.role: oracle, "intercept": intercept_mechanism(oracle, budget)}
+
+        return at(calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget))

@@ -1,0 +1,161 @@
+"""Everything that is fixed before the data is touched."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from riata.curator import Curator
+from riata.errors import InvalidArgument
+from riata.mechanisms import Mechanism
+from riata.privacy.accountants import Spent, spent
+from riata.privacy.budget import Budget
+from riata.privacy.events import Composed, compose
+from riata.problem import Problem
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps, the noise and the cost of a fit, from public facts alone.
+
+    Attributes
+    ----------
+    solver : str
+    problem : Problem
+    budget : Budget
+        What was asked for.
+    steps : int
+    mechanisms : mapping of str to Mechanism
+        Each kind of release by its role, made once a step.
+    fits : int
+        How many models share the budget: one, or one for each class.
+    excess_risk : float
+        A bound on the expected excess empirical risk of each model, with explicit constants. It
+        holds for the worst data inside the bounds; usual data does far better.
+    """
+
+    solver: str
+    problem: Problem
+    budget: Budget
+    steps: int
+    mechanisms: Mapping[str, Mechanism]
+    fits: int
+    excess_risk: float
+
+    def __getitem__(self, role: str) -> Mechanism:
+        return self.mechanisms[role]
+
+    @property
+    def event(self) -> Composed:
+        """The cost of every release of every fit."""
+        times = self.steps * self.fits
+        return compose(*((mechanism.event, times) for mechanism in self.mechanisms.values()))
+
+    @property
+    def spent(self) -> Spent:
+        return spent(self.event, self.budget.delta)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        times = self.steps * self.fits
+        return tuple(f"{role}: {m.describe(times)}" for role, m in self.mechanisms.items())
+
+    def summary(self) -> dict[str, Any]:
+        """Public facts for the ledger."""
+        return {
+            "solver": self.solver,
+            "loss": self.problem.loss.name,
+            "set": str(self.problem.set),
+            "n_rows": self.problem.n_rows,
+            "n_features": self.problem.n_features,
+            "steps": self.steps,
+            "fits": self.fits,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "releases": list(self.releases),
+        }
+
+    def __str__(self) -> str:
+        p = self.problem
+        total = self.spent
+        rows = [
+            ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
+            ("model", f"{p.loss.name} loss over {p.set}" + (", with intercept" * p.fit_intercept)),
+            (
+                "solver",
+                f"{self.solver}, {self.steps} steps" + f", {self.fits} fits" * (self.fits > 1),
+            ),
+            *(("release", line) for line in self.releases),
+            (
+                "costs",
+                f"epsilon {total.epsilon:.9g} at delta {total.delta:g} by {total.accountant}",
+            ),
+            ("expects", f"excess risk at most {self.excess_risk:.3g} on the worst data"),
+        ]
+        head = f"Plan for {self.budget}: nothing is charged and no row is read."
+        return "\n".join([head, *(f"  {key:<8} {value}" for key, value in rows)])
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a progress callback is told. Public for a private solver."""
+
+    number: int
+    total: int
+    gap: float | None = None
+
+
+Callback = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver returns: the model, the steps it took and, without privacy, a certificate."""
+
+    theta: Vector
+    steps: int
+    gap: float | None = None
+
+
+class Solver(ABC):
+    """One paper's algorithm. `plan` needs no data and costs nothing; `run` sees only releases."""
+
+    name: str
+
+    @abstractmethod
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        """Steps and noise for `fits` models on the same rows that spend `budget` together."""
+
+    @abstractmethod
+    def run(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
+    ) -> Solution:
+        """Fit one model through the curator."""
+
+
+def counted(steps: int, callback: Callback | None) -> Iterator[int]:
+    """1, 2, ..., steps, telling the callback after each."""
+    for t in range(1, steps + 1):
+        yield t
+        if callback is not None:
+            callback(Step(t, steps))
+
+
+def check_steps(steps: object) -> int | None:
+    """The number of steps, or None for "auto"."""
+    if isinstance(steps, str) and steps == "auto":
+        return None
+    if isinstance(steps, bool) or not isinstance(steps, (int, float)) or not math.isfinite(steps):
+        raise InvalidArgument(f'steps={steps!r} must be a whole number or "auto".')
+    if steps != int(steps) or steps < 1:
+        raise InvalidArgument(
+            f"steps={steps!r} must be a whole number of at least 1: each step is one private look "
+            'at the data. Use steps="auto" to have it chosen from public facts.'
+        )
+    return int(steps)

@@ -1,0 +1,109 @@
+"""Algorithm 2 of Talwar, Thakurta and Zhang (2015): private Frank-Wolfe over a polytope."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+from riata.curator import Curator
+from riata.errors import Incompatible, InvalidArgument
+from riata.mechanisms import (
+    ExponentialMechanism,
+    Mechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+    Selection,
+)
+from riata.privacy.budget import Budget
+from riata.problem import Problem
+from riata.sets import PolytopeSet
+from riata.solvers.intercept import intercept_slope, with_intercept
+from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
+from riata.solvers.plan import Callback, Plan, Solution, counted
+
+SELECTIONS: dict[str, type[Selection]] = {
+    "exponential": ExponentialMechanism,
+    "permute-and-flip": PermuteAndFlip,
+    "laplace": ReportNoisyMax,
+}
+
+
+@dataclass(frozen=True)
+class PrivateFrankWolfe(NoisyFrankWolfe):
+    """Private Frank-Wolfe over a polytope.
+
+    Each step selects one vertex of the set privately and moves towards it, so the model has at
+    most as many non-zeros as steps, and the error grows with the logarithm of the number of
+    vertices.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+        "auto" takes the number that an explicit bound recommends. Public either way.
+    selection : {"auto", "exponential", "permute-and-flip", "laplace"}, default="auto"
+        How a vertex is selected. "auto" is the exponential mechanism where delta is positive and
+        permute-and-flip under pure differential privacy.
+
+    Notes
+    -----
+    *Privacy.* The rows are read once a step, by the selection, and once more if there is an
+    intercept, by one noisy number. The selection's noise is scaled to what one row can change at
+    the current, already public iterate.
+
+    *Differences from the paper.* The exponential mechanism in place of Laplace noise: at the
+    same noise it costs a quarter in zCDP. The noise of the whole run comes from the accountant:
+    the printed Laplace scale gives epsilon 1.67 where 1 is claimed (T = 464, delta = 1e-6). The
+    sensitivity is 2 L_1 ||C||_1 / n, with L_1 taken at the iterate. The number of steps is
+    explicit, and far smaller than the printed order of magnitude.
+
+    References
+    ----------
+    Talwar, Thakurta, Zhang (2015). Nearly-optimal private LASSO. Algorithm 2, Theorem 2.5.
+    """
+
+    selection: str = "auto"
+
+    name = "frank-wolfe"
+    role = "select"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.selection not in ("auto", *SELECTIONS):
+            raise InvalidArgument(
+                f"selection={self.selection!r} is not known. Use one of {['auto', *SELECTIONS]}."
+            )
+
+    def check(self, problem: Problem, budget: Budget) -> None:
+        if not isinstance(problem.set, PolytopeSet):
+            raise Incompatible(
+                f'solver="{self.name}"',
+                str(problem.set),
+                because="it selects one of the vertices, and this set has no list of them",
+                instead='Use solver="gaussian-frank-wolfe"',
+            )
+
+    def oracle(self, strength: float, budget: Budget) -> Mechanism:
+        default = "exponential" if budget.delta > 0 else "permute-and-flip"
+        return SELECTIONS[default if self.selection == "auto" else self.selection](strength)
+
+    def oracle_error(self, problem: Problem, mechanism: Mechanism) -> float:
+        assert isinstance(problem.set, PolytopeSet)
+        assert isinstance(mechanism, Selection)
+        sensitivity = problem.worst_sensitivity(problem.set.reach(problem.bounds))
+        tail = math.log(problem.set.n_vertices) + isinstance(mechanism, ReportNoisyMax)
+        return 2 * sensitivity / mechanism.epsilon * max(tail, math.log(2))
+
+    def run(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
+    ) -> Solution:
+        """Algorithm 2, line by line."""
+        C, theta = cast(PolytopeSet, problem.set), problem.set.start()  # line 1
+        for t in counted(plan.steps, callback):  # line 2
+            scores = C.scores(
+                problem.gradient(theta)
+            )  # line 3: <s, grad L(theta_t; D)>, unevaluated
+            s = C.vertex(curator.release(scores, plan["select"]))  # lines 3-4: the one data access
+            s = with_intercept(s, theta, intercept_slope(theta, plan, problem, curator), problem)
+            theta = theta.toward(s, 2 / (t + 2))  # line 5
+        return Solution(theta, plan.steps)  # line 6
