@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
@@ -145,13 +147,17 @@ class PrivateErm(PrivateLinearModel):
         self.coef_, self.intercept_ = theta.dense(), theta.offset
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """x . coef_ + intercept_ for each row, read as rows are in `fit`."""
+    def _margins(self, X: Any) -> np.ndarray:
         return self._rows(X) @ self.coef_ + self.intercept_
+
+    @available_if(lambda self: self.loss.classifies)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, read as rows are in `fit`: for labels only."""
+        return self._margins(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted number, or the label -1 or 1."""
-        margins = self.decision_function(X)
+        margins = self._margins(X)
         return np.where(margins > 0, 1.0, -1.0) if self.loss.classifies else margins
 
     def score(self, X: Any, y: Any) -> float:
@@ -160,8 +166,6 @@ class PrivateErm(PrivateLinearModel):
         return float(measure(y, self.predict(X)))
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, RegressorTags
-
         tags = super().__sklearn_tags__()
         if getattr(self.loss, "classifies", False):
             tags.estimator_type = "classifier"

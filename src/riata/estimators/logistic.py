@@ -41,7 +41,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
         categorical). A label that only one person has would reveal that person, so they are never
         silently read from the rows; ``classes="observed"`` reads them from `y` and declares that
         the set of labels in `y` is public. A row with another label belongs to no class.
-    radius : float, default=5.0
+    radius : float, default=10.0
         The largest l1 norm of a class's coefficients. Public.
     solver : str or Solver, default="auto"
         "frank-wolfe", "gaussian-frank-wolfe", "auto", or a solver object.
@@ -88,7 +88,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
         *,
         bounds=None,
         classes=None,
-        radius=5.0,
+        radius=10.0,
         solver="auto",
         steps="auto",
         fit_intercept=True,

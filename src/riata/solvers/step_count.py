@@ -16,8 +16,8 @@ import math
 from riata.problem import Problem
 
 #: The bound charges every step with the worst curvature over all data inside the bounds. On data,
-#: the best number of steps is about a quarter of the one that minimises it (benchmarks/rates.py).
-STEPS_BELOW_BOUND = 4.0
+#: the best number of steps is about an eighth of the one that minimises it (benchmarks/rates.py).
+STEPS_BELOW_BOUND = 8.0
 
 #: A plan never takes more steps than this unless the user asks for them.
 MOST_STEPS = 10_000

@@ -1,0 +1,83 @@
+"""Sphinx configuration. Build with: sphinx-build -W --keep-going -b html docs docs/_build/html"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import riata
+
+project = "riata"
+author = "The riata developers"
+copyright = "The riata developers"
+version = release = riata.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+    "numpydoc",
+]
+
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
+default_role = "py:obj"
+nitpicky = False
+
+# Markdown
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+myst_dmath_double_inline = True
+
+# API pages
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+# Mathematics is typeset by MathJax from a local copy: the pages need no network.
+_mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
+if _mathjax is None or _mathjax.origin is None:
+    raise RuntimeError("The documentation needs the package sphinx-mathjax-offline.")
+_mathjax_file = Path(_mathjax.origin).parent / "static" / "mathjax" / "tex-svg.js"
+mathjax_path = _mathjax_file.name
+mathjax3_config = {"tex": {"tags": "none"}, "svg": {"fontCache": "global"}}
+
+# Pages
+html_theme = "pydata_sphinx_theme"
+html_title = "riata"
+html_static_path = ["_static", str(_mathjax_file)]
+html_css_files = ["riata.css"]
+html_favicon = "_static/logo.svg"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "riata", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"index": [], "start": [], "choose": [], "sharp_edges": [], "papers": []}
+
+
+def _escape_bars(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
+    """Docstrings write |x| and ||x|| for sizes; reStructuredText would read a substitution."""
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        parts = re.split(r"(``[^`]+``)", line)
+        lines[i] = "".join(p if p.startswith("``") else p.replace("|", "\\|") for p in parts)
+
+
+def setup(app) -> None:  # type: ignore[no-untyped-def]
+    app.connect("autodoc-process-docstring", _escape_bars, priority=100)

@@ -1,0 +1,334 @@
+"""Selections follow their exact laws, and additive noise has the claimed scale.
+
+Seeds are fixed. Each statistical test would reject a correct mechanism with probability at most
+`FALSE_ALARM` over the choice of its seed.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+from scipy.special import logsumexp
+
+from riata.bounds import Bounds
+from riata.engines import LocalEngine
+from riata.losses import Squared
+from riata.mechanisms import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
+from riata.mechanisms.noise import Noise
+from riata.problem import Problem
+from riata.sets import L1Ball
+from riata.vectors import Vector
+
+FALSE_ALARM = 1e-9
+EPSILON, SENSITIVITY = 0.7, 0.02
+#: One unit of scaled utility: a candidate this much better is e times as likely.
+UNIT = 2 * SENSITIVITY / EPSILON
+
+
+@dataclass
+class Utilities:
+    """A query with known answers, in units of `UNIT`, and its own engine."""
+
+    scaled: tuple
+    mirrored: bool = False
+
+    def sensitivity(self, norm):
+        assert norm == "linf"
+        return SENSITIVITY
+
+    def evaluate(self, query):
+        return UNIT * np.array(self.scaled)
+
+    @property
+    def candidates(self):
+        """The scaled utility of every candidate."""
+        listed = np.array(self.scaled)
+        return np.concatenate([listed, -listed]) if self.mirrored else listed
+
+
+class InUnits(Utilities):
+    """The same at epsilon 1 and sensitivity 1/2, where a utility is its own scaled value."""
+
+    def sensitivity(self, norm):
+        return 0.5
+
+    def evaluate(self, query):
+        return np.array(self.scaled)
+
+
+def choose(kind, utility, mirrored, noise):
+    """One selection among utilities in units."""
+    query = InUnits(tuple(utility), mirrored)
+    return kind(1.0).release(query, query, noise)
+
+
+def selections(mechanism, utilities, draws, seed):
+    """How often each candidate is selected in `draws` releases."""
+    noise = Noise(seed)
+    found = [mechanism.release(utilities, utilities, noise) for _ in range(draws)]
+    return np.bincount(found, minlength=len(utilities.candidates))
+
+
+def exponential_law(u):
+    return np.exp(u - logsumexp(u))
+
+
+def permute_and_flip_law(u):
+    """Algorithm 1 of McKenna and Sheldon (2020), over all orders of the candidates.
+
+    Candidates flip a coin of probability exp(u_i - max u) in a random order until one comes up.
+    """
+    heads = np.exp(u - np.max(u))
+    law = np.zeros(len(u))
+    orders = list(itertools.permutations(range(len(u))))
+    for order in orders:
+        nobody_yet = 1.0
+        for i in order:
+            law[i] += nobody_yet * heads[i] / len(orders)
+            nobody_yet *= 1 - heads[i]
+    return law
+
+
+def noisy_max_law(u):
+    """The chance that u_i plus Laplace noise is the largest, by numerical integration."""
+    cuts = np.unique(u)
+    edges = [cuts[0] - 60, *cuts, cuts[-1] + 60]
+
+    def chance(i):
+        others = np.delete(u, i)
+
+        def density(t):
+            return stats.laplace.pdf(t - u[i]) * np.prod(stats.laplace.cdf(t - others))
+
+        return sum(
+            quad(density, a, b, epsabs=1e-13, epsrel=1e-11, limit=200)[0]
+            for a, b in itertools.pairwise(edges)
+        )
+
+    return np.array([chance(i) for i in range(len(u))])
+
+
+LAWS = {
+    ExponentialMechanism: exponential_law,
+    PermuteAndFlip: permute_and_flip_law,
+    ReportNoisyMax: noisy_max_law,
+}
+every_selection = pytest.mark.parametrize("kind", LAWS, ids=lambda kind: kind.__name__)
+
+FLAT_TO_PEAKED = [
+    Utilities((0.0, 0.0, 0.0, 0.0)),
+    Utilities((0.1, -0.2, 0.0, 0.3, -0.3)),
+    Utilities((0.0, 1.0, 2.0, -1.0, 0.5)),
+    Utilities((3.0, 3.0, 0.0)),
+    Utilities((5.0, 0.0, -2.0, 1.0)),
+    Utilities((1.5,)),
+    Utilities((0.0, 0.0), mirrored=True),
+    Utilities((0.3, -0.1), mirrored=True),
+    Utilities((1.0, -0.5), mirrored=True),
+    Utilities((-2.0, 0.7), mirrored=True),
+    Utilities((-1.0,), mirrored=True),
+]
+every_utility = pytest.mark.parametrize("utilities", FLAT_TO_PEAKED, ids=str)
+
+
+def assert_law(counts, law):
+    """A chi-square test, candidates that are too rare for it taken together."""
+    expected = counts.sum() * law
+    common = expected >= 25
+    observed = np.append(counts[common], counts[~common].sum())
+    expected = np.append(expected[common], expected[~common].sum())
+    if expected[-1] < 25:  # too rare even together: the exact binomial tail
+        rare = stats.binom.sf(observed[-1] - 1, counts.sum(), min(1.0, law[~common].sum()))
+        assert rare >= FALSE_ALARM / 2
+        observed, expected = (
+            observed[:-1],
+            expected[:-1] * observed[:-1].sum() / expected[:-1].sum(),
+        )
+    if len(observed) > 1:
+        assert stats.chisquare(observed, expected).pvalue >= FALSE_ALARM / 2
+
+
+@every_selection
+@every_utility
+def test_selection_follows_its_exact_law(kind, utilities):
+    law = LAWS[kind](utilities.candidates)
+    assert law.sum() == pytest.approx(1, abs=1e-9)
+    assert_law(selections(kind(EPSILON), utilities, 20_000, seed=21), law)
+
+
+def test_exponential_noise_is_permute_and_flip():
+    # The identity that the implementation rests on (Ding et al. 2021), without sampling.
+    for u in ([0.0, 1.0, 2.0, -1.0, 0.5], [0.0, 0.0, 0.0], [3.0, 0.0]):
+        u = np.array(u)
+        for i in range(len(u)):
+            others = np.delete(u, i)
+
+            def density(t, i=i, others=others, u=u):
+                below = np.prod(stats.expon.cdf(t - others))
+                return stats.expon.pdf(t - u[i]) * below
+
+            chance, _ = quad(density, u.max(), u.max() + 60, epsabs=1e-12, limit=200)
+            assert chance == pytest.approx(permute_and_flip_law(u)[i], abs=1e-9)
+
+
+@every_selection
+@pytest.mark.parametrize("shift", [7.0, -250.0, 2.0**20])
+def test_adding_a_constant_to_every_utility_changes_nothing(kind, shift):
+    # The same seed gives the same noise, so every single selection must agree. The utilities are
+    # multiples of 2^-10, so that adding the constant is exact.
+    u = np.array([0.5, -1.25, 2.0, 0.125])
+    plain, shifted = Noise(22), Noise(22)
+    for _ in range(2000):
+        assert choose(kind, u, False, plain) == choose(kind, u + shift, False, shifted)
+
+
+@every_selection
+def test_a_larger_sensitivity_or_smaller_epsilon_flattens_the_law_in_proportion(kind):
+    utilities = Utilities((0.0, 1.0, 2.0))
+    halved = LAWS[kind](utilities.candidates / 2)
+    assert_law(selections(kind(EPSILON / 2), utilities, 20_000, seed=23), halved)
+
+    class Doubled(Utilities):
+        def sensitivity(self, norm):
+            return 2 * SENSITIVITY
+
+    assert_law(selections(kind(EPSILON), Doubled((0.0, 1.0, 2.0)), 20_000, seed=24), halved)
+
+
+@every_selection
+def test_mirrored_candidates_are_the_vertices_of_the_l1_ball_in_order(kind):
+    # With this much epsilon the best vertex is selected; it is +e_1 or, negated, -e_1.
+    problem = Problem(Squared(), L1Ball(2.0), Bounds(1.0, 1.0), 4, 3)
+    for sign in (1.0, -1.0):
+        x = np.array([[0.1, sign, 0.2]] * 4)
+        engine = LocalEngine(x, np.ones(4), problem.bounds)
+        scores = problem.set.scores(problem.gradient(problem.set.start()))
+        assert scores.mirrored
+        index = kind(1e6).release(scores, engine, Noise(25))
+        np.testing.assert_array_equal(problem.set.vertex(index).dense(), [0.0, 2.0 * sign, 0.0])
+        risks = [
+            float(np.mean((x @ problem.set.vertex(i).dense() * 0.01 - 1.0) ** 2))
+            for i in range(problem.set.n_vertices)
+        ]
+        assert index == int(np.argmin(risks))
+
+
+EXTREME = [
+    (1e8, 0.0, -1e8),
+    (1e8, 1e8, 1e8),
+    (0.0, 0.0, 0.0, 0.0),
+    (-1e8,),
+    (1e300, -1e300, 0.0),
+    (5e-324, -5e-324),
+    (800.0, 799.0, -745.0),
+]
+
+
+@every_selection
+@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+@pytest.mark.parametrize("utility", EXTREME, ids=str)
+def test_extreme_utilities_give_a_candidate_and_no_warning(kind, mirrored, utility):
+    utility = np.array(utility)
+    signed = np.concatenate([utility, -utility]) if mirrored else utility
+    noise = Noise(26)
+    chosen = {choose(kind, utility, mirrored, noise) for _ in range(200)}
+    assert all(type(index) is int for index in chosen)
+    # 45 units below the best is a chance of 1e-19.
+    assert chosen <= set(np.flatnonzero(signed >= signed.max() - 45).tolist())
+
+
+@every_selection
+@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+def test_ties_are_broken_evenly(kind, mirrored):
+    utilities = Utilities((0.0,) * 4, mirrored)
+    n = len(utilities.candidates)
+    assert_law(selections(kind(EPSILON), utilities, 20_000, seed=27), np.full(n, 1 / n))
+
+
+class LuckyWords(Noise):
+    """Real words, except that the first ones of the stream are given."""
+
+    def __init__(self, seed, lucky):
+        super().__init__(seed)
+        self._lucky = list(lucky)
+
+    def _words(self, n):
+        words = super()._words(n).copy()
+        given, self._lucky = self._lucky[:n], self._lucky[n:]
+        words[: len(given)] = given
+        return words
+
+
+@pytest.mark.parametrize(
+    ("kind", "gap"), [(ExponentialMechanism, 44.0), (PermuteAndFlip, 40.0), (ReportNoisyMax, 78.0)]
+)
+def test_no_candidate_becomes_impossible(kind, gap):
+    # The worse of two candidates has a chance of about exp(-gap). If noise has a largest value,
+    # the chance is 0 from some gap on and not 0 just below it: two neighbours on the two sides
+    # have no finite epsilon. So the first word (or the first two) of each candidate is as lucky
+    # as it can be, all others are real, and the noise must still be able to grow from there.
+    words = [0, 2**63 - 2**12, 2**63, 2**64 - 2**12]
+    for best, worse in itertools.product(words, repeat=2):
+        for lucky in ([best, worse], [best, best, worse, worse]):
+            for seed in range(400):
+                chosen = choose(kind, [gap, 0.0], False, LuckyWords(seed, lucky))
+                if chosen == 1:
+                    return
+    pytest.fail(f"no noise moves a candidate by {gap} units: its probability is exactly 0")
+
+
+# Additive mechanisms.
+
+COLUMNS, RELEASES = 500, 400
+
+
+def residuals(mechanism):
+    """All coordinates of many releases minus the exact answer, and the query."""
+    rng = np.random.default_rng(28)
+    problem = Problem(Squared(), L1Ball(1.0), Bounds(0.8, 1.7), 20, COLUMNS)
+    x, y = rng.uniform(-0.8, 0.8, (20, COLUMNS)), rng.uniform(-1.7, 1.7, 20)
+    engine, noise = LocalEngine(x, y, problem.bounds), Noise(29)
+    theta = Vector.of(np.array([0.5, *np.zeros(COLUMNS - 2), -0.25]))
+    query = problem.gradient(theta)
+    exact = (x.T @ (2 * (x @ theta.dense() - y))) / 20
+    released = np.array([mechanism.release(query, engine, noise) for _ in range(RELEASES)])
+    return released - exact, query
+
+
+def slope_bound():
+    return 2 * (0.8 * 0.75 + 1.7)
+
+
+def test_gaussian_noise_has_the_claimed_multiple_of_the_sensitivity():
+    noise, query = residuals(GaussianMechanism(1.9))
+    sensitivity = 2 * slope_bound() * 0.8 * np.sqrt(COLUMNS) / 20
+    assert query.sensitivity("l2") == pytest.approx(sensitivity, rel=1e-12)
+    law = stats.norm(scale=1.9 * sensitivity)
+    assert stats.kstest(noise.ravel(), law.cdf).pvalue >= FALSE_ALARM
+
+
+def test_laplace_noise_has_the_sensitivity_over_epsilon():
+    noise, query = residuals(LaplaceMechanism(0.6))
+    sensitivity = 2 * slope_bound() * 0.8 * COLUMNS / 20
+    assert query.sensitivity("l1") == pytest.approx(sensitivity, rel=1e-12)
+    law = stats.laplace(scale=sensitivity / 0.6)
+    assert stats.kstest(noise.ravel(), law.cdf).pvalue >= FALSE_ALARM
+
+
+@pytest.mark.parametrize("mechanism", [GaussianMechanism(1.9), LaplaceMechanism(0.6)])
+def test_noise_is_independent_between_coordinates_and_releases(mechanism):
+    noise, _ = residuals(mechanism)
+    noise = noise / noise.std()
+    limit = stats.norm.isf(FALSE_ALARM / 4)
+    for a, b in [(noise[:, :-1], noise[:, 1:]), (noise[:-1], noise[1:])]:
+        products = (a * b).ravel()
+        assert abs(products.mean()) <= limit * products.std() / np.sqrt(products.size)

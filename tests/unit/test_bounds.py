@@ -1,0 +1,278 @@
+"""Bounds: whatever a row contains, it ends inside the promise, silently."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.errors import InvalidArgument
+from riata.vectors import Vector
+
+HOSTILE = np.array(
+    [
+        [0.0, 0.5, -0.5, 1.0],
+        [np.nan, np.inf, -np.inf, 0.1],
+        [1e300, -1e300, 1e-300, 5e-324],
+        [1.0, 1.0, 1.0, 1.0],
+        [-2.0, 0.0, 0.0, 0.0],
+        [np.nan, np.nan, np.nan, np.nan],
+        [np.inf, np.inf, np.inf, np.inf],
+        [1.7e308, -1.7e308, 1.7e308, -0.0],
+    ]
+)
+BOUNDS = [
+    Bounds(1.0),
+    Bounds(0.3),
+    Bounds([1.0, 0.2, 3.0, 1e-3]),
+    Bounds(1.0, norm="l2"),
+    Bounds(2.5, norm="l2"),
+    Bounds(1e60),
+    Bounds(1e60, norm="l2"),
+]
+CONTAINERS = [
+    sparse.csr_array,
+    sparse.csr_matrix,
+    sparse.csc_array,
+    sparse.csc_matrix,
+    sparse.coo_array,
+    sparse.coo_matrix,
+]
+every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
+
+
+def expected(bounds, rows):
+    """The promise, written the slow way."""
+    out = np.zeros(rows.shape)
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            limit = float(np.broadcast_to(bounds.x, rows.shape[1])[j])
+            if not np.isnan(value):
+                out[i, j] = min(max(value, -limit), limit)
+        if bounds.norm == "l2":
+            length = bounds.x * np.linalg.norm(out[i] / bounds.x)
+            out[i] *= min(1.0, bounds.x / length) if length > 0 else 1.0
+    return out
+
+
+@every_bound
+def test_hostile_dense_rows_end_inside_the_bounds_without_a_warning(bounds):
+    clipped = bounds.clip_x(HOSTILE)
+    np.testing.assert_allclose(clipped, expected(bounds, HOSTILE), rtol=1e-14, atol=0)
+    assert np.all(np.isfinite(clipped))
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda c: c.__name__)
+@every_bound
+def test_hostile_sparse_rows_agree_with_dense_ones_and_stay_sparse(bounds, container):
+    rows = container(HOSTILE)
+    clipped = bounds.clip_x(rows)
+    assert sparse.issparse(clipped)
+    assert clipped.format == "csr"
+    assert clipped.nnz <= rows.nnz
+    np.testing.assert_allclose(clipped.toarray(), bounds.clip_x(HOSTILE), rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("bounds", [Bounds(1.0), Bounds([1.0, 2.0, 1.0]), Bounds(1.0, norm="l2")])
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
+def test_entries_stored_twice_are_summed_before_they_are_clipped(bounds, container):
+    # Row 0 stores 0.9 + 0.9 in column 1; row 1 stores inf - inf; row 2 overflows to inf.
+    data = np.array([0.9, 0.9, np.inf, -np.inf, 1e308, 1e308, 0.25])
+    indices, indptr = np.array([1, 1, 0, 0, 2, 2, 0]), np.array([0, 2, 4, 7])
+    rows = container((data, indices, indptr), shape=(3, 3))
+    clipped = bounds.clip_x(rows)
+    summed = np.array([[0.0, 1.8, 0.0], [np.nan, 0.0, 0.0], [0.25, 0.0, np.inf]])
+    np.testing.assert_allclose(clipped.toarray(), expected(bounds, summed), rtol=1e-14)
+    # As the engine sees them: a product must not add two clipped entries up.
+    reach = np.abs(clipped @ np.eye(3)).max(axis=0)
+    assert np.all(reach <= np.broadcast_to(bounds.x, 3))
+
+
+def test_entries_stored_twice_cannot_hide_behind_a_cached_flag():
+    rows = sparse.csr_array(
+        (np.array([0.9, 0.9]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1)
+    )
+    rows.has_canonical_format = True  # what SciPy caches, and a caller can get wrong
+    assert Bounds(1.0).clip_x(rows).toarray() == [[1.0]]
+
+
+def test_opposite_entries_stored_twice_cancel_as_in_the_dense_rows():
+    rows = sparse.csr_array(
+        (np.array([5.0, -4.5]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1)
+    )
+    assert Bounds(1.0).clip_x(rows).toarray() == [[0.5]]
+
+
+@pytest.mark.parametrize("container", [np.array, *CONTAINERS], ids=lambda c: c.__name__)
+@every_bound
+def test_the_callers_rows_are_not_modified(bounds, container):
+    rows = container(HOSTILE)
+    bounds.clip_x(rows)
+    after = rows.toarray() if sparse.issparse(rows) else rows
+    np.testing.assert_array_equal(after, HOSTILE)
+
+
+def test_the_callers_duplicates_are_not_summed_in_place():
+    rows = sparse.csr_array(
+        (np.array([0.9, 0.9]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1)
+    )
+    Bounds(1.0).clip_x(rows)
+    np.testing.assert_array_equal(rows.data, [0.9, 0.9])
+
+
+@every_bound
+def test_rows_inside_the_bounds_are_unchanged_and_clipping_twice_is_clipping_once(bounds):
+    once = bounds.clip_x(HOSTILE)
+    np.testing.assert_allclose(bounds.clip_x(once), once, rtol=1e-15, atol=0)
+    small = 0.1 * once
+    np.testing.assert_array_equal(bounds.clip_x(small), small)
+
+
+@pytest.mark.parametrize("x", [1e-250, 1e-200, 1e-160, 1e-30, 1.0, 1e30, 1e60])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_l2_rows_are_no_longer_than_the_bound_at_any_scale(x, container):
+    try:
+        bounds = Bounds(x, norm="l2")
+    except InvalidArgument:
+        assert x < 1e-60  # refusing what cannot be squared would do as well
+        return
+    rng = np.random.default_rng(0)
+    rows = np.vstack([np.ones((1, 100)), 1e-3 * np.ones((1, 100)), rng.standard_normal((3, 100))])
+    clipped = bounds.clip_x(container(rows * x))
+    dense = clipped.toarray() if sparse.issparse(clipped) else clipped
+    lengths = np.linalg.norm(dense / x, axis=1)
+    assert np.all(lengths <= 1 + 1e-12)
+    assert lengths[0] >= 1 - 1e-12
+    assert lengths[1] == pytest.approx(1e-2)
+
+
+def test_l2_clipping_keeps_the_direction_of_rows_inside_the_cube():
+    row = np.array([[0.6, -0.8, 0.9, 0.1]])
+    clipped = Bounds(1.0, norm="l2").clip_x(row)
+    np.testing.assert_allclose(clipped, row / np.linalg.norm(row), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.array([[300, -2, 0, 1]], dtype=np.int64),
+        np.array([[3e38, -2, np.nan, 1]], dtype=np.float32),
+        np.array([[True, False, True, False]]),
+        np.asfortranarray(HOSTILE),
+        np.empty((0, 4)),
+    ],
+    ids=["int64", "float32", "bool", "fortran", "empty"],
+)
+@every_bound
+def test_other_number_types_are_clipped_as_float64(bounds, rows):
+    clipped = bounds.clip_x(rows)
+    assert clipped.dtype == np.float64
+    np.testing.assert_allclose(clipped, expected(bounds, rows.astype(float)), rtol=1e-14)
+    from_sparse = bounds.clip_x(sparse.csr_array(rows)).toarray()
+    np.testing.assert_allclose(from_sparse, clipped, rtol=1e-14)
+
+
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no wider float here"
+)
+def test_long_doubles_beyond_float64_give_no_warning():
+    # A warning whose presence depends on a value reveals the value.
+    rows = np.array([[np.longdouble("1e4000"), 0.5]])
+    np.testing.assert_array_equal(Bounds(1.0).clip_x(rows), [[1.0, 0.5]])
+
+
+def test_clip_y_is_silent_and_inside():
+    y = np.array([np.nan, np.inf, -np.inf, 1e300, -0.3, 7.0])
+    np.testing.assert_array_equal(Bounds(1.0, 2.0).clip_y(y), [0, 2, -2, 2, -0.3, 2])
+    np.testing.assert_array_equal(Bounds(1.0).clip_y(y), [0, 1, -1, 1, -0.3, 1])
+    assert np.isnan(y[0])
+
+
+def test_clipping_depends_on_no_global_error_state():
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for bounds in BOUNDS:
+            bounds.clip_x(HOSTILE)
+            bounds.clip_x(sparse.csr_array(HOSTILE))
+
+
+@pytest.mark.parametrize("bounds", [Bounds(0.7), Bounds([1.0, 0.2, 3.0, 0.5, 2.0])], ids=repr)
+def test_reach_is_the_maximum_over_the_corners(bounds):
+    rng = np.random.default_rng(4)
+    corners = np.array(list(itertools.product([-1, 1], repeat=5))) * bounds.per_column(5)
+    for n_nonzero in (0, 1, 3, 5):
+        dense = np.zeros(5)
+        dense[rng.choice(5, n_nonzero, replace=False)] = rng.standard_normal(n_nonzero)
+        theta = Vector.of(dense).with_offset(9.0)  # the offset is not a coordinate
+        assert bounds.reach(theta) == pytest.approx(np.abs(corners @ dense).max(), rel=1e-14)
+
+
+def test_l2_reach_is_attained_in_the_direction_of_theta():
+    rng = np.random.default_rng(5)
+    dense = rng.standard_normal(6)
+    bounds = Bounds(1.7, norm="l2")
+    reach = bounds.reach(Vector.of(dense))
+    best = 1.7 * dense / np.linalg.norm(dense)
+    assert reach == pytest.approx(best @ dense, rel=1e-14)
+    rows = bounds.clip_x(rng.standard_normal((2_000, 6)) * 3)
+    assert np.abs(rows @ dense).max() <= reach * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(
+    "bounds", [Bounds(0.7), Bounds([1.0, 0.2, 3.0]), Bounds(1.5, norm="l2")], ids=repr
+)
+def test_row_norm_bounds_every_row_and_is_attained(bounds, norm):
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    extreme = [np.full((1, 3), 1e9), 1e9 * np.eye(3), np.random.default_rng(6).normal(size=(99, 3))]
+    rows = bounds.clip_x(np.vstack(extreme))
+    lengths = np.linalg.norm(rows, order, axis=1)
+    bound = bounds.row_norm(norm, 3)
+    assert lengths.max() <= bound * (1 + 1e-12)
+    assert lengths.max() >= bound * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("x", [0, -1.0, np.nan, np.inf, 1e61, [1.0, 0.0], [1.0, np.nan]])
+def test_unusable_x_is_refused(x):
+    with pytest.raises(InvalidArgument, match="Bounds x"):
+        Bounds(x)
+
+
+@pytest.mark.parametrize("x", ["a", None, object(), [[1.0, 2.0]], ["a", "b"]])
+def test_x_that_is_not_numbers_is_refused(x):
+    with pytest.raises(InvalidArgument, match="Bounds x"):
+        Bounds(x)
+
+
+@pytest.mark.parametrize("y", [0, -1.0, np.nan, np.inf, 1e61, "a", [1.0, 2.0], object()])
+def test_unusable_y_is_refused(y):
+    with pytest.raises(InvalidArgument, match="y"):
+        Bounds(1.0, y)
+
+
+def test_an_unknown_norm_and_a_vector_with_l2_are_refused():
+    with pytest.raises(InvalidArgument, match="norm="):
+        Bounds(1.0, norm="l1")
+    with pytest.raises(InvalidArgument, match="l2"):
+        Bounds([1.0, 2.0], norm="l2")
+
+
+def test_check_size_wants_a_bound_for_each_column():
+    Bounds(1.0).check_size(7)
+    Bounds([1.0, 2.0]).check_size(2)
+    with pytest.raises(InvalidArgument, match="2 entries and the data 3 columns"):
+        Bounds([1.0, 2.0]).check_size(3)
+
+
+def test_bounds_do_not_follow_later_changes_of_the_callers_array():
+    x = np.array([1.0, 2.0])
+    bounds = Bounds(x)
+    x[0] = 100.0
+    np.testing.assert_array_equal(bounds.per_column(2), [1.0, 2.0])
+
+
+def test_with_y_changes_y_alone():
+    bounds = Bounds(2.0, norm="l2").with_y(3.0)
+    assert (bounds.x, bounds.y, bounds.norm) == (2.0, 3.0, "l2")

@@ -1,0 +1,177 @@
+"""Losses: slopes are derivatives, and the bounds that noise is scaled to are valid and tight."""
+
+import numpy as np
+import pytest
+
+from riata.errors import InvalidArgument
+from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+
+NUMERIC = [Squared(), Huber(0.1), Huber(1.0), Huber(7.0)]
+LABELLED = [Logistic(), SmoothedHinge(0.25), SmoothedHinge(1.0), SmoothedHinge(5.0)]
+LIMITS = [(0.0, 1.0), (0.3, 0.2), (1.0, 1.0), (4.0, 1.0), (2.0, 3.0), (50.0, 0.5)]
+
+every_loss = pytest.mark.parametrize("loss", NUMERIC + LABELLED, ids=repr)
+every_limit = pytest.mark.parametrize(("margin", "y"), LIMITS)
+
+
+def inside(margin, y, n=4_000):
+    """Random (margin, y) inside the limits, with the four corners and the edges among them."""
+    rng = np.random.default_rng(20_150)
+    m, t = rng.uniform(-margin, margin, n), rng.uniform(-y, y, n)
+    m[: n // 4] = rng.choice([-margin, margin], n // 4)
+    t[n // 8 : n // 2] = rng.choice([-y, y], n // 2 - n // 8)
+    return m, t
+
+
+@every_loss
+def test_slope_is_the_derivative_of_value(loss):
+    rng = np.random.default_rng(1)
+    margin, y = rng.uniform(-6, 6, 3_000), rng.choice([-1.0, 1.0], 3_000)
+    h = 1e-5
+    measured = (loss.value(margin + h, y) - loss.value(margin - h, y)) / (2 * h)
+    # A central difference across a corner of the slope errs by at most h * curvature.
+    np.testing.assert_allclose(measured, loss.slope(margin, y), atol=h * 10, rtol=0)
+
+
+@every_loss
+def test_value_is_continuous_convex_and_not_negative(loss):
+    margin = np.linspace(-8, 8, 20_001)
+    for y in (-1.0, -0.4, 0.0, 1.0):
+        value = loss.value(margin, np.full_like(margin, y))
+        slope = loss.slope(margin, np.full_like(margin, y))
+        assert value.min() >= 0
+        assert np.diff(slope).min() >= -1e-12
+        # The trapezoid rule between grid points: no jump anywhere.
+        step = margin[1] - margin[0]
+        np.testing.assert_allclose(
+            np.diff(value), step * (slope[1:] + slope[:-1]) / 2, atol=10 * step**2
+        )
+
+
+@every_limit
+@every_loss
+def test_slope_bound_holds_inside_the_limits_and_is_reached(loss, margin, y):
+    bound = loss.slope_bound(margin, y)
+    largest = np.abs(loss.slope(*inside(margin, y))).max()
+    assert largest <= bound * (1 + 1e-12)
+    assert largest >= bound * (1 - 1e-9)
+
+
+@every_limit
+@every_loss
+def test_slope_bound_grows_with_both_limits(loss, margin, y):
+    assert loss.slope_bound(margin * 1.1 + 0.1, y) >= loss.slope_bound(margin, y)
+    assert loss.slope_bound(margin, y * 1.1) >= loss.slope_bound(margin, y)
+
+
+@pytest.mark.parametrize("y", [0.2, 1.0, 3.0])
+@every_loss
+def test_curvature_bound_holds_everywhere_and_is_reached(loss, y):
+    rng = np.random.default_rng(2)
+    margin = np.concatenate([np.linspace(-12, 12, 60_001), rng.uniform(-1e3, 1e3, 2_000)])
+    h = 1e-4
+    largest = 0.0
+    for target in (-y, y, 0.3 * y):
+        targets = np.full_like(margin, target)
+        change = loss.slope(margin + h, targets) - loss.slope(margin - h, targets)
+        largest = max(largest, np.max(change) / (2 * h))
+    bound = loss.curvature_bound(y)
+    assert largest <= bound * (1 + 1e-6)
+    assert largest >= bound * (1 - 1e-3)
+
+
+def test_squared_loss_has_no_factor_one_half():
+    margin, y = np.array([3.0]), np.array([1.0])
+    assert Squared().value(margin, y) == 4.0
+    assert Squared().slope(margin, y) == 4.0
+    assert Squared().slope_bound(1.0, 1.0) == 4.0  # L_1 of the unit LASSO
+
+
+def test_huber_with_a_large_threshold_is_the_squared_loss():
+    margin, y = inside(4.0, 3.0)
+    wide = Huber(7.0)  # no residual is larger
+    np.testing.assert_allclose(wide.value(margin, y), Squared().value(margin, y), rtol=1e-14)
+    np.testing.assert_array_equal(wide.slope(margin, y), Squared().slope(margin, y))
+    assert wide.slope_bound(4.0, 3.0) == Squared().slope_bound(4.0, 3.0)
+    assert wide.curvature_bound(3.0) == Squared().curvature_bound(3.0)
+
+
+def test_huber_is_straight_beyond_its_threshold():
+    margin = np.array([10.0, 11.0, 1e6])
+    value = Huber(0.5).value(margin, np.zeros(3))
+    np.testing.assert_allclose(value, 2 * 0.5 * margin - 0.25, rtol=1e-14)
+    assert Huber(0.5).slope_bound(1e9, 1e9) == 1.0
+
+
+def test_smoothed_hinge_tends_to_the_hinge():
+    margin = np.linspace(-3, 3, 101)
+    y = np.ones_like(margin)
+    hinge = np.maximum(1 - margin, 0)
+    for smoothing in (1e-1, 1e-3, 1e-6):
+        value = SmoothedHinge(smoothing).value(margin, y)
+        assert np.all(value <= hinge + 1e-12)
+        assert np.abs(value - hinge).max() <= smoothing / 2 + 1e-12
+
+
+def test_losses_of_extreme_margins_are_finite():
+    margin = np.array([-1e3, -40.0, 0.0, 40.0, 1e3])
+    for loss in NUMERIC + LABELLED:
+        for y in (-1.0, 1.0):
+            assert np.all(np.isfinite(loss.value(margin, np.full(5, y))))
+            assert np.all(np.isfinite(loss.slope(margin, np.full(5, y))))
+        assert np.isfinite(loss.slope_bound(1e3, 1.0))
+        assert np.isfinite(loss.slope_bound(1e60, 1.0))
+
+
+@pytest.mark.parametrize("loss", LABELLED, ids=repr)
+def test_one_against_rest_reads_codes_as_labels(loss):
+    rng = np.random.default_rng(3)
+    codes, margin = rng.integers(-1, 4, 200).astype(float), rng.uniform(-3, 3, 200)
+    wrapped = OneAgainstRest(loss, 2)
+    labels = np.where(codes == 2, 1.0, -1.0)
+    np.testing.assert_array_equal(wrapped.value(margin, codes), loss.value(margin, labels))
+    np.testing.assert_array_equal(wrapped.slope(margin, codes), loss.slope(margin, labels))
+    assert wrapped.classifies
+    assert wrapped.name == loss.name
+
+
+@pytest.mark.parametrize("loss", LABELLED, ids=repr)
+def test_one_against_rest_takes_its_bounds_from_labels_and_not_from_codes(loss):
+    wrapped = OneAgainstRest(loss, 0)
+    for n_classes in (2.0, 9.0):
+        assert wrapped.slope_bound(1.5, n_classes) == loss.slope_bound(1.5, 1.0)
+        assert wrapped.curvature_bound(n_classes) == loss.curvature_bound(1.0)
+        assert wrapped.offset_bound(n_classes) == loss.offset_bound(1.0)
+    margin, codes = np.full(40, -1.5), np.arange(-10.0, 30.0)
+    largest = np.abs(wrapped.slope(margin, codes)).max()
+    assert largest <= wrapped.slope_bound(1.5, 9.0) * (1 + 1e-12)
+
+
+def test_one_against_rest_gives_one_row_to_one_class_only():
+    codes = np.arange(4.0)
+    slopes = np.array([OneAgainstRest(Logistic(), k).slope(np.zeros(4), codes) for k in range(4)])
+    np.testing.assert_array_equal(slopes < 0, np.eye(4, dtype=bool))
+
+
+def test_which_losses_classify():
+    assert not any(loss.classifies for loss in NUMERIC)
+    assert all(loss.classifies for loss in LABELLED)
+
+
+@pytest.mark.parametrize("bad", [0, 0.0, -1.0, np.nan, np.inf, -np.inf, "a", None, True, [1.0]])
+@pytest.mark.parametrize("loss", [Huber, SmoothedHinge])
+def test_a_bad_scale_is_refused_by_name(loss, bad):
+    name = "threshold" if loss is Huber else "smoothing"
+    with pytest.raises(InvalidArgument, match=name):
+        loss(bad)
+
+
+def test_numpy_numbers_are_good_scales():
+    assert Huber(np.float32(0.5)).slope_bound(9.0, 9.0) == 1.0
+    assert SmoothedHinge(np.int64(2)).curvature_bound(1.0) == 0.5
+
+
+def test_losses_are_values():
+    assert Huber(0.5) == Huber(0.5) != Huber(0.6)
+    assert Squared() == Squared()
+    assert len({Logistic(), Logistic(), SmoothedHinge(1.0), SmoothedHinge(2.0)}) == 3
