@@ -35,6 +35,7 @@ test: $(VENV)/.test-group
 	@echo "Left out: the long audits (make audit) and the tests with services (make test-services)."
 
 test-services: $(VENV)/.test-group
+	tests/services/install.sh
 	$(BIN)/python -m pytest -m services
 
 audit: $(VENV)/.test-group

@@ -77,9 +77,7 @@ def _bound(hits, draws, other_hits, other_draws, delta):
     """log((P - delta) / P'), from below: each limit fails with half of `FAILURE`."""
     low = np.where(hits > 0, beta.ppf(FAILURE / 2, np.maximum(hits, 1), draws - hits + 1), 0.0)
     rest = other_draws - other_hits
-    high = np.where(
-        rest > 0, beta.isf(FAILURE / 2, other_hits + 1, np.maximum(rest, 1)), 1.0
-    )
+    high = np.where(rest > 0, beta.isf(FAILURE / 2, other_hits + 1, np.maximum(rest, 1)), 1.0)
     return np.log(np.maximum(low - delta, 1e-300)) - np.log(high)
 
 

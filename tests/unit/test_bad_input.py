@@ -86,7 +86,7 @@ BAD_PARAMETERS = {
     ),
     "Gaussian noise with pure privacy": (
         {"solver": GaussianFrankWolfe(), "delta": 0.0},
-        "Cannot use solver=\"gaussian-frank-wolfe\" with delta=0. This is because",
+        'Cannot use solver="gaussian-frank-wolfe" with delta=0. This is because',
     ),
 }
 
@@ -182,7 +182,7 @@ def test_impossible_bounds_are_refused(given):
         ({"set": GroupL1Ball([0, 0], 1.0)}, "labels 2 coordinates"),
         ({"set": Polytope(np.eye(2))}, "2 coordinates and the data 3"),
         ({"set": L1Ball(1.0, n_features=7)}, "dimension 7"),
-        ({"set": L2Ball(1.0), "solver": "frank-wolfe"}, "Cannot use solver=\"frank-wolfe\" with"),
+        ({"set": L2Ball(1.0), "solver": "frank-wolfe"}, 'Cannot use solver="frank-wolfe" with'),
         ({"set": L2Ball(1.0), "delta": 0.0}, "no pure guarantee"),
     ],
 )
@@ -290,6 +290,13 @@ def test_a_crash_after_the_charge_refunds_nothing(ledger, no_rows_read):
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "x"])
 def test_losses_and_balls_refuse_impossible_parameters(value):
-    for make in (Huber, L1Ball, L2Ball, Simplex, lambda v: LpBall(1.5, v), lambda v: GroupL1Ball(2, v)):
+    for make in (
+        Huber,
+        L1Ball,
+        L2Ball,
+        Simplex,
+        lambda v: LpBall(1.5, v),
+        lambda v: GroupL1Ball(2, v),
+    ):
         with pytest.raises(InvalidArgument):
             make(value)

@@ -71,6 +71,15 @@ def test_odd_numbers_of_selections_are_calibrated_too(times):
         assert budget.epsilon * (1 - 1e-9) <= total <= budget.epsilon
 
 
+@pytest.mark.parametrize("kind", ["bounded range", "pure", "selection and gaussian"])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 0.01])
+def test_long_runs_on_small_budgets_are_calibrated_too(kind, epsilon):
+    for times in (3_000, 10_000):
+        strength = calibrate(lambda s, k=times: compose((KINDS[kind](s), k)), Budget(epsilon, 1e-6))
+        total = spent(compose((KINDS[kind](strength), times)), 1e-6).epsilon
+        assert epsilon * (1 - 1e-9) <= total <= epsilon
+
+
 def test_pure_budgets_are_divided_evenly():
     for times in (1, 3, 1_000):
         strength = calibrate(lambda s, k=times: compose((Pure(s), k)), Budget(1.0, 0.0))

@@ -1,0 +1,420 @@
+"""Black-box audits: sound mechanisms are never accused, and broken ones are caught.
+
+Each audit runs two neighbouring data sets through a curator and bounds epsilon from below by the
+outputs alone (see auditing.py). Seeds are fixed; over the choice of a seed, one audit accuses a
+sound mechanism with probability at most 1e-9.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from auditing import epsilon_lower_bound, releases
+from scipy.special import ndtr, ndtri
+from scipy.stats import laplace
+
+from riata import PrivateLasso
+from riata.bounds import Bounds
+from riata.curator import Curator
+from riata.engines import LocalEngine
+from riata.losses import Squared
+from riata.mechanisms import (
+    Exact,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+    Selection,
+)
+from riata.mechanisms.noise import Noise
+from riata.privacy import Budget, calibrate
+from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
+from riata.privacy.events import Gaussian, compose
+from riata.problem import Problem
+from riata.queries import MeanSlope, VertexUtilities
+from riata.sets import L1Ball, Simplex
+from riata.solvers import PrivateFrankWolfe
+
+#: Even; enough that a balance (below) of a few rows to either side exists.
+N_ROWS = 8
+
+#: The delta of the Gaussian mechanism: large, so that its worst events are not too rare to count.
+DELTA = 0.01
+
+
+def unit_problem(n_rows=N_ROWS, adjacency=REPLACE_ONE):
+    return Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), n_rows, 1, adjacency)
+
+
+def with_balance(balance, engine=LocalEngine, largest=1.0):
+    """Rows with x = 1 and y = -1 or 1 that sum to `balance`; the last one may be `largest`.
+
+    With theta = 0, the utility of the vertex +1 exceeds that of -1 by balance * epsilon / 2 in
+    units of a selection's scale. Replacing one row moves the balance by 2: one utility rises by
+    the whole sensitivity and the other falls by it, the worst that a pair can do.
+    """
+    ups = (N_ROWS + balance) // 2
+    y = np.repeat([1.0, -1.0], [ups, N_ROWS - ups])
+    y[[0, -1]] *= largest
+    return engine(np.ones((N_ROWS, 1)), y, Bounds(1.0, 1.0))
+
+
+def query_for(mechanism, problem):
+    """Utilities for a selection, one number for additive noise."""
+    start = problem.set.start()
+    if isinstance(mechanism, Selection):
+        return problem.set.scores(problem.gradient(start))
+    return problem.mean_slope(start)
+
+
+def outputs(mechanism, query, engine, draws, seed):
+    """Selected candidates, or the one released number."""
+    drawn = releases(mechanism, query, engine, draws, seed)
+    return drawn if drawn.ndim == 1 else drawn[:, 0]
+
+
+def gaussian(epsilon):
+    """The Gaussian mechanism that is exactly (epsilon, DELTA)-private."""
+    return GaussianMechanism(1 / calibrate(lambda s: Gaussian(1 / s), Budget(epsilon, DELTA)))
+
+
+#: Each mechanism with the balance from which two rows fewer is its worst pair: a rare candidate
+#: loses the whole epsilon in the limit, but must be seen often enough to be counted.
+MECHANISMS = {
+    "exponential": (ExponentialMechanism, 0.0, -2),
+    "permute-and-flip": (PermuteAndFlip, 0.0, 0),
+    "noisy max": (ReportNoisyMax, 0.0, -2),
+    "laplace": (LaplaceMechanism, 0.0, N_ROWS),
+    "gaussian": (gaussian, DELTA, N_ROWS),
+}
+every_mechanism = pytest.mark.parametrize("name", MECHANISMS)
+
+
+def audit(mechanism, query, balance, draws, delta, seed, **rows):
+    """The lower bound for `balance` against two less."""
+    pair = [with_balance(b, **rows) for b in (balance, balance - 2)]
+    ours, theirs = (
+        outputs(mechanism, query, engine, draws, seed + i) for i, engine in enumerate(pair)
+    )
+    return epsilon_lower_bound(ours, theirs, delta)
+
+
+def audit_honest(name, draws, balance=None):
+    make, delta, usual = MECHANISMS[name]
+    mechanism = make(1.0)
+    query = query_for(mechanism, unit_problem())
+    balance = usual if balance is None else balance
+    return audit(mechanism, query, balance, draws, delta, seed=100)
+
+
+@pytest.mark.parametrize(
+    ("name", "draws", "informative"),
+    [
+        ("exponential", 24_000, 0.5),
+        ("permute-and-flip", 12_000, 0.6),
+        ("noisy max", 40_000, 0.5),
+        ("laplace", 12_000, 0.6),
+        ("gaussian", 16_000, 0.3),
+    ],
+)
+def test_a_sound_mechanism_is_not_accused_on_its_worst_pair(name, draws, informative):
+    assert informative <= audit_honest(name, draws) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "balance", "informative"),
+    [
+        ("exponential", -4, 0.75),
+        ("permute-and-flip", 0, 0.9),
+        ("noisy max", -4, 0.62),
+        ("laplace", N_ROWS, 0.9),
+        ("gaussian", N_ROWS, 0.5),
+    ],
+)
+def test_a_sound_mechanism_is_not_accused_in_a_long_audit(name, balance, informative):
+    assert informative <= audit_honest(name, 300_000, balance) <= 1.0
+
+
+@every_mechanism
+def test_equal_data_sets_look_equal(name):
+    make, delta, _ = MECHANISMS[name]
+    mechanism = make(1.0)
+    query = query_for(mechanism, unit_problem())
+    same = [outputs(mechanism, query, with_balance(0), 3_000, seed) for seed in (1, 2)]
+    assert epsilon_lower_bound(*same, delta) == 0.0
+
+
+# Broken twins, at a claimed epsilon of 2: few draws are enough to see a loss of 4.
+
+
+@dataclass(frozen=True)
+class Twin(Mechanism):
+    """Claims the cost of one mechanism and releases through another."""
+
+    claimed: Mechanism
+    actual: Mechanism
+
+    @property
+    def event(self):
+        return self.claimed.event
+
+    def release(self, query, engine, noise):
+        return self.actual.release(query, engine, noise)
+
+    def describe(self, times):
+        return self.claimed.describe(times)
+
+
+def audit_twin(name, actual=None, query=None, draws=8_000, balance=0, **rows):
+    """The lower bound for a twin of `name` that claims epsilon 2."""
+    make, delta, _ = MECHANISMS[name]
+    claimed = make(2.0)
+    twin = Twin(claimed, claimed if actual is None else actual(claimed))
+    query = query_for(claimed, unit_problem()) if query is None else query(claimed)
+    return audit(twin, query, balance, draws, delta, seed=200, **rows)
+
+
+@every_mechanism
+def test_the_twins_are_sound_before_they_are_broken(name):
+    assert audit_twin(name) <= 2.0
+    assert audit_twin(name, balance=2, draws=2_000) <= 2.0
+
+
+@every_mechanism
+def test_half_the_noise_is_caught(name):
+    def half(mechanism):
+        if isinstance(mechanism, GaussianMechanism):
+            return replace(mechanism, noise_multiplier=mechanism.noise_multiplier / 2)
+        return replace(mechanism, epsilon=2 * mechanism.epsilon)
+
+    assert audit_twin(name, actual=half) > 2.0
+
+
+@every_mechanism
+def test_no_noise_is_caught(name):
+    def silent(mechanism):
+        return replace(mechanism, epsilon=1e9) if isinstance(mechanism, Selection) else Exact()
+
+    assert audit_twin(name, actual=silent, draws=1_500) > 2.0
+
+
+@every_mechanism
+def test_a_missing_factor_two_in_the_sensitivity_is_caught(name):
+    # What is right when a row is added or removed is half of what replacing one needs.
+    def query(mechanism):
+        return query_for(mechanism, unit_problem(adjacency=ADD_REMOVE))
+
+    assert audit_twin(name, query=query) > 2.0
+
+
+class UtilitiesOverNTwice(VertexUtilities):
+    def sensitivity(self, norm):
+        return super().sensitivity(norm) / self.n_rows
+
+
+class SlopeOverNTwice(MeanSlope):
+    def sensitivity(self, norm):
+        return super().sensitivity(norm) / self.n_rows
+
+
+@every_mechanism
+def test_a_sensitivity_divided_by_n_twice_is_caught(name):
+    problem = unit_problem()
+
+    def query(mechanism):
+        right = query_for(mechanism, problem)
+        if isinstance(right, VertexUtilities):
+            return UtilitiesOverNTwice(right.gradient, right.polytope)
+        return SlopeOverNTwice(right.theta, right.loss, right.bounds, right.n_rows, right.adjacency)
+
+    assert audit_twin(name, query=query, draws=1_500) > 2.0
+
+
+class Unclipped(LocalEngine):
+    """An engine that believes the rows."""
+
+    def __init__(self, x, y, bounds):
+        self._x, self._y = x, y
+
+
+@every_mechanism
+def test_skipped_clipping_is_caught(name):
+    # The same rows through the right engine are clipped back to the honest pair. Row 0 turns
+    # from 50 to -1 and the last one is -50, so that both signs are possible before and after.
+    make, delta, _ = MECHANISMS[name]
+    mechanism = make(2.0)
+    query = query_for(mechanism, unit_problem())
+    x, y = np.ones((N_ROWS, 1)), np.zeros(N_ROWS)
+    found = {}
+    for engine in (LocalEngine, Unclipped):
+        drawn = []
+        for i, target in enumerate((50.0, -50.0)):
+            y[0] = target
+            rows = engine(x, y.copy(), Bounds(1.0, 1.0))
+            drawn.append(outputs(mechanism, query, rows, 1_500, 300 + i))
+        found[engine] = epsilon_lower_bound(*drawn, delta)
+    assert found[LocalEngine] <= 2.0 < found[Unclipped]
+
+
+# The digits of a number.
+
+GRID = 2.0**-53
+
+
+def could_be(released, scale, law, inverse):
+    """Which numbers are `scale` times a value that the inverse law takes on the uniform grid.
+
+    Mironov (2012): exact answers of 0 release nothing else, other answers mostly do.
+    """
+    nearest = np.rint(law(released / scale) / GRID - 0.5)
+    found = np.zeros(released.shape, dtype=bool)
+    for step in range(-6, 7):
+        u = np.clip((nearest + step + 0.5) * GRID, GRID / 2, 1 - GRID)
+        found |= scale * inverse(u) == released
+    return found
+
+
+def laplace_inverse(u):
+    u = u - 0.5
+    return -np.sign(u) * np.log1p(-2 * np.abs(u))
+
+
+@pytest.mark.parametrize("columns", [1, 30])
+@pytest.mark.parametrize(
+    ("mechanism", "norm", "multiple", "delta", "law", "inverse"),
+    [
+        (LaplaceMechanism(1.0), "l1", 1.0, 0.0, laplace.cdf, laplace_inverse),
+        (gaussian(1.0), "l2", gaussian(1.0).noise_multiplier, DELTA, ndtr, ndtri),
+    ],
+    ids=["laplace", "gaussian"],
+)
+def test_the_last_digits_of_a_number_reveal_nothing(
+    mechanism, norm, multiple, delta, law, inverse, columns
+):
+    problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 1, columns)
+    query = problem.gradient(problem.set.start())
+    scale = multiple * query.sensitivity(norm)
+    telling = []
+    for seed, target in enumerate((0.0, 1.0)):
+        engine = LocalEngine(np.ones((1, columns)), np.array([target]), problem.bounds)
+        released = releases(mechanism, query, engine, 6_000 // columns + 2_000, seed)
+        telling.append(could_be(released, scale, law, inverse).sum(axis=1))
+    assert epsilon_lower_bound(*telling, delta) <= 1.0
+
+
+# Whole fits.
+
+
+def labels(thetas):
+    """Models as whole numbers: Frank-Wolfe from the start has few possible outcomes."""
+    return np.rint(1e9 * np.array([theta.dense() @ [1, 7, 49][: theta.size] for theta in thetas]))
+
+
+def fits(solver, plan, problem, engine, draws, seed):
+    """Independent runs of a solver on the same rows."""
+    events = [(m.event, draws * plan.steps) for m in plan.mechanisms.values()]
+    curator = Curator.open(
+        compose(*events), read=lambda: engine, noise=Noise(seed), adjacency=problem.adjacency
+    )
+    thetas = [solver.run(plan, problem, curator).theta for _ in range(draws)]
+    return labels(thetas).astype(np.int64)
+
+
+def audit_fits(budget, steps, draws, balance=0, planned=None):
+    """The lower bound for the unit LASSO with one column; `planned` steps are paid for."""
+    problem = unit_problem()
+    solver = PrivateFrankWolfe(steps)
+    plan = PrivateFrankWolfe(planned or steps).plan(problem, budget)
+    plan = replace(plan, steps=steps)
+    pair = [with_balance(b) for b in (balance, balance - 2)]
+    drawn = [fits(solver, plan, problem, rows, draws, 400 + i) for i, rows in enumerate(pair)]
+    return epsilon_lower_bound(*drawn, budget.delta)
+
+
+def simplex_pair(n_heavy, n_tilted):
+    """Unit-LASSO rows over the simplex, where a step starts at ||theta||_1 = 1.
+
+    The row in question has x_1 = -x_2, and turning their signs moves the scores of both vertices
+    by 8 / n, one up and one down: the largest change that any row can make. Heavy rows make the
+    first vertex unlikely; tilted rows favour the third.
+    """
+    heavy, tilted = [[1.0, 0.0, 0.0]] * n_heavy, [[1.0, 1.0, -1.0]] * n_tilted
+    pair = []
+    for sign in (1.0, -1.0):
+        x = np.array([*heavy, *tilted, [1.0, -sign, sign]])
+        pair.append(LocalEngine(x, -np.ones(len(x)), Bounds(1.0, 1.0)))
+    problem = Problem(Squared(), Simplex(1.0), Bounds(1.0, 1.0), n_heavy + n_tilted + 1, 3)
+    return problem, pair
+
+
+def audit_simplex_step(budget, draws, n_tilted, strength=1.0):
+    """One step on the pair that moves a score by 8 / n."""
+    problem, pair = simplex_pair(30, n_tilted)
+    start = problem.set.start()
+    scores = problem.set.scores(problem.gradient(start))
+    change = pair[0].evaluate(scores) - pair[1].evaluate(scores)
+    np.testing.assert_allclose(problem.n_rows * change, [0, 8, -8], atol=1e-12)
+    solver = PrivateFrankWolfe(1)
+    plan = solver.plan(problem, budget)
+    actual = replace(plan["select"], epsilon=strength * plan["select"].epsilon)
+    plan = replace(plan, mechanisms={"select": Twin(plan["select"], actual)})
+    drawn = [fits(solver, plan, problem, rows, draws, 500 + i) for i, rows in enumerate(pair)]
+    return epsilon_lower_bound(*drawn, budget.delta)
+
+
+def test_one_step_on_the_worst_pair_is_not_accused_and_half_its_noise_is():
+    assert 0.5 <= audit_simplex_step(Budget(1.0), 10_000, n_tilted=1) <= 1.0
+    assert audit_simplex_step(Budget(2.0), 6_000, n_tilted=1, strength=2.0) > 2.0
+
+
+def test_a_few_steps_are_not_accused_and_forgotten_composition_is():
+    assert 0.1 <= audit_fits(Budget(1.0), steps=3, draws=8_000) <= 1.0
+    assert audit_fits(Budget(1.0), steps=5, draws=6_000, planned=1) > 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("budget", "n_tilted", "informative"),
+    [(Budget(1.0), 1, 0.8), (Budget(1.0, 1e-6), 5, 0.6)],
+    ids=["pure", "approximate"],
+)
+def test_one_step_is_not_accused_in_a_long_audit(budget, n_tilted, informative):
+    assert informative <= audit_simplex_step(budget, 100_000, n_tilted) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [2, 4, 8])
+@pytest.mark.parametrize("budget", [Budget(1.0), Budget(1.0, 1e-3)], ids=str)
+def test_many_steps_are_not_accused_in_a_long_audit(budget, steps):
+    assert 0.0 < audit_fits(budget, steps, 40_000) <= 1.0
+
+
+@pytest.mark.slow
+def test_forgotten_composition_of_many_steps_is_caught_in_a_long_audit():
+    assert audit_fits(Budget(1.0, 1e-3), 8, 40_000, planned=1) > 1.0
+
+
+@pytest.mark.slow
+def test_a_whole_estimator_is_not_accused_in_a_long_audit():
+    x, y = np.ones((N_ROWS, 1)), np.repeat([1.0, -1.0], N_ROWS // 2)
+    drawn = []
+    for first, target in ((0, 1.0), (10**6, -1.0)):
+        y[0] = target
+        coefficients = [
+            PrivateLasso(
+                1.0,
+                0.0,
+                bounds=Bounds(1.0, 1.0),
+                solver=PrivateFrankWolfe(1),
+                fit_intercept=False,
+                random_state=first + i,
+            )
+            .fit(x, y)
+            .coef_[0]
+            for i in range(20_000)
+        ]
+        drawn.append(np.sign(coefficients).astype(np.int64))
+    assert 0.6 <= epsilon_lower_bound(*drawn) <= 1.0

@@ -1,0 +1,511 @@
+"""Plans: everything fixed from public facts, and the whole budget spent."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from riata import Bounds, Budget, Ledger, PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata.curator import Curator
+from riata.engines import LocalEngine
+from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
+from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.mechanisms import (
+    Exact,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
+from riata.mechanisms.noise import Noise
+from riata.privacy.accountants import ZcdpAccountant, spent
+from riata.privacy.calibrate import zcdp_budget
+from riata.privacy.events import leaves
+from riata.problem import Problem
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
+from riata.solvers import (
+    SOLVERS,
+    FrankWolfe,
+    GaussianFrankWolfe,
+    PrivateFrankWolfe,
+    choose_solver,
+)
+from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND
+
+UNIT = Bounds(x=1.0, y=1.0)
+INF = float("inf")
+
+
+def unit_lasso(n=10_000, p=1_000, intercept=False, **changes):
+    facts = {"loss": Squared(), "set": L1Ball(1.0), "bounds": UNIT, "n_rows": n, "n_features": p}
+    return Problem(**(facts | changes), fit_intercept=intercept)
+
+
+# the problem's public facts
+
+
+def test_the_curvature_of_the_unit_lasso_is_8():
+    assert unit_lasso().curvature == 8.0
+    # Attained: X all ones, y = 0. The risk is (sum theta)^2 and its curvature between two
+    # opposite vertices is 2 * (1 - (-1))^2.
+    assert unit_lasso(set=L1Ball(3.0)).curvature == 8.0 * 9
+
+
+def test_the_worst_sensitivity_of_the_unit_lasso_is_8_over_n():
+    problem = unit_lasso(n=500)
+    assert problem.slope_bound == 4.0
+    assert problem.worst_sensitivity(problem.set.reach(UNIT)) == pytest.approx(8 / 500, rel=1e-15)
+    one_sided = unit_lasso(n=500, adjacency="add-remove")
+    assert one_sided.worst_sensitivity(1.0) == pytest.approx(4 / 500, rel=1e-15)
+
+
+def test_the_worst_sensitivity_is_attained_by_an_explicit_pair():
+    # At theta = e_1 the rows (1, 1) and (1, -1), both with y = -1, have slope 4: the score of the
+    # second vertex is 4/n for one and -4/n for the other.
+    n = 50
+    problem = unit_lasso(n=n, p=2)
+    vertex = problem.set.vertex(0)
+    query = problem.set.scores(problem.gradient(vertex))
+    rows = np.zeros((n, 2))
+    rows[0] = [1.0, 1.0]
+    neighbour = rows.copy()
+    neighbour[0] = [1.0, -1.0]
+    targets = np.zeros(n)
+    targets[0] = -1.0
+    change = np.abs(
+        LocalEngine(rows, targets, UNIT).evaluate(query)
+        - LocalEngine(neighbour, targets, UNIT).evaluate(query)
+    )
+    assert change.max() == pytest.approx(8 / n, rel=1e-12)
+    assert query.sensitivity("linf") == pytest.approx(8 / n, rel=1e-12)
+
+
+def test_an_intercept_widens_the_margins_that_sensitivity_counts_with():
+    without, with_it = unit_lasso(), unit_lasso(intercept=True)
+    assert without.margin_bound == 1.0
+    assert with_it.margin_bound == 2.0
+    assert with_it.slope_bound == 6.0
+
+
+@pytest.mark.parametrize(("n", "p"), [(0, 5), (-1, 5), (5, 0)])
+def test_a_problem_needs_rows_and_columns(n, p):
+    with pytest.raises(InvalidArgument, match="at least 1"):
+        unit_lasso(n=n, p=p)
+
+
+def test_a_problem_needs_a_bound_on_y_and_a_known_adjacency():
+    with pytest.raises(InvalidArgument, match="y"):
+        unit_lasso(bounds=Bounds(1.0))
+    with pytest.raises(InvalidArgument, match="adjacency"):
+        unit_lasso(adjacency="swap")
+    with pytest.raises(InvalidArgument, match="columns"):
+        unit_lasso(p=3, bounds=Bounds([1.0, 1.0], 1.0))
+    with pytest.raises(InvalidArgument, match="columns"):
+        unit_lasso(p=3, set=L1Ball(1.0, 4))
+
+
+# planning spends exactly the budget
+
+PROBLEMS = {
+    "unit lasso": unit_lasso(),
+    "lasso with intercept": unit_lasso(intercept=True),
+    "small": unit_lasso(n=50, p=3, intercept=True),
+    "one column": unit_lasso(n=1_000, p=1),
+    "huber over the simplex": unit_lasso(loss=Huber(0.2), set=Simplex(2.0)),
+    "logistic": unit_lasso(loss=Logistic(), intercept=True),
+    "hinge over a polytope": unit_lasso(p=2, loss=SmoothedHinge(), set=Polytope(np.eye(2))),
+    "l2 rows": unit_lasso(bounds=Bounds(1.0, 1.0, norm="l2"), set=L2Ball(1.0), intercept=True),
+    "groups": unit_lasso(p=30, set=GroupL1Ball(3, 1.0)),
+    "add-remove": unit_lasso(adjacency="add-remove"),
+}
+
+
+def solvers_for(problem, delta):
+    vertices = hasattr(problem.set, "n_vertices")
+    if vertices:
+        yield PrivateFrankWolfe()
+        yield PrivateFrankWolfe(steps=7)
+        yield PrivateFrankWolfe(steps=7, selection="laplace")
+        yield PrivateFrankWolfe(steps=7, selection="permute-and-flip")
+        yield PrivateFrankWolfe(steps=7, selection="exponential")
+    if delta > 0:
+        yield GaussianFrankWolfe()
+        yield GaussianFrankWolfe(steps=7)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_a_plan_spends_the_whole_budget_and_not_more(problem, delta):
+    for solver in solvers_for(problem, delta):
+        plan = solver.plan(problem, Budget(0.7, delta, problem.adjacency))
+        assert 0.7 * (1 - 1e-9) <= plan.spent.epsilon <= 0.7
+        assert plan.spent == spent(plan.event, delta)
+        assert plan.spent.delta == delta
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 1e4])
+def test_a_plan_spends_small_and_large_budgets(epsilon):
+    for problem in (unit_lasso(), unit_lasso(intercept=True)):
+        plan = PrivateFrankWolfe().plan(problem, Budget(epsilon, 1e-6))
+        assert epsilon * (1 - 1e-9) <= plan.spent.epsilon <= epsilon
+
+
+@pytest.mark.parametrize("solver", [PrivateFrankWolfe(steps=9), GaussianFrankWolfe(steps=9)])
+def test_several_fits_share_one_budget(solver):
+    problem, budget = unit_lasso(intercept=True), Budget(1.0, 1e-6)
+    one, five = solver.plan(problem, budget), solver.plan(problem, budget, fits=5)
+    assert sum(leaves(one.event).values()) == 2 * 9
+    assert sum(leaves(five.event).values()) == 5 * 2 * 9
+    assert five.steps == 9
+    for plan in (one, five):
+        assert 1 - 1e-9 <= plan.spent.epsilon <= 1
+    # Five fits compose like one fit of five times the steps.
+    longer = type(solver)(steps=45).plan(problem, budget)
+    assert leaves(longer.event) == leaves(five.event)
+
+
+def test_classes_beyond_two_are_fits_that_share_the_budget():
+    model = PrivateLogisticRegression(1.0, 1e-6, bounds=Bounds(1.0), classes=list("abcd"), steps=6)
+    plan = model.plan(1_000, 10)
+    assert plan.fits == 4
+    assert 1 - 1e-9 <= plan.spent.epsilon <= 1
+    assert isinstance(plan.problem.loss, OneAgainstRest)
+    two = PrivateLogisticRegression(1.0, 1e-6, bounds=Bounds(1.0), classes=[0, 1], steps=6)
+    assert two.plan(1_000, 10).fits == 1
+
+
+def test_the_intercept_gets_a_tenth_of_the_budget():
+    plan = PrivateFrankWolfe(steps=20).plan(unit_lasso(intercept=True), Budget(1.0, 1e-6))
+    rho = {role: ZcdpAccountant().rho(m.event) for role, m in plan.mechanisms.items()}
+    assert rho["intercept"] / (rho["intercept"] + rho["select"]) == pytest.approx(0.1)
+    assert isinstance(plan["intercept"], GaussianMechanism)
+    pure = PrivateFrankWolfe(steps=20).plan(unit_lasso(intercept=True), Budget(1.0, 0.0))
+    assert isinstance(pure["intercept"], LaplaceMechanism)
+    assert pure["intercept"].epsilon == pytest.approx(0.1 / 20, rel=1e-9)
+    assert pure["select"].epsilon == pytest.approx(0.9 / 20, rel=1e-9)
+
+
+# steps
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("p", [20, 1_000, 50_000])
+@pytest.mark.parametrize("n", [3_000, 100_000, 3_000_000])
+def test_auto_steps_follow_the_explicit_rule(n, p, epsilon):
+    budget = Budget(epsilon, 1e-6)
+    steps = PrivateFrankWolfe().plan(unit_lasso(n=n, p=p), budget).steps
+    rule = (n * math.sqrt(8 * zcdp_budget(budget)) / (4 * math.log(2 * p))) ** (2 / 3)
+    # The bound's own minimum is 4 times the rule; the plan declares by how much it stays below it.
+    declared = rule * 4 / STEPS_BELOW_BOUND
+    assert declared / 1.5 <= steps <= declared * 1.5 + 1
+    assert rule / 2.5 <= steps <= rule * 1.5 + 1
+
+
+def test_auto_steps_grow_with_rows_and_budget_and_shrink_with_columns():
+    def steps(n=10_000, p=1_000, epsilon=1.0, delta=1e-6):
+        return PrivateFrankWolfe().plan(unit_lasso(n=n, p=p), Budget(epsilon, delta)).steps
+
+    assert steps(n=1_000) < steps() < steps(n=100_000)
+    assert steps(p=100_000) < steps() < steps(p=10)
+    assert steps(epsilon=0.1) < steps() < steps(epsilon=10.0)
+    assert steps(delta=0.0) < steps()
+
+
+def test_auto_steps_have_a_floor_and_a_ceiling():
+    assert PrivateFrankWolfe().plan(unit_lasso(n=2), Budget(0.01, 1e-6)).steps == 1
+    most = PrivateFrankWolfe().plan(unit_lasso(n=10**9, p=2), Budget(10.0, 1e-6))
+    assert most.steps == MOST_STEPS
+
+
+@pytest.mark.parametrize("steps", [1, 3, 250, 10.0, np.int64(40), np.float64(40.0)])
+def test_explicit_steps_are_respected(steps):
+    for solver in (PrivateFrankWolfe(steps), GaussianFrankWolfe(steps)):
+        plan = solver.plan(unit_lasso(), Budget(1.0, 1e-6))
+        assert plan.steps == steps
+        assert type(plan.steps) is int
+    assert FrankWolfe(steps).plan(unit_lasso(), Budget(INF, 1e-6)).steps == steps
+
+
+@pytest.mark.parametrize("steps", [0, -1, 2.5, "many", None, True, INF, float("nan"), [3]])
+@pytest.mark.parametrize("solver", [PrivateFrankWolfe, GaussianFrankWolfe, FrankWolfe])
+def test_bad_steps_are_refused(solver, steps):
+    with pytest.raises(InvalidArgument, match="steps"):
+        solver(steps=steps)
+
+
+# which mechanism
+
+
+def test_pure_budgets_select_by_permute_and_flip():
+    plan = PrivateFrankWolfe(steps=10).plan(unit_lasso(), Budget(1.0, 0.0))
+    assert isinstance(plan["select"], PermuteAndFlip)
+    assert plan["select"].epsilon == pytest.approx(0.1, rel=1e-9)
+    assert plan.spent.accountant == "pure composition"
+
+
+def test_approximate_budgets_select_by_the_exponential_mechanism():
+    plan = PrivateFrankWolfe(steps=10).plan(unit_lasso(), Budget(1.0, 1e-6))
+    assert isinstance(plan["select"], ExponentialMechanism)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("exponential", ExponentialMechanism),
+        ("permute-and-flip", PermuteAndFlip),
+        ("laplace", ReportNoisyMax),
+    ],
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_named_selection_is_used_whatever_the_delta(name, kind, delta, intercept):
+    problem = unit_lasso(intercept=intercept)
+    plan = PrivateFrankWolfe(steps=10, selection=name).plan(problem, Budget(1.0, delta))
+    assert isinstance(plan["select"], kind)
+    assert 1 - 1e-9 <= plan.spent.epsilon <= 1
+
+
+def test_the_exponential_mechanism_is_stronger_than_the_others_in_the_same_budget():
+    strength = {
+        name: PrivateFrankWolfe(steps=100, selection=name)
+        .plan(unit_lasso(), Budget(1.0, 1e-6))["select"]
+        .epsilon
+        for name in ("exponential", "laplace", "permute-and-flip")
+    }
+    assert strength["exponential"] > 1.9 * strength["laplace"]
+    assert strength["laplace"] == strength["permute-and-flip"]
+
+
+def test_an_unknown_selection_is_refused():
+    with pytest.raises(InvalidArgument, match="selection"):
+        PrivateFrankWolfe(selection="best")
+
+
+@pytest.mark.parametrize(
+    ("problem", "epsilon", "kind"),
+    [
+        (unit_lasso(), 1.0, PrivateFrankWolfe),
+        (unit_lasso(set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
+        (unit_lasso(set=L2Ball(1.0)), 1.0, GaussianFrankWolfe),
+        (unit_lasso(set=LpBall(1.3, 1.0)), 1.0, GaussianFrankWolfe),
+        (unit_lasso(), INF, FrankWolfe),
+        (unit_lasso(set=L2Ball(1.0)), INF, FrankWolfe),
+    ],
+)
+def test_auto_chooses_the_solver_from_public_facts(problem, epsilon, kind):
+    solver = choose_solver("auto", problem, Budget(epsilon, 1e-6), "auto")
+    assert type(solver) is kind
+
+
+def test_solvers_can_be_asked_for_by_name_or_given():
+    problem, budget = unit_lasso(), Budget(1.0, 1e-6)
+    for name, kind in SOLVERS.items():
+        solver = choose_solver(name, problem, budget, 12)
+        assert type(solver) is kind
+        assert solver.steps == 12
+    mine = PrivateFrankWolfe(steps=3)
+    assert choose_solver(mine, problem, budget, "auto") is mine
+    with pytest.raises(InvalidArgument, match="given twice"):
+        choose_solver(mine, problem, budget, 5)
+    with pytest.raises(InvalidArgument, match="frank-wolfe"):
+        choose_solver("newton", problem, budget, "auto")
+
+
+# what does not fit together
+
+EXPLAINED = r"^Cannot use .+ with .+\. This is because .+\. (Use|Pass) .+\.$"
+
+
+@pytest.mark.parametrize(
+    ("solver", "problem", "budget", "names"),
+    [
+        (PrivateFrankWolfe(), unit_lasso(set=L2Ball(1.0)), Budget(1.0, 1e-6), ("L2Ball",)),
+        (PrivateFrankWolfe(), unit_lasso(set=LpBall(3, 1.0)), Budget(1.0, 1e-6), ("LpBall",)),
+        (PrivateFrankWolfe(), unit_lasso(set=GroupL1Ball(5)), Budget(1.0, 1e-6), ("GroupL1Ball",)),
+        (GaussianFrankWolfe(), unit_lasso(), Budget(1.0, 0.0), ("gaussian-frank-wolfe", "delta=0")),
+        (PrivateFrankWolfe(), unit_lasso(), Budget(INF, 1e-6), ("frank-wolfe", "epsilon=inf")),
+        (GaussianFrankWolfe(), unit_lasso(), Budget(INF, 1e-6), ("epsilon=inf",)),
+        (FrankWolfe(), unit_lasso(), Budget(1.0, 1e-6), ("FrankWolfe", "epsilon=1")),
+    ],
+)
+def test_incompatible_pieces_say_why_and_what_to_do(solver, problem, budget, names):
+    with pytest.raises(Incompatible, match=EXPLAINED):
+        solver.plan(problem, budget)
+    with pytest.raises(Incompatible) as caught:
+        solver.plan(problem, budget)
+    assert all(name in str(caught.value) for name in names)
+
+
+def test_an_incompatibility_is_found_before_a_row_is_read_and_before_a_charge():
+    ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(5.0, 1e-6))
+    model = PrivateErm(
+        Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=UNIT, solver="frank-wolfe", ledger=ledger
+    )
+    with pytest.raises(Incompatible, match="Cannot use"):
+        model.fit(np.zeros((5, 2)), np.zeros(5))
+    assert ledger.charges == []
+
+
+# plans and data
+
+
+def test_planning_reads_no_data_and_charges_nothing(monkeypatch):
+    def forbidden(*_, **__):
+        raise AssertionError("a plan touched rows or noise")
+
+    for owner, name in [
+        (LocalEngine, "__init__"),
+        (LocalEngine, "evaluate"),
+        (Curator, "__init__"),
+        (Noise, "__init__"),
+        (Bounds, "clip_x"),
+        (Bounds, "clip_y"),
+    ]:
+        monkeypatch.setattr(owner, name, forbidden)
+    ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(5.0, 1e-6))
+    models = [
+        PrivateLasso(1.0, 1e-6, bounds=UNIT, ledger=ledger),
+        PrivateLogisticRegression(1.0, bounds=UNIT, classes=[0, 1, 2], ledger=ledger),
+        PrivateErm(Huber(), L2Ball(), 1.0, 1e-6, bounds=UNIT, ledger=ledger),
+    ]
+    for model in models:
+        model.plan(n_rows=1_000, n_features=20)
+        assert not hasattr(model, "privacy_")
+    assert ledger.charges == []
+    with pytest.raises(AssertionError, match="touched"):
+        models[0].fit(np.zeros((5, 2)), np.zeros(5))
+
+
+def test_the_fit_does_what_the_plan_says():
+    ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(5.0, 1e-6))
+    model = PrivateLasso(1.0, 1e-6, bounds=UNIT, ledger=ledger)
+    plan = model.plan(300, 4)
+    model.fit(np.zeros((300, 4)), np.zeros(300))
+    assert leaves(ledger.charges[0].event) == leaves(plan.event)
+    assert ledger.spent.epsilon == plan.spent.epsilon
+    assert model.n_iter_ == plan.steps == model.privacy_.steps
+    assert model.privacy_.epsilon == plan.spent.epsilon
+    assert model.privacy_.releases == plan.releases
+
+
+def test_the_plan_does_not_depend_on_the_data():
+    rng = np.random.default_rng(0)
+    ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(9.0, 1e-6))
+    for X, y in [
+        (np.zeros((300, 4)), np.zeros(300)),
+        (rng.standard_normal((300, 4)) * 1e9, rng.standard_normal(300)),
+        (np.full((300, 4), np.nan), np.full(300, np.inf)),
+    ]:
+        PrivateLasso(1.0, 1e-6, bounds=UNIT, ledger=ledger).fit(X, y)
+    one, *others = ledger.charges
+    assert all(leaves(c.event) == leaves(one.event) for c in others)
+    assert all(c.summary == one.summary for c in others)
+
+
+def test_a_curator_releases_what_was_planned_and_not_once_more():
+    problem = unit_lasso(n=20, p=3)
+    solver = PrivateFrankWolfe(steps=4)
+    plan = solver.plan(problem, Budget(1.0, 1e-6))
+    curator = Curator.open(
+        plan.event,
+        read=lambda: LocalEngine(np.zeros((20, 3)), np.zeros(20), UNIT),
+        noise=Noise(1),
+        adjacency="replace-one",
+    )
+    solution = solver.run(plan, plan.problem, curator)
+    assert solution.steps == 4
+    with pytest.raises(BudgetExceeded, match="outside what was charged"):
+        solver.run(plan, plan.problem, curator)
+
+
+def test_a_default_delta_follows_from_the_number_of_rows():
+    small = PrivateLasso(1.0, bounds=UNIT).plan(1_000, 5)
+    large = PrivateLasso(1.0, bounds=UNIT).plan(10**7, 5)
+    assert small.budget.delta == 1e-6
+    assert large.budget.delta == 1e-8
+
+
+# words
+
+
+def test_a_printed_plan_says_everything_that_matters():
+    plan = PrivateLasso(0.5, 1e-7, bounds=Bounds(2.0, 3.0), steps=25).plan(100_000, 5_000)
+    text = str(plan)
+    for fact in (
+        "epsilon=0.5",
+        "delta=1e-07",
+        "replace-one",
+        "nothing is charged",
+        "no row is read",
+        "100,000 rows",
+        "5,000 columns",
+        "Bounds(x=2.0, y=3.0, norm='inf')",
+        "squared loss",
+        "L1Ball",
+        "radius=1.0",
+        "with intercept",
+        "frank-wolfe, 25 steps",
+        "exponential mechanism",
+        "Gaussian mechanism",
+        "epsilon 0.5",
+        "at delta 1e-07",
+        plan.spent.accountant,
+        "excess risk",
+    ):
+        assert fact in text, fact
+    assert repr(plan) == text
+
+
+def test_a_printed_plan_counts_fits_and_leaves_out_what_is_not_there():
+    single = str(PrivateLasso(1.0, bounds=UNIT, fit_intercept=False, steps=5).plan(100, 5))
+    assert "intercept" not in single
+    assert "fits" not in single
+    model = PrivateLogisticRegression(1.0, bounds=UNIT, classes=[0, 1, 2], steps=5)
+    assert "5 steps, 3 fits" in str(model.plan(100, 5))
+
+
+def test_a_plan_without_privacy_says_so():
+    plan = FrankWolfe(steps=3).plan(unit_lasso(intercept=True), Budget(INF, 1e-6))
+    assert plan.spent.epsilon == INF
+    assert "not protected" in str(plan)
+    assert "no noise" in str(plan)
+    assert all(isinstance(m, Exact) for m in plan.mechanisms.values())
+
+
+def test_the_summary_for_the_ledger_holds_public_facts_as_plain_json():
+    plan = PrivateLasso(1.0, 1e-6, bounds=UNIT, steps=5).plan(100, 7)
+    summary = json.loads(json.dumps(plan.summary()))
+    for key, value in {
+        "solver": "frank-wolfe",
+        "loss": "squared",
+        "n_rows": 100,
+        "n_features": 7,
+        "steps": 5,
+        "fits": 1,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+    }.items():
+        assert summary[key] == value
+    assert len(summary["releases"]) == 2
+
+
+# the promised excess risk
+
+
+def test_the_excess_risk_bound_shrinks_with_budget_and_rows_and_never_beats_zero_noise():
+    def risk(n=100_000, epsilon=1.0):
+        return PrivateFrankWolfe().plan(unit_lasso(n=n), Budget(epsilon, 1e-6)).excess_risk
+
+    assert risk(n=10_000_000) < risk(n=1_000_000) < risk()
+    assert risk(epsilon=100.0) < risk(epsilon=10.0) < risk()
+    noiseless = FrankWolfe(steps=500).plan(unit_lasso(), Budget(INF)).excess_risk
+    assert PrivateFrankWolfe(500).plan(unit_lasso(), Budget(9.0, 1e-6)).excess_risk > noiseless
+    assert noiseless <= 2 * 8 / 500  # Jaggi (2013): 2 * curvature / (T + 2)
+
+
+def test_the_excess_risk_bound_never_exceeds_what_doing_nothing_risks():
+    problem = unit_lasso(n=10)
+    plan = PrivateFrankWolfe(steps=50).plan(problem, Budget(0.01, 1e-6))
+    assert plan.excess_risk <= 2 * problem.slope_bound * problem.margin_bound
