@@ -56,7 +56,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "riata", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
@@ -67,17 +67,19 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "start": [], "choose": [], "sharp_edges": [], "papers": []}
+_whole_width = ("index", "start", "choose", "sharp_edges", "algorithms/*", "papers", "changelog")
+html_sidebars: dict[str, list[str]] = {page: [] for page in _whole_width}
 
 
-def _escape_bars(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
-    """Docstrings write |x| and ||x|| for sizes; reStructuredText would read a substitution."""
+def _escape(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
+    """Docstrings write |x| for sizes and coef_ for attributes, which mean links in Sphinx."""
     for i, line in enumerate(lines):
-        if line.lstrip().startswith((">>>", "...")):
+        if line.lstrip().startswith((">>>", "...")) or " : " in line:
             continue
-        parts = re.split(r"(``[^`]+``)", line)
-        lines[i] = "".join(p if p.startswith("``") else p.replace("|", "\\|") for p in parts)
+        parts = re.split(r"(`+[^`]+`+)", line)
+        parts[::2] = [re.sub(r"\||(?<=\w)_(?!\w)", r"\\\g<0>", text) for text in parts[::2]]
+        lines[i] = "".join(parts)
 
 
 def setup(app) -> None:  # type: ignore[no-untyped-def]
-    app.connect("autodoc-process-docstring", _escape_bars, priority=100)
+    app.connect("autodoc-process-docstring", _escape, priority=100)

@@ -108,16 +108,14 @@ class Bounds:
                 squares = rows.multiply(rows).sum(axis=1)
                 rows.data *= np.repeat(self._shrink(squares), np.diff(rows.indptr))
             return rows
-        rows = _clip(np.asarray(x, dtype=np.float64), self.per_column(x.shape[1]))
+        rows = _clip(x, self.per_column(x.shape[1]))
         if self.norm == "l2":
             rows *= self._shrink(np.einsum("ij,ij->i", rows, rows))[:, None]
         return rows
 
     def clip_y(self, y: np.ndarray) -> np.ndarray:
         """A copy of the targets inside the bounds."""
-        return _clip(
-            np.asarray(y, dtype=np.float64), np.float64(self.y if self.y is not None else 1.0)
-        )
+        return _clip(y, np.float64(self.y if self.y is not None else 1.0))
 
     def _shrink(self, squares: np.ndarray) -> np.ndarray:
         return self.x / np.maximum(np.sqrt(squares), self.x)
@@ -135,6 +133,8 @@ def _check_positive(name: str, value: np.ndarray) -> None:
         )
 
 
-def _clip(values: np.ndarray, limit: Any) -> np.ndarray:
+def _clip(values: Any, limit: Any) -> np.ndarray:
     """NaN to 0, everything else into [-limit, limit]; the same work whatever the values are."""
+    with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
+        values = np.asarray(values, dtype=np.float64)
     return np.clip(np.where(np.isnan(values), 0.0, values), -limit, limit)

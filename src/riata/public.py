@@ -12,4 +12,4 @@ def public_normals(shape: tuple[int, ...], label: str) -> np.ndarray:
     """Standard normals that everybody who knows `label` can compute."""
     n = int(np.prod(shape))
     words = np.frombuffer(hashlib.shake_256(label.encode()).digest(8 * n), dtype="<u8")
-    return ndtri(((words >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(shape)
+    return ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-52).reshape(shape)

@@ -235,8 +235,8 @@ def test_divergences_keep_nine_digits_and_are_never_below_the_truth(eps, above_o
         (BoundedRange(eps), Pure(eps)), exact_divergences(eps, alpha), strict=True
     ):
         found = Decimal(RENYI.divergence(leaf, alpha))
-        assert found >= exact * (1 - Decimal(1e-9))
-        assert found <= exact * (1 + Decimal(1e-4))
+        assert found >= exact * (1 - Decimal("1e-9"))
+        assert found <= exact * (1 + Decimal("1e-4"))
 
 
 def test_divergences_grow_with_epsilon_and_order():

@@ -179,7 +179,7 @@ def test_impossible_bounds_are_refused(given):
     [
         ({"loss": "squared"}, "loss must be a Loss"),
         ({"set": 1.0}, "set must be a constraint set"),
-        ({"set": GroupL1Ball([0, 0], 1.0)}, "labels 2 coordinates"),
+        ({"set": GroupL1Ball([0, 0], 1.0)}, "dimension 2"),
         ({"set": Polytope(np.eye(2))}, "2 coordinates and the data 3"),
         ({"set": L1Ball(1.0, n_features=7)}, "dimension 7"),
         ({"set": L2Ball(1.0), "solver": "frank-wolfe"}, 'Cannot use solver="frank-wolfe" with'),

@@ -38,6 +38,8 @@ def rows_and_targets(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     x = rows(estimator, x, reset=True)
+    if not numeric and not hasattr(y, "dtype"):
+        y = np.array(y, dtype=object)  # or one odd label would change the type of all the others
     try:
         y = column_or_1d(y, dtype=np.float64 if numeric else None, warn=True)
         if numeric:

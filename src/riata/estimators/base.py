@@ -27,6 +27,7 @@ from riata.vectors import Vector
 
 ENGINES = ("auto", "local")
 
+DELTA_NOTE = "delta is not below 1 / rows: publishing one random row would satisfy it too."
 CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
 
 
@@ -142,6 +143,8 @@ class PrivateLinearModel(BaseEstimator):
                 f"delta was not given and follows from the number of rows: {total.delta:g}.",
                 *notes,
             )
+        if total.delta * problem.n_rows >= 1:
+            notes = (DELTA_NOTE, *notes)
         return Statement(
             epsilon=total.epsilon,
             delta=total.delta,

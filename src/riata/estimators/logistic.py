@@ -40,7 +40,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
         The labels: public, and required unless `y` says them by its type (booleans, or a pandas
         categorical). A label that only one person has would reveal that person, so they are never
         silently read from the rows; ``classes="observed"`` reads them from `y` and declares that
-        the set of labels in `y` is public. A row with another label belongs to no class.
+        the set of labels in `y` is public. A row with another label is in none of the classes:
+        with three or more it counts against each, with two it counts as the first.
     radius : float, default=10.0
         The largest l1 norm of a class's coefficients. Public.
     solver : str or Solver, default="auto"
@@ -140,10 +141,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
         self._checked_bounds()
         self._check_parameters()
         declared = None if y is None else _classes_of_type(y)
+        observed = np.asarray(y) if _is_observed(self.classes) else None
         X, y = rows_and_targets(self, X, y, numeric=False)
-        if isinstance(self.classes, str) and self.classes == OBSERVED:
-            check_classification_targets(y)
-            declared = np.unique(y)
+        if observed is not None:
+            check_classification_targets(observed)
+            declared = np.unique(observed)
         classes = self._public_classes(declared)
         thetas = self._fit(
             self._losses(len(classes)),
@@ -225,7 +227,11 @@ def _classes_of_type(y: Any) -> np.ndarray | None:
     return None
 
 
+def _is_observed(classes: Any) -> bool:
+    return isinstance(classes, str) and classes == OBSERVED
+
+
 def _class_notes(classes: Any) -> tuple[str, ...]:
-    if isinstance(classes, str) and classes == OBSERVED:
+    if _is_observed(classes):
         return ("The classes were read from y: the user declared the set of labels in y public.",)
     return ()

@@ -55,7 +55,7 @@ class LaplaceMechanism(Mechanism):
 
 @dataclass(frozen=True)
 class Exact(Mechanism):
-    """The answer itself. It protects nothing, costs infinity and is refused by every ledger."""
+    """The answer itself. It protects nothing and costs infinity: no finite ceiling allows it."""
 
     @property
     def event(self) -> Leaf:

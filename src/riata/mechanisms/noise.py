@@ -43,8 +43,8 @@ class Noise:
             return np.frombuffer(self._stream.update(bytes(8 * n)), dtype="<u8")
 
     def uniform(self, n: int) -> np.ndarray:
-        """Uniform on the open interval (0, 1), with 53 random bits."""
-        return ((self._words(n) >> np.uint64(11)) + 0.5) * 2.0**-53
+        """Uniform on the open interval (0, 1): the midpoints of 2^52 cells, all exact floats."""
+        return ((self._words(n) >> np.uint64(12)) + 0.5) * 2.0**-52
 
     def normal(self, n: int) -> np.ndarray:
         return ndtri(self.uniform(n))

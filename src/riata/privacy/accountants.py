@@ -27,9 +27,9 @@ from riata.privacy.events import (
     leaves,
 )
 
-#: Below this value of epsilon * alpha the exact Renyi divergences of two-point distributions lose
-#: digits to cancellation, and the quadratic bound differs from them by less than one part in 1e4.
-_SMALL = 1e-2
+#: Below this value psi (see `_bounded_range_divergence`) equals its series to machine precision.
+_SMALL = 0.25
+_PSI_SERIES = ((2, 1 / 24), (4, -1 / 2880), (6, 1 / 181440), (8, -1 / 9676800), (10, 1 / 479001600))
 
 
 class Accountant(ABC):
@@ -37,6 +37,8 @@ class Accountant(ABC):
 
     name: str
     knows: tuple[type[Leaf], ...]
+    #: Whether the bound also holds when the events themselves depend on earlier releases.
+    filters: bool = False
 
     def applies_to(self, event: Event, delta: float) -> bool:
         return all(isinstance(leaf, self.knows) for leaf in leaves(event))
@@ -55,6 +57,7 @@ class PureAccountant(Accountant):
 
     name = "pure composition"
     knows = (Pure, BoundedRange)
+    filters = True
 
     def epsilon(self, event: Event, delta: float) -> float:
         return math.fsum(leaf.epsilon * k for leaf, k in leaves(event).items())  # type: ignore[union-attr]
@@ -113,6 +116,7 @@ class ZcdpAccountant(RenyiAccountant):
     """Zero-concentrated privacy: one number, rho, that adds up even when a run adapts."""
 
     name = "zero-concentrated differential privacy"
+    filters = True
 
     def rho(self, event: Event) -> float:
         return math.fsum(k * self._rho(leaf) for leaf, k in leaves(event).items())
@@ -187,14 +191,23 @@ class Spent:
     accountant: str
 
 
-def spent(event: Event, delta: float) -> Spent:
-    """The smallest proven epsilon of `event` at `delta`."""
+def spent(event: Event, delta: float, *, adaptive: bool = False) -> Spent:
+    """The smallest proven epsilon of `event` at `delta`.
+
+    Parameters
+    ----------
+    event : Event
+    delta : float
+    adaptive : bool, default=False
+        Whether the events were chosen one after the other in the light of earlier releases. Then
+        only accountants whose sums are privacy filters count.
+    """
     kinds = leaves(event)
     if not kinds:
         return Spent(0.0, delta, "nothing was released")
     if any(isinstance(leaf, Unprotected) for leaf in kinds):
         return Spent(math.inf, delta, "not protected")
-    able = [a for a in ACCOUNTANTS if a.applies_to(event, delta)]
+    able = [a for a in ACCOUNTANTS if a.applies_to(event, delta) and (a.filters or not adaptive)]
     if not able:
         raise UnsupportedEvent(
             f"No accountant can bound {sorted(type(leaf).__name__ for leaf in kinds)} at "
@@ -224,22 +237,43 @@ def _smallest(bound: Callable[[float], float]) -> float:
 
 
 def _pure_divergence(eps: float, alpha: float) -> float:
-    """Order-alpha divergence of randomised response, the worst epsilon-private mechanism."""
-    if eps * alpha < _SMALL:
-        return math.inf  # the caller takes the quadratic bound
-    log_norm = float(np.logaddexp(0.0, eps))
-    return float(np.logaddexp(alpha * eps, (1 - alpha) * eps) - log_norm) / (alpha - 1)
+    """Order-alpha divergence of randomised response, the worst epsilon-private mechanism.
+
+    The log moment is log(cosh((alpha - 1/2) eps) / cosh(eps / 2)), written without cancellation.
+    """
+    if alpha * eps > 1:
+        return _log_cosh((alpha - 0.5) * eps, minus=eps / 2) / (alpha - 1)
+    rise = 2 * math.sinh(alpha * eps / 2) * math.sinh((alpha - 1) * eps / 2) / math.cosh(eps / 2)
+    return math.log1p(rise) / (alpha - 1)
+
+
+def _log_cosh(x: float, minus: float) -> float:
+    """log cosh(x) - log cosh(minus) for non-negative arguments of any size."""
+    return (x - minus) + math.log1p(math.exp(-2 * x)) - math.log1p(math.exp(-2 * minus))
 
 
 def _bounded_range_divergence(eps: float, alpha: float) -> float:
     """Order-alpha divergence of the worst pair whose privacy loss has range eps.
 
-    The loss takes the values t and t - eps; the best t has the closed form below.
+    The loss takes the values t and t - eps. At the worst t the log moment is
+    alpha psi(alpha eps) - (alpha - 1) psi((alpha - 1) eps) - psi(eps), where
+    psi(x) = log(sinh(x / 2) / (x / 2)); see docs/privacy/accounting.md.
     """
-    if eps * alpha < _SMALL:
-        return math.inf
-    log_a = eps + math.log(-math.expm1(-alpha * eps))  # log(e^eps - e^(-(alpha-1) eps))
-    log_b = math.log(-math.expm1(-(alpha - 1) * eps))
-    t = math.log1p(-1 / alpha) + log_a - log_b
-    log_moment = (alpha - 1) * t + log_a - math.log(alpha) - (eps + math.log(-math.expm1(-eps)))
-    return log_moment / (alpha - 1)
+    if alpha * eps > _SMALL:
+        rest = (alpha - 1) * eps
+        ratio = math.exp(-rest) * math.expm1(-eps) / math.expm1(-rest)
+        slope = eps / 2 + math.log1p(ratio) + math.log1p(-1 / alpha)  # psi's last difference
+        return (_psi(alpha * eps) - _psi(eps)) / (alpha - 1) + slope
+    moment = 0.0
+    for power, coefficient in _PSI_SERIES:  # alpha^m - (alpha - 1)^m - 1 without cancellation
+        m = power + 1
+        weight = -(alpha**m) * math.expm1(m * math.log1p(-1 / alpha)) - 1
+        moment += coefficient * eps**power * weight
+    return moment / (alpha - 1)
+
+
+def _psi(x: float) -> float:
+    """log(sinh(x / 2) / (x / 2)) for x > 0."""
+    if x < _SMALL:
+        return sum(coefficient * x**power for power, coefficient in _PSI_SERIES)
+    return x / 2 + math.log(-math.expm1(-x) / x)

@@ -8,6 +8,9 @@ from numbers import Real
 
 from riata.errors import InvalidArgument
 
+#: A finite epsilon beyond this is a mistake, and its square would leave the range of floats.
+_LARGEST_EPSILON = 1e12
+
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
 
@@ -78,6 +81,11 @@ class Budget:
             raise InvalidArgument(
                 f"epsilon={self.epsilon!r} must be positive: it bounds the privacy loss, and no "
                 "mechanism gives an answer at zero loss. Common choices lie between 0.1 and 10."
+            )
+        if _LARGEST_EPSILON < epsilon < math.inf:
+            raise InvalidArgument(
+                f"epsilon={self.epsilon!r} protects nothing. "
+                'Say so with epsilon=float("inf"), or choose one between 0.1 and 10.'
             )
         if not 0 <= delta < 1:
             raise InvalidArgument(

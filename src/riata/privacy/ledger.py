@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class Ledger:
         self._memory = memory
         self._pid = os.getpid()
         self._lock = threading.Lock()
+        if memory is not None:
+            weakref.finalize(self, memory.close)
         with self._transaction() as db:
             rows = db.execute(
                 "SELECT version, dataset, epsilon, delta, adjacency FROM ledger"
@@ -176,11 +179,16 @@ class Ledger:
 
     @property
     def spent(self) -> Spent:
-        """What all charges cost together, at the ceiling's delta: composed, not summed."""
+        """What all charges cost together, at the ceiling's delta: composed, not summed.
+
+        Later charges may depend on what earlier models showed, so from the second charge on only
+        sums that are privacy filters count.
+        """
         return self._cost(*(c.event for c in self.charges))
 
     def _cost(self, *events: Event) -> Spent:
-        return spent(compose(*((event, 1) for event in events)), self.ceiling.delta)
+        total = compose(*((event, 1) for event in events))
+        return spent(total, self.ceiling.delta, adaptive=len(events) > 1)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -191,8 +199,9 @@ class Ledger:
                 'budget. Create it in a file: Ledger.create("study.db", ...).'
             )
         with self._lock:
-            db = self._memory or _connect(self.path)
+            db = self._memory
             try:
+                db = db or _connect(self.path)
                 db.execute("BEGIN IMMEDIATE")
                 yield db
                 db.execute("COMMIT")
@@ -202,9 +211,9 @@ class Ledger:
                     "Check that the file is a ledger, is writable and that the disk has room."
                 ) from error
             finally:
-                if db.in_transaction:
+                if db is not None and db.in_transaction:
                     db.execute("ROLLBACK")
-                if self._memory is None:
+                if db is not None and self._memory is None:
                     db.close()
 
     def __copy__(self) -> Ledger:
@@ -234,7 +243,11 @@ class Ledger:
 
 def _connect(path: str) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=60.0, isolation_level=None)
-    db.execute("PRAGMA synchronous = FULL")
+    try:
+        db.execute("PRAGMA synchronous = EXTRA")
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

@@ -132,8 +132,9 @@ class PolytopeSet(ConstraintSet):
 
 
 class Ball(ConstraintSet):
-    """A set with a radius that exists in every dimension and contains the origin or a multiple
-    of each unit vector. Subclasses are frozen dataclasses with these two fields.
+    """A set with a radius that exists in every dimension.
+
+    Subclasses are frozen dataclasses with these two fields. All but the simplex start at 0.
     """
 
     radius: float
@@ -150,7 +151,7 @@ class Ball(ConstraintSet):
         if self.n_features not in (None, size):
             raise InvalidArgument(
                 f"{self!r} has dimension {self.n_features} and the data {size} columns. "
-                "Leave n_features out, and it is taken from the data."
+                "The set needs one coordinate for each column."
             )
         return replace(self, n_features=size)  # type: ignore[type-var]
 

@@ -1,19 +1,20 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.sets.base import ConstraintSet, Width, check_radius, norm_order
+from riata.sets.base import Ball, Width, norm_order
 from riata.sets.simplex import project_simplex
 from riata.sets.widths import expected_largest_group
 from riata.vectors import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class GroupL1Ball(ConstraintSet):
+class GroupL1Ball(Ball):
     """All theta whose groups' Euclidean lengths sum to at most `radius`: the group LASSO's set.
 
     Parameters
@@ -31,12 +32,13 @@ class GroupL1Ball(ConstraintSet):
     n_features: int | None = None
 
     def __post_init__(self) -> None:
-        check_radius(self.radius)
+        super().__post_init__()
         if np.ndim(self.groups) == 0:
-            if isinstance(self.groups, bool) or int(self.groups) != self.groups or self.groups < 1:
+            whole = isinstance(self.groups, Integral) and not isinstance(self.groups, bool)
+            if not whole or self.groups < 1:
                 raise InvalidArgument(
-                    f"groups={self.groups!r} must be a block length of at least 1, or one label "
-                    "for each column."
+                    f"groups={self.groups!r} must be a whole block length of at least 1, or one "
+                    "label for each column."
                 )
             return
         labels = np.asarray(self.groups)
@@ -45,18 +47,6 @@ class GroupL1Ball(ConstraintSet):
                 f"groups has shape {labels.shape}: it must hold one label for each of the columns."
             )
         object.__setattr__(self, "n_features", len(labels))
-
-    @property
-    def size(self) -> int | None:
-        return self.n_features
-
-    def sized(self, size: int) -> Self:
-        if self.n_features not in (None, size):
-            raise InvalidArgument(
-                f"groups labels {self.n_features} coordinates and the data has {size} columns. "
-                "Give each column a group."
-            )
-        return replace(self, n_features=size)
 
     def codes(self) -> np.ndarray:
         """The number of each coordinate's group, from 0."""
@@ -68,9 +58,6 @@ class GroupL1Ball(ConstraintSet):
     def lengths(self, v: np.ndarray) -> np.ndarray:
         """The Euclidean length of each group of v."""
         return np.sqrt(np.bincount(self.codes(), weights=np.square(v)))
-
-    def start(self) -> Vector:
-        return Vector.zero(self.known_size())
 
     def minimiser(self, gradient: np.ndarray) -> Vector:
         lengths = self.lengths(gradient)

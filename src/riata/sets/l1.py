@@ -5,14 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from riata.sets.base import Ball, PolytopeSet, Width
+from riata.sets.coordinate import CoordinatePolytope
 from riata.sets.simplex import project_simplex
-from riata.sets.widths import expected_linf
 from riata.vectors import Vector
 
 
 @dataclass(frozen=True)
-class L1Ball(Ball, PolytopeSet):
+class L1Ball(CoordinatePolytope):
     """All theta with ||theta||_1 <= radius: the LASSO's set.
 
     Its 2p vertices are never written down: vertex j is ``radius * e_j`` and vertex p + j its
@@ -39,9 +38,6 @@ class L1Ball(Ball, PolytopeSet):
         sign = 1.0 if index < size else -1.0
         return Vector.unit(size, index % size, sign * self.radius)
 
-    def utilities(self, gradient: np.ndarray) -> np.ndarray:
-        return -self.radius * gradient
-
     def project(self, v: np.ndarray) -> np.ndarray:
         size = np.abs(v)
         if size.sum() <= self.radius:
@@ -50,15 +46,3 @@ class L1Ball(Ball, PolytopeSet):
 
     def minkowski_norm(self, v: np.ndarray) -> float:
         return float(np.abs(v).sum() / self.radius)
-
-    def dual_norm(self, v: np.ndarray) -> float:
-        return float(self.radius * np.abs(v).max())
-
-    def radius_in(self, norm: str) -> float:
-        return self.radius
-
-    def weighted_reach(self, weights: np.ndarray) -> float:
-        return float(self.radius * weights.max())
-
-    def gaussian_width(self, draws: int = 400) -> Width:
-        return Width(self.radius * expected_linf(self.known_size()), 0.0)

@@ -32,36 +32,36 @@ class LpGeometry(Ball):
         if np.isinf(self.p):
             return Vector.of(-self.radius * np.sign(gradient))
         weight = (np.abs(gradient) / scale) ** (self._dual_order - 1)
-        return Vector.of(-self.radius * np.sign(gradient) * weight / np.linalg.norm(weight, self.p))
+        return Vector.of(-self.radius * np.sign(gradient) * weight / _length(weight, self.p))
 
     def project(self, v: np.ndarray) -> np.ndarray:
-        if self.minkowski_norm(v) <= 1:
+        outside = self.minkowski_norm(v)
+        if outside <= 1:
             return np.array(v, dtype=np.float64)
         if self.p == 1:
             return L1Ball(self.radius).project(v)
-        if self.p == 2:
-            return v * (self.radius / np.linalg.norm(v))
         if np.isinf(self.p):
             return np.clip(v, -self.radius, self.radius)
-        scale = np.abs(v).max()
-        size, radius = np.abs(v) / scale, self.radius / scale
+        if self.p == 2 or outside <= 1 + 1e-12:
+            return v / outside
+        size = np.abs(v)
 
         def excess(log_multiplier: float) -> float:
-            return np.linalg.norm(_shrunk(size, np.exp(log_multiplier), self.p), self.p) - radius
+            return float(_length(_shrunk(size, log_multiplier, self.p), self.p) / self.radius - 1)
 
-        low, high = 0.0, 0.0
+        low, high = -1.0, 1.0
         while excess(low) < 0:
-            low -= 5.0
+            low *= 2
         while excess(high) > 0:
-            high += 5.0
-        nearest = _shrunk(size, np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)), self.p)
-        return scale * np.sign(v) * nearest * min(1.0, radius / np.linalg.norm(nearest, self.p))
+            high *= 2
+        nearest = _shrunk(size, float(brentq(excess, low, high, xtol=1e-13)), self.p)
+        return np.sign(v) * nearest * min(1.0, self.radius / _length(nearest, self.p))
 
     def minkowski_norm(self, v: np.ndarray) -> float:
-        return float(np.linalg.norm(v, self.p) / self.radius)
+        return _length(v, self.p) / self.radius
 
     def dual_norm(self, v: np.ndarray) -> float:
-        return float(self.radius * np.linalg.norm(v, self._dual_order))
+        return self.radius * _length(v, self._dual_order)
 
     def radius_in(self, norm: str) -> float:
         order = norm_order(norm)
@@ -126,11 +126,20 @@ class L2Ball(LpGeometry):
     p: ClassVar[float] = 2.0  # type: ignore[misc]
 
 
-def _shrunk(size: np.ndarray, multiplier: float, p: float) -> np.ndarray:
-    """The u in [0, size] with u + multiplier * u^(p-1) = size, by bisection in all coordinates."""
-    low, high = np.zeros_like(size), size.copy()
-    for _ in range(64):
-        u = (low + high) / 2
-        above = u + multiplier * u ** (p - 1) > size
-        low, high = np.where(above, low, u), np.where(above, u, high)
-    return (low + high) / 2
+def _length(v: np.ndarray, p: float) -> float:
+    """||v||_p, for lengths and exponents whose powers would overflow or vanish."""
+    scale = np.abs(v).max(initial=0.0)
+    return float(scale * np.linalg.norm(v / scale, p)) if scale > 0 else 0.0
+
+
+def _shrunk(size: np.ndarray, log_multiplier: float, p: float) -> np.ndarray:
+    """The u in [0, size] with u + multiplier * u^(p-1) = size, by bisection of log u."""
+    out = np.zeros_like(size)
+    goal = np.log(size[size > 0])
+    low, high = goal - 1500.0, goal
+    for _ in range(80):
+        middle = (low + high) / 2
+        above = np.logaddexp(middle, log_multiplier + (p - 1) * middle) > goal
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    out[size > 0] = np.exp((low + high) / 2)
+    return out

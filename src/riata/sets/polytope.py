@@ -26,7 +26,7 @@ class Polytope(PolytopeSet):
 
     def __post_init__(self) -> None:
         try:
-            vertices = np.asarray(self.vertices, dtype=np.float64)
+            vertices = np.array(self.vertices, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidArgument(
                 "vertices must be an array of numbers, one row a vertex."
@@ -36,6 +36,8 @@ class Polytope(PolytopeSet):
                 f"vertices has shape {vertices.shape}: it must be a non-empty array of finite "
                 "numbers with one row for each vertex and one column for each feature."
             )
+        if not vertices.any():
+            raise InvalidArgument("vertices are all 0: the only model in the set is 0. Add others.")
         object.__setattr__(self, "vertices", vertices)
 
     @property

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from riata.sets.base import Ball, PolytopeSet, Width
-from riata.sets.widths import expected_linf
+from riata.sets.coordinate import CoordinatePolytope
 from riata.vectors import Vector
 
 
 @dataclass(frozen=True)
-class Simplex(Ball, PolytopeSet):
+class Simplex(CoordinatePolytope):
     """All theta >= 0 whose coordinates sum to `radius`: mixtures, portfolios, topic weights.
 
     Parameters
@@ -33,9 +32,6 @@ class Simplex(Ball, PolytopeSet):
     def vertex(self, index: int) -> Vector:
         return Vector.unit(self.known_size(), index, self.radius)
 
-    def utilities(self, gradient: np.ndarray) -> np.ndarray:
-        return -self.radius * gradient
-
     def project(self, v: np.ndarray) -> np.ndarray:
         return project_simplex(np.asarray(v, dtype=np.float64), self.radius)
 
@@ -46,21 +42,10 @@ class Simplex(Ball, PolytopeSet):
         slack = tolerance * self.radius
         return bool(np.all(v >= -slack) and abs(v.sum() - self.radius) <= slack * max(1, len(v)))
 
-    def dual_norm(self, v: np.ndarray) -> float:
-        return float(self.radius * np.abs(v).max())
-
-    def radius_in(self, norm: str) -> float:
-        return self.radius
-
-    def weighted_reach(self, weights: np.ndarray) -> float:
-        return float(self.radius * weights.max())
-
-    def gaussian_width(self, draws: int = 400) -> Width:
-        return Width(self.radius * expected_linf(self.known_size()), 0.0)
-
 
 def project_simplex(v: np.ndarray, radius: float) -> np.ndarray:
     """The nearest non-negative vector whose sum is `radius` (Held, Wolfe and Crowder 1974)."""
+    v = v - v.max()  # changes nothing but the rounding of points far away
     descending = np.sort(v)[::-1]
     excess = np.cumsum(descending) - radius
     counts = np.arange(1, len(v) + 1)

@@ -79,7 +79,7 @@ class FrankWolfe(Solver):
             gap += theta.offset * slope + problem.offset_bound * abs(slope)
             if callback is not None:
                 callback(Step(t, plan.steps, gap))
-            if gap <= self.tolerance:
-                return Solution(theta, t, gap)
+            if gap <= self.tolerance or t == plan.steps:
+                break
             theta = theta.toward(s, 2 / (t + 2))  # line 4
-        return Solution(theta, plan.steps, gap)  # line 5
+        return Solution(theta, t, gap)  # line 5

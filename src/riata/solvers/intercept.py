@@ -15,7 +15,7 @@ from riata.curator import Curator
 from riata.mechanisms import GaussianMechanism, LaplaceMechanism, Mechanism
 from riata.privacy.accountants import ZcdpAccountant
 from riata.privacy.budget import Budget
-from riata.privacy.events import Pure
+from riata.privacy.events import BoundedRange, Pure
 from riata.problem import Problem
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
@@ -29,7 +29,7 @@ def intercept_mechanism(beside: Mechanism, budget: Budget) -> Mechanism:
     """The mechanism that gets `SHARE` of the budget when `beside` gets the rest."""
     ratio = SHARE / (1 - SHARE)
     if budget.delta == 0:
-        assert isinstance(beside.event, Pure)
+        assert isinstance(beside.event, (Pure, BoundedRange))
         return LaplaceMechanism(ratio * beside.event.epsilon)
     return GaussianMechanism(1 / math.sqrt(2 * ratio * ZcdpAccountant().rho(beside.event)))
 

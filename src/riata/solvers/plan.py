@@ -35,7 +35,8 @@ class Plan:
         How many models share the budget: one, or one for each class.
     excess_risk : float
         A bound on the expected excess empirical risk of each model, with explicit constants. It
-        holds for the worst data inside the bounds; usual data does far better.
+        holds for the worst data inside the bounds; usual data does far better. It does not count
+        what a poor intercept costs.
     """
 
     solver: str
@@ -82,6 +83,7 @@ class Plan:
     def __str__(self) -> str:
         p = self.problem
         total = self.spent
+        beside = ", the intercept's part not counted" if p.fit_intercept else ""
         rows = [
             ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
             ("model", f"{p.loss.name} loss over {p.set}" + (", with intercept" * p.fit_intercept)),
@@ -94,7 +96,7 @@ class Plan:
                 "costs",
                 f"epsilon {total.epsilon:.9g} at delta {total.delta:g} by {total.accountant}",
             ),
-            ("expects", f"excess risk at most {self.excess_risk:.3g} on the worst data"),
+            ("expects", f"excess risk at most {self.excess_risk:.3g} on the worst data" + beside),
         ]
         head = f"Plan for {self.budget}: nothing is charged and no row is read."
         return "\n".join([head, *(f"  {key:<8} {value}" for key, value in rows)])

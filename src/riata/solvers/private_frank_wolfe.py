@@ -33,9 +33,9 @@ SELECTIONS: dict[str, type[Selection]] = {
 class PrivateFrankWolfe(NoisyFrankWolfe):
     """Private Frank-Wolfe over a polytope.
 
-    Each step selects one vertex of the set privately and moves towards it, so the model has at
-    most as many non-zeros as steps, and the error grows with the logarithm of the number of
-    vertices.
+    Each step selects one vertex of the set privately and moves towards it, so over the l1 ball the
+    model has at most as many non-zeros as steps, and the error grows with the logarithm of the
+    number of vertices.
 
     Parameters
     ----------

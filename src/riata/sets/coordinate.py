@@ -1,0 +1,27 @@
+"""What the l1 ball and the simplex share: vertices that are multiples of the unit vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from riata.sets.base import Ball, PolytopeSet, Width
+from riata.sets.widths import expected_linf
+
+
+class CoordinatePolytope(Ball, PolytopeSet):
+    """The convex hull of ``radius * e_j`` over all coordinates j, or of both signs of it."""
+
+    def utilities(self, gradient: np.ndarray) -> np.ndarray:
+        return -self.radius * gradient
+
+    def dual_norm(self, v: np.ndarray) -> float:
+        return float(self.radius * np.abs(v).max())
+
+    def radius_in(self, norm: str) -> float:
+        return self.radius
+
+    def weighted_reach(self, weights: np.ndarray) -> float:
+        return float(self.radius * weights.max())
+
+    def gaussian_width(self, draws: int = 400) -> Width:
+        return Width(self.radius * expected_linf(self.known_size()), 0.0)
