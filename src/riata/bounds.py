@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.errors import InvalidArgument
+from riata.privacy.budget import check_number
 from riata.vectors import Vector
 
 NORMS = ("inf", "l2")
@@ -52,7 +53,7 @@ class Bounds:
                 'Use "inf" for a bound on every entry or "l2" for one on the length of the row.'
             )
         try:
-            x = np.asarray(self.x, dtype=np.float64)
+            x = np.array(self.x, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidArgument(
                 f"Bounds x must be a number or one number for each column, got "
@@ -64,9 +65,11 @@ class Bounds:
                 'or with norm="inf" one number for each column.'
             )
         _check_positive("x", x)
+        x.flags.writeable = False
         if self.y is not None:
-            _check_positive("y", np.asarray(self.y, dtype=np.float64))
-            object.__setattr__(self, "y", float(self.y))
+            y = check_number("Bounds y", self.y)
+            _check_positive("y", np.asarray(y))
+            object.__setattr__(self, "y", y)
         object.__setattr__(self, "x", float(x) if x.ndim == 0 else x)
 
     def with_y(self, y: float) -> Bounds:
@@ -99,26 +102,24 @@ class Bounds:
 
     def clip_x(self, x: Any) -> Any:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""
-        if sparse.issparse(x):
-            rows = sparse.csr_array(x, dtype=np.float64, copy=True)
-            rows.sum_duplicates()  # two stored entries at one place would escape the clipping
-            limit = self.per_column(rows.shape[1])[rows.indices]
-            rows.data = _clip(rows.data, limit)
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
+            if sparse.issparse(x):
+                rows = sparse.csr_array(x, dtype=np.float64, copy=True)
+                rows.sum_duplicates()  # two stored entries at one place would escape the clipping
+                rows.data = _clip(rows.data, self.per_column(rows.shape[1])[rows.indices])
+                if self.norm == "l2":
+                    squares = sparse.csr_array(rows / self.x).power(2).sum(axis=1)
+                    rows.data *= np.repeat(_shrink(squares), np.diff(rows.indptr))
+                return rows
+            rows = _clip(x, self.per_column(x.shape[1]))
             if self.norm == "l2":
-                squares = rows.multiply(rows).sum(axis=1)
-                rows.data *= np.repeat(self._shrink(squares), np.diff(rows.indptr))
+                rows *= _shrink(np.square(rows / self.x).sum(axis=1))[:, None]
             return rows
-        rows = _clip(x, self.per_column(x.shape[1]))
-        if self.norm == "l2":
-            rows *= self._shrink(np.einsum("ij,ij->i", rows, rows))[:, None]
-        return rows
 
     def clip_y(self, y: np.ndarray) -> np.ndarray:
         """A copy of the targets inside the bounds."""
-        return _clip(y, np.float64(self.y if self.y is not None else 1.0))
-
-    def _shrink(self, squares: np.ndarray) -> np.ndarray:
-        return self.x / np.maximum(np.sqrt(squares), self.x)
+        with np.errstate(all="ignore"):
+            return _clip(y, np.float64(self.y if self.y is not None else 1.0))
 
     def __repr__(self) -> str:
         x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
@@ -135,6 +136,10 @@ def _check_positive(name: str, value: np.ndarray) -> None:
 
 def _clip(values: Any, limit: Any) -> np.ndarray:
     """NaN to 0, everything else into [-limit, limit]; the same work whatever the values are."""
-    with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
-        values = np.asarray(values, dtype=np.float64)
+    values = np.asarray(values, dtype=np.float64)
     return np.clip(np.where(np.isnan(values), 0.0, values), -limit, limit)
+
+
+def _shrink(squares: np.ndarray) -> np.ndarray:
+    """The factor that brings a row of this squared length, in units of the bound, inside it."""
+    return 1 / np.maximum(np.sqrt(squares), 1.0)

@@ -254,8 +254,8 @@ def test_a_release_outside_the_plan_is_refused():
     door = curator(2, ExponentialMechanism(0.5))
     with pytest.raises(BudgetExceeded):
         door.release(problem.gradient(problem.set.start()), GaussianMechanism(1.0))
+    scores = problem.set.scores(problem.gradient(problem.set.start()))
     with pytest.raises(BudgetExceeded):
-        scores = problem.set.scores(problem.gradient(problem.set.start()))
         door.release(scores, ExponentialMechanism(0.6))
 
 

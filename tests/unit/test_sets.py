@@ -463,9 +463,9 @@ def test_a_ball_takes_its_dimension_once(open_set):
 
 
 def test_sets_with_columns_of_their_own_refuse_other_data():
-    with pytest.raises(InvalidArgument, match="6 .* 5 columns"):
+    with pytest.raises(InvalidArgument, match=r"6 .* 5 columns"):
         GroupL1Ball(LABELS).sized(5)
-    with pytest.raises(InvalidArgument, match="2 .* 5 columns"):
+    with pytest.raises(InvalidArgument, match=r"2 .* 5 columns"):
         Polytope(PENTAGON).sized(5)
     assert GroupL1Ball(LABELS).sized(6).size == 6
     assert GroupL1Ball(2).sized(5).codes().tolist() == [0, 0, 1, 1, 2]

@@ -7,11 +7,23 @@ meaning of an event never changes: ledgers written years ago are read with it.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
-from riata.errors import LedgerError
+from riata.errors import InvalidArgument, LedgerError
+
+
+def _check(name: str, value: object, *, positive: bool = False) -> None:
+    """A cost that is no ordinary number would poison every sum it enters."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidArgument(f"An event's {name} must be a number, got {type(value).__name__}.")
+    number = float(value)
+    if not (math.isfinite(number) and (number > 0 if positive else number >= 0)):
+        kind = "positive" if positive else "non-negative"
+        raise InvalidArgument(f"An event's {name} must be {kind} and finite, got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -19,6 +31,9 @@ class Pure:
     """epsilon-differential privacy, nothing more."""
 
     epsilon: float
+
+    def __post_init__(self) -> None:
+        _check("epsilon", self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,9 @@ class BoundedRange:
 
     epsilon: float
 
+    def __post_init__(self) -> None:
+        _check("epsilon", self.epsilon)
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -38,12 +56,18 @@ class Gaussian:
 
     noise_multiplier: float
 
+    def __post_init__(self) -> None:
+        _check("noise_multiplier", self.noise_multiplier, positive=True)
+
 
 @dataclass(frozen=True)
 class ZeroConcentrated:
     """rho-zero-concentrated differential privacy (Bun and Steinke 2016)."""
 
     rho: float
+
+    def __post_init__(self) -> None:
+        _check("rho", self.rho)
 
 
 @dataclass(frozen=True)
@@ -102,10 +126,12 @@ def from_json(text: str) -> Composed:
     try:
         parts: list[tuple[Event, int]] = []
         rows: list[dict[str, Any]] = json.loads(text)
+        if not isinstance(rows, list):
+            raise ValueError("rows")
         for row in rows:
             fields = dict(row)
             kind, count = _LEAVES[fields.pop("event")], fields.pop("count")
-            if not isinstance(count, int) or count < 1:
+            if type(count) is not int or count < 1:
                 raise ValueError("count")
             parts.append((kind(**fields), count))
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from riata.errors import BudgetExceeded, InvalidArgument, LedgerError
 from riata.privacy.accountants import Spent, spent
@@ -20,6 +22,8 @@ from riata.privacy.budget import Budget
 from riata.privacy.events import Composed, Event, compose, from_json, to_json
 
 IN_MEMORY = ":memory:"
+
+_VERSION = 1
 
 _SCHEMA = """
 CREATE TABLE ledger (
@@ -78,13 +82,16 @@ class Ledger:
             rows = db.execute(
                 "SELECT version, dataset, epsilon, delta, adjacency FROM ledger"
             ).fetchall()
-        if len(rows) != 1 or rows[0][0] != 1:
+        try:
+            ((version, self.dataset, *ceiling),) = rows
+            self.ceiling = Budget(*ceiling)
+            if version != _VERSION:
+                raise ValueError("version")
+        except ValueError:
             raise LedgerError(
                 f"{path} is not a ledger that this version of riata can read. "
                 "Check the path, or upgrade riata."
-            )
-        _, self.dataset, epsilon, delta, adjacency = rows[0]
-        self.ceiling = Budget(epsilon, delta, adjacency)
+            ) from None
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, dataset: str, ceiling: Budget) -> Ledger:
@@ -123,7 +130,7 @@ class Ledger:
                     f"{where} cannot be created ({error.strerror}), so nothing could be recorded "
                     "durably. Choose a directory that you can write to."
                 ) from None
-        header = (1, dataset, ceiling.epsilon, ceiling.delta, ceiling.adjacency)
+        header = (_VERSION, dataset, ceiling.epsilon, ceiling.delta, ceiling.adjacency)
         db = memory or _connect(where)
         try:
             db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
@@ -158,7 +165,7 @@ class Ledger:
         with self._transaction() as db:
             before = _read(db)
             total = self._cost(*(c.event for c in before), event)
-            if total.epsilon > self.ceiling.epsilon:
+            if math.isinf(total.epsilon) or total.epsilon > self.ceiling.epsilon:
                 used = self._cost(*(c.event for c in before))
                 raise BudgetExceeded(
                     f"The plan does not fit: with it, {self.dataset!r} would have spent epsilon "
@@ -242,7 +249,10 @@ class Ledger:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+    # mode=rw: a ledger that was deleted is an error, never a new and empty one
+    db = sqlite3.connect(
+        f"file:{quote(path)}?mode=rw", uri=True, timeout=60.0, isolation_level=None
+    )
     try:
         db.execute("PRAGMA synchronous = EXTRA")
     except sqlite3.Error:
@@ -252,7 +262,12 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _read(db: sqlite3.Connection) -> list[Charge]:
-    rows = db.execute("SELECT seq, charged_at, event, summary FROM charge ORDER BY seq")
-    return [
-        Charge(seq, at, from_json(event), json.loads(summary)) for seq, at, event, summary in rows
-    ]
+    rows = db.execute("SELECT seq, charged_at, event, summary FROM charge ORDER BY seq").fetchall()
+    try:
+        return [
+            Charge(seq, at, from_json(event), json.loads(text)) for seq, at, event, text in rows
+        ]
+    except ValueError:
+        raise LedgerError(
+            "A recorded charge cannot be read. Restore the ledger from a copy that riata wrote."
+        ) from None

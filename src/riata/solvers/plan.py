@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from riata.curator import Curator
@@ -153,11 +153,12 @@ def check_steps(steps: object) -> int | None:
     """The number of steps, or None for "auto"."""
     if isinstance(steps, str) and steps == "auto":
         return None
-    if isinstance(steps, bool) or not isinstance(steps, (int, float)) or not math.isfinite(steps):
+    if isinstance(steps, bool) or not isinstance(steps, Real):
         raise InvalidArgument(f'steps={steps!r} must be a whole number or "auto".')
-    if steps != int(steps) or steps < 1:
+    number = float(steps)
+    if not (number >= 1 and number.is_integer()):
         raise InvalidArgument(
             f"steps={steps!r} must be a whole number of at least 1: each step is one private look "
             'at the data. Use steps="auto" to have it chosen from public facts.'
         )
-    return int(steps)
+    return int(number)
