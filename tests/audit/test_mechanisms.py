@@ -49,16 +49,16 @@ def unit_problem(n_rows=N_ROWS, adjacency=REPLACE_ONE):
     return Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), n_rows, 1, adjacency)
 
 
-def with_balance(balance):
+def with_balance(balance, n_rows=N_ROWS):
     """Rows with x = 1 and y = -1 or 1 that sum to `balance`.
 
     With theta = 0, the utility of the vertex +1 exceeds that of -1 by balance * epsilon / 2 in
     units of a selection's scale. Replacing one row moves the balance by 2: one utility rises by
     the whole sensitivity and the other falls by it, the worst that a pair can do.
     """
-    ups = (N_ROWS + balance) // 2
-    y = np.repeat([1.0, -1.0], [ups, N_ROWS - ups])
-    return LocalEngine(np.ones((N_ROWS, 1)), y, Bounds(1.0, 1.0))
+    ups = (n_rows + balance) // 2
+    y = np.repeat([1.0, -1.0], [ups, n_rows - ups])
+    return LocalEngine(np.ones((n_rows, 1)), y, Bounds(1.0, 1.0))
 
 
 def query_for(mechanism, problem):
@@ -112,9 +112,9 @@ def audit_honest(name, draws, balance=None):
 @pytest.mark.parametrize(
     ("name", "draws", "informative"),
     [
-        ("exponential", 24_000, 0.5),
+        ("exponential", 40_000, 0.5),
         ("permute-and-flip", 12_000, 0.6),
-        ("noisy max", 40_000, 0.5),
+        ("noisy max", 60_000, 0.5),
         ("laplace", 12_000, 0.6),
         ("gaussian", 16_000, 0.3),
     ],
@@ -127,15 +127,15 @@ def test_a_sound_mechanism_is_not_accused_on_its_worst_pair(name, draws, informa
 @pytest.mark.parametrize(
     ("name", "balance", "informative"),
     [
-        ("exponential", -4, 0.75),
-        ("permute-and-flip", 0, 0.9),
-        ("noisy max", -4, 0.62),
-        ("laplace", N_ROWS, 0.9),
+        ("exponential", -4, 0.65),
+        ("permute-and-flip", 0, 0.85),
+        ("noisy max", -4, 0.55),
+        ("laplace", N_ROWS, 0.85),
         ("gaussian", N_ROWS, 0.5),
     ],
 )
 def test_a_sound_mechanism_is_not_accused_in_a_long_audit(name, balance, informative):
-    assert informative <= audit_honest(name, 300_000, balance) <= 1.0
+    assert informative <= audit_honest(name, 150_000, balance) <= 1.0
 
 
 @every_mechanism
@@ -168,7 +168,7 @@ class Twin(Mechanism):
         return self.claimed.describe(times)
 
 
-def audit_twin(name, actual=None, query=None, draws=8_000, balance=0):
+def audit_twin(name, actual=None, query=None, draws=12_000, balance=0):
     """The lower bound for a twin of `name` that claims epsilon 2."""
     make, delta, _ = MECHANISMS[name]
     claimed = make(2.0)
@@ -179,8 +179,7 @@ def audit_twin(name, actual=None, query=None, draws=8_000, balance=0):
 
 @every_mechanism
 def test_the_twins_are_sound_before_they_are_broken(name):
-    assert audit_twin(name) <= 2.0
-    assert audit_twin(name, balance=2, draws=2_000) <= 2.0
+    assert 0.5 <= audit_twin(name, draws=6_000) <= 2.0
 
 
 @every_mechanism
@@ -356,13 +355,18 @@ def fits(solver, plan, problem, engine, draws, seed):
     return labels(thetas).astype(np.int64)
 
 
-def audit_fits(budget, steps, draws, balance=0, planned=None):
-    """The lower bound for the unit LASSO with one column; `planned` steps are paid for."""
-    problem = unit_problem()
+def audit_fits(budget, steps, draws, planned=None):
+    """The lower bound for the unit LASSO with one column; only `planned` steps are paid for.
+
+    With two rows, what one of them pulls is not soon pushed back by the others: the loss of the
+    first step is the whole epsilon of a step, and that of the later ones about 0.6 of it.
+    """
+    n_rows = 2
+    problem = unit_problem(n_rows)
     solver = PrivateFrankWolfe(steps)
     plan = PrivateFrankWolfe(planned or steps).plan(problem, budget)
     plan = replace(plan, steps=steps)
-    pair = [with_balance(b) for b in (balance, balance - 2)]
+    pair = [with_balance(b, n_rows) for b in (0, -2)]
     drawn = [fits(solver, plan, problem, rows, draws, 400 + i) for i, rows in enumerate(pair)]
     return epsilon_lower_bound(*drawn, budget.delta)
 
@@ -404,30 +408,31 @@ def test_one_step_on_the_worst_pair_is_not_accused_and_half_its_noise_is():
 
 
 def test_a_few_steps_are_not_accused_and_forgotten_composition_is():
-    assert 0.1 <= audit_fits(Budget(1.0), steps=3, draws=8_000) <= 1.0
-    assert audit_fits(Budget(1.0), steps=5, draws=6_000, planned=1) > 1.0
+    assert 0.4 <= audit_fits(Budget(2.0), steps=3, draws=4_000) <= 2.0
+    assert audit_fits(Budget(2.0), steps=5, draws=4_000, planned=1) > 2.0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "n_tilted", "informative"),
-    [(Budget(1.0), 1, 0.8), (Budget(1.0, 1e-6), 5, 0.6)],
+    [(Budget(1.0), 1, 0.75), (Budget(1.0, 1e-6), 5, 0.5)],
     ids=["pure", "approximate"],
 )
 def test_one_step_is_not_accused_in_a_long_audit(budget, n_tilted, informative):
-    assert informative <= audit_simplex_step(budget, 100_000, n_tilted) <= 1.0
+    assert informative <= audit_simplex_step(budget, 50_000, n_tilted) <= 1.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("steps", [2, 4, 8])
+@pytest.mark.parametrize(("steps", "informative"), [(2, 0.15), (4, 0.1), (8, 0.0)])
 @pytest.mark.parametrize("budget", [Budget(1.0), Budget(1.0, 1e-3)], ids=str)
-def test_many_steps_are_not_accused_in_a_long_audit(budget, steps):
-    assert 0.0 < audit_fits(budget, steps, 40_000) <= 1.0
+def test_many_steps_are_not_accused_in_a_long_audit(budget, steps, informative):
+    # More steps have more outcomes, and each of them is rarer: the bound gets weaker.
+    assert informative <= audit_fits(budget, steps, 20_000) <= 1.0
 
 
 @pytest.mark.slow
 def test_forgotten_composition_of_many_steps_is_caught_in_a_long_audit():
-    assert audit_fits(Budget(1.0, 1e-3), 8, 40_000, planned=1) > 1.0
+    assert audit_fits(Budget(1.0, 1e-3), 8, 20_000, planned=1) > 1.0
 
 
 @pytest.mark.slow
@@ -447,7 +452,7 @@ def test_a_whole_estimator_is_not_accused_in_a_long_audit():
             )
             .fit(x, y)
             .coef_[0]
-            for i in range(20_000)
+            for i in range(12_000)
         ]
         drawn.append(np.sign(coefficients).astype(np.int64))
     assert 0.6 <= epsilon_lower_bound(*drawn) <= 1.0

@@ -184,6 +184,42 @@ def test_gaussian_noise_on_a_polytope_and_pure_selection_reach_the_optimum_too(l
         assert_near_optimum(loss, y, model, best)
 
 
+def paper_walk(C, steps):
+    """Algorithm 1, written again: the squared loss, no intercept, no noise."""
+    theta = C.start().dense()
+    for t in range(1, steps + 1):
+        s = C.minimiser(2 * X.T @ (X @ theta - Y) / N).dense()
+        theta += 2 / (t + 2) * (s - theta)
+    return theta
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 30])
+@pytest.mark.parametrize(
+    ("name", "solver", "delta"),
+    [
+        ("l1", "frank-wolfe", 1e-6),
+        ("l1", "frank-wolfe", 0.0),
+        ("polytope", "frank-wolfe", 1e-6),
+        ("l2", "gaussian-frank-wolfe", 1e-6),
+        ("lp", "gaussian-frank-wolfe", 1e-6),
+    ],
+)
+def test_private_solvers_take_the_papers_steps_when_noise_vanishes(name, solver, delta, steps):
+    C = SETS[name][0].sized(P)
+    model = PrivateErm(
+        Squared(),
+        C,
+        NEARLY_INFINITE,
+        delta,
+        bounds=BOUNDS,
+        solver=solver,
+        steps=steps,
+        fit_intercept=False,
+        random_state=5,
+    ).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, paper_walk(C, steps), atol=1e-3)
+
+
 # intercepts far from 0
 
 FAR = {

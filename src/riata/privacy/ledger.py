@@ -241,10 +241,10 @@ class Ledger:
         return (Ledger.open, (self.path,))
 
     def __repr__(self) -> str:
-        used = self.spent
+        used, ceiling = self.spent, self.ceiling
         return (
-            f"<Ledger of {self.dataset!r}: epsilon {used.epsilon:.6g} of {self.ceiling.epsilon:g} "
-            f"spent at delta {used.delta:g}, {self.ceiling.adjacency}, {len(self.charges)} charges>"
+            f"<Ledger of {self.dataset!r}: epsilon {used.epsilon:.6g} of {ceiling.epsilon:g} spent "
+            f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {len(self.charges)}>"
         )
 
 
