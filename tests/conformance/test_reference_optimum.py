@@ -19,7 +19,7 @@ from riata.solvers import FrankWolfe
 INF = float("inf")
 NEARLY_INFINITE = 1e9
 N, P = 300, 12
-STEPS = 3_000
+STEPS = 2_000
 RELATIVE = 1e-3
 
 RNG = np.random.default_rng(2_015)

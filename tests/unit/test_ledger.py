@@ -177,7 +177,7 @@ def test_a_summary_that_is_no_json_charges_nothing(ledger):
 def test_repr_says_what_is_spent(path):
     ledger = make(path, PLAIN)
     charge(ledger, Pure(0.5))
-    for fact in ("claims", "0.5 of 2", "delta 0", "replace-one", "1 charge"):
+    for fact in ("claims", "0.5 of 2", "delta 0", "replace-one", "charges: 1"):
         assert fact in repr(ledger)
 
 
