@@ -243,6 +243,15 @@ class TestClassifier:
         notes = logistic(classes="observed").fit(X, LABELS).privacy_.notes
         assert any("declared the set of labels in y public" in note for note in notes)
 
+    def test_one_odd_label_in_a_list_changes_no_other(self):
+        labels = (LABELS == "yes").astype(int).tolist()
+        honest = logistic(classes=[0, 1], random_state=0).fit(X, labels)
+        labels[0] = "odd"
+        other = logistic(classes=[0, 1], random_state=0).fit(X, labels)
+        # a type inferred from all labels would turn every one of them into no class
+        assert np.abs(honest.intercept_ - other.intercept_) < 0.1
+        assert other.score(X, (LABELS == "yes").astype(int)) > 0.7
+
     def test_a_label_outside_the_classes_is_no_error(self):
         labels = LABELS.astype(object)
         labels[0], labels[1], labels[2] = "secret", None, float("nan")

@@ -61,6 +61,8 @@ BAD_PARAMETERS = {
     "bounds of another type": ({"bounds": (1.0, 1.0)}, "must be a Bounds"),
     "epsilon zero": ({"epsilon": 0.0}, "epsilon=0.0 must be positive"),
     "epsilon negative": ({"epsilon": -1}, "epsilon=-1 must be positive"),
+    "epsilon too small to account for": ({"epsilon": 1e-12}, "out of range"),
+    "epsilon too large to mean anything": ({"epsilon": 1e300}, "out of range"),
     "epsilon NaN": ({"epsilon": float("nan")}, "epsilon=nan must be positive"),
     "epsilon text": ({"epsilon": "1"}, "epsilon must be a number"),
     "epsilon boolean": ({"epsilon": True}, "epsilon must be a number"),

@@ -8,8 +8,8 @@ from numbers import Real
 
 from riata.errors import InvalidArgument
 
-#: A finite epsilon beyond this is a mistake, and its square would leave the range of floats.
-_LARGEST_EPSILON = 1e12
+#: A finite epsilon beyond these is a mistake, and accounting for it would lose its digits.
+_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e12
 
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
@@ -82,10 +82,11 @@ class Budget:
                 f"epsilon={self.epsilon!r} must be positive: it bounds the privacy loss, and no "
                 "mechanism gives an answer at zero loss. Common choices lie between 0.1 and 10."
             )
-        if _LARGEST_EPSILON < epsilon < math.inf:
+        if epsilon < _SMALLEST_EPSILON or _LARGEST_EPSILON < epsilon < math.inf:
             raise InvalidArgument(
-                f"epsilon={self.epsilon!r} protects nothing. "
-                'Say so with epsilon=float("inf"), or choose one between 0.1 and 10.'
+                f"epsilon={self.epsilon!r} is out of range: below {_SMALLEST_EPSILON:g} nothing "
+                f"can be learned, and above {_LARGEST_EPSILON:g} nothing is protected. Choose one "
+                'between 0.1 and 10, or float("inf") to say that nothing is protected.'
             )
         if not 0 <= delta < 1:
             raise InvalidArgument(

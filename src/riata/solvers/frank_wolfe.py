@@ -9,7 +9,7 @@ from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Exact
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
-from riata.solvers.intercept import intercept_slope, with_intercept
+from riata.solvers.intercept import Intercept
 from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps
 from riata.solvers.step_count import MOST_STEPS, excess_risk_bound
 
@@ -70,16 +70,17 @@ class FrankWolfe(Solver):
         """Algorithm 1, line by line."""
         C, theta = problem.set, problem.set.start()  # line 1
         gap = float("inf")
+        intercept = Intercept(plan, problem, curator)
         for t in range(1, plan.steps + 1):  # line 2
             gradient = curator.release(problem.gradient(theta), plan["gradient"])
             s = C.minimiser(gradient)  # line 3
-            slope = intercept_slope(theta, plan, problem, curator)
-            s = with_intercept(s, theta, slope, problem)
+            slope = intercept.slope(theta)
             gap = theta.dot(gradient) - s.dot(gradient)
             gap += theta.offset * slope + problem.offset_bound * abs(slope)
             if callback is not None:
                 callback(Step(t, plan.steps, gap))
             if gap <= self.tolerance or t == plan.steps:
                 break
-            theta = theta.toward(s, 2 / (t + 2))  # line 4
+            b = intercept.descend(theta, slope, t)
+            theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 4
         return Solution(theta, t, gap)  # line 5

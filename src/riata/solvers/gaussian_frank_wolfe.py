@@ -9,7 +9,7 @@ from riata.errors import Incompatible
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.solvers.intercept import intercept_slope, with_intercept
+from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, counted
 
@@ -67,9 +67,10 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
     ) -> Solution:
         """Algorithm 3, line by line."""
         C, theta = problem.set, problem.set.start()  # line 1
+        intercept = Intercept(plan, problem, curator)
         for t in counted(plan.steps, callback):  # line 2
             gradient = curator.release(problem.gradient(theta), plan["gradient"])  # line 3: + b_t
             s = C.minimiser(gradient)  # line 3
-            s = with_intercept(s, theta, intercept_slope(theta, plan, problem, curator), problem)
-            theta = theta.toward(s, 2 / (t + 2))  # line 4
-        return Solution(theta, plan.steps)  # line 5
+            b = intercept.descend(theta, intercept.slope(theta), t)
+            theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 4
+        return Solution(theta.with_offset(intercept.average), plan.steps)  # line 5

@@ -1,8 +1,8 @@
 """The intercept: fitted beside theta, and paid for.
 
 No set constrains it, so Frank-Wolfe's oracle does not apply. Instead each step releases the mean
-slope of the loss, one number, and aims at the point where a Newton step with the loss's largest
-curvature would go. The step towards it is the same as theta's, which averages the noise.
+slope of the loss, one number, and goes where a Newton step with the loss's largest curvature
+leads. The intercept of the model is the average of those that were visited.
 """
 
 from __future__ import annotations
@@ -34,14 +34,35 @@ def intercept_mechanism(beside: Mechanism, budget: Budget) -> Mechanism:
     return GaussianMechanism(1 / math.sqrt(2 * ratio * ZcdpAccountant().rho(beside.event)))
 
 
-def intercept_slope(theta: Vector, plan: Plan, problem: Problem, curator: Curator) -> float:
-    """The released derivative of the risk in the intercept; 0 in a problem without one."""
-    if not problem.fit_intercept:
-        return 0.0
-    return float(curator.release(problem.mean_slope(theta), plan["intercept"])[0])
+class Intercept:
+    """Gradient descent for the intercept, and the average of where it went.
 
+    A step of slope / largest curvature never overshoots, and a far optimum is reached in a number
+    of steps proportional to its distance, also where the loss is straight or nearly so. The
+    average, with weight t for step t, removes the noise.
+    """
 
-def with_intercept(s: Vector, theta: Vector, slope: float, problem: Problem) -> Vector:
-    """`s` with the intercept to move towards."""
-    target = theta.offset - slope / problem.loss.curvature_bound(problem.y_bound)
-    return s.with_offset(float(np.clip(target, -problem.offset_bound, problem.offset_bound)))
+    def __init__(self, plan: Plan, problem: Problem, curator: Curator) -> None:
+        self._plan, self._problem, self._curator = plan, problem, curator
+        self._sum = self._weight = 0.0
+
+    def slope(self, theta: Vector) -> float:
+        """The released derivative of the risk in the intercept; 0 in a problem without one."""
+        if not self._problem.fit_intercept:
+            return 0.0
+        query = self._problem.mean_slope(theta)
+        return float(self._curator.release(query, self._plan["intercept"])[0])
+
+    def descend(self, theta: Vector, slope: float, t: int) -> float:
+        """The intercept after step t."""
+        problem = self._problem
+        target = theta.offset - slope / problem.loss.curvature_bound(problem.y_bound)
+        offset = float(np.clip(target, -problem.offset_bound, problem.offset_bound))
+        self._sum += t * offset
+        self._weight += t
+        return offset
+
+    @property
+    def average(self) -> float:
+        """The intercept of the model."""
+        return self._sum / self._weight

@@ -18,7 +18,7 @@ from riata.mechanisms import (
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.sets import PolytopeSet
-from riata.solvers.intercept import intercept_slope, with_intercept
+from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, counted
 
@@ -99,11 +99,10 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
     ) -> Solution:
         """Algorithm 2, line by line."""
         C, theta = cast(PolytopeSet, problem.set), problem.set.start()  # line 1
+        intercept = Intercept(plan, problem, curator)
         for t in counted(plan.steps, callback):  # line 2
-            scores = C.scores(
-                problem.gradient(theta)
-            )  # line 3: <s, grad L(theta_t; D)>, unevaluated
+            scores = C.scores(problem.gradient(theta))  # line 3: -<s, grad L(theta_t)>, unevaluated
             s = C.vertex(curator.release(scores, plan["select"]))  # lines 3-4: the one data access
-            s = with_intercept(s, theta, intercept_slope(theta, plan, problem, curator), problem)
-            theta = theta.toward(s, 2 / (t + 2))  # line 5
-        return Solution(theta, plan.steps)  # line 6
+            b = intercept.descend(theta, intercept.slope(theta), t)
+            theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 5
+        return Solution(theta.with_offset(intercept.average), plan.steps)  # line 6
