@@ -9,13 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from riata.errors import InvalidArgument
-from riata.privacy.budget import check_number
+from riata.privacy.budget import check_scale
 from riata.vectors import Vector
 
 NORMS = ("inf", "l2")
 
-#: Products of a few bounds must stay finite in float64.
-_LARGEST = 1e60
+_PUBLIC = (
+    "noise is scaled to it. Pass the largest absolute value that a row could have, from public "
+    "knowledge."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +66,11 @@ class Bounds:
                 f"Bounds x has {x.ndim} dimensions with norm={self.norm!r}: a bound is one number, "
                 'or with norm="inf" one number for each column.'
             )
-        _check_positive("x", x)
+        for extreme in (x.min(initial=np.inf), x.max(initial=-np.inf)):
+            check_scale("Bounds x", float(extreme), _PUBLIC)
         x.flags.writeable = False
         if self.y is not None:
-            y = check_number("Bounds y", self.y)
-            _check_positive("y", np.asarray(y))
-            object.__setattr__(self, "y", y)
+            object.__setattr__(self, "y", check_scale("Bounds y", self.y, _PUBLIC))
         object.__setattr__(self, "x", float(x) if x.ndim == 0 else x)
 
     def with_y(self, y: float) -> Bounds:
@@ -124,14 +125,6 @@ class Bounds:
     def __repr__(self) -> str:
         x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
         return f"Bounds(x={x}, y={self.y}, norm={self.norm!r})"
-
-
-def _check_positive(name: str, value: np.ndarray) -> None:
-    if not np.all((value > 0) & (value <= _LARGEST)):
-        raise InvalidArgument(
-            f"Bounds {name} must be positive and at most {_LARGEST:g}: noise is scaled to it. "
-            "Pass the largest absolute value that a row could have, from public knowledge."
-        )
 
 
 def _clip(values: Any, limit: Any) -> np.ndarray:

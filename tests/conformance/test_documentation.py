@@ -1,5 +1,7 @@
 """Every Python block of the README and of the documentation runs, top to bottom."""
 
+import doctest
+import importlib
 import re
 from pathlib import Path
 
@@ -29,3 +31,19 @@ def test_every_relative_link_of_the_readme_exists():
     links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "riata.bounds",
+        "riata.estimators.erm",
+        "riata.estimators.lasso",
+        "riata.estimators.logistic",
+        "riata.privacy.ledger",
+    ],
+)
+def test_every_example_in_a_docstring_holds(module):
+    failed, attempted = doctest.testmod(importlib.import_module(module))
+    assert failed == 0
+    assert attempted > 0

@@ -355,7 +355,8 @@ def repeated(values, first):
 @pytest.mark.parametrize("kind", PECULIAR_TARGETS)
 def test_no_target_stops_or_disturbs_a_regression(kind, first):
     y = repeated(PECULIAR_TARGETS[kind], first)
-    PrivateLasso(1.0, 0.0, bounds=BOUNDS, steps=2).fit(np.zeros((20, 2)), y)
+    model = PrivateLasso(1.0, 0.0, bounds=BOUNDS, steps=2).fit(np.zeros((20, 2)), y)
+    assert np.all(np.isfinite(model.coef_))
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["usual", "peculiar"])
@@ -368,7 +369,8 @@ def test_no_entry_stops_or_disturbs_a_regression(kind, first):
         x = np.stack([column, column], axis=1)
     else:
         x = pd.DataFrame({"a": column, "b": column})
-    PrivateLasso(1.0, 0.0, bounds=BOUNDS, steps=2).fit(x, np.zeros(20))
+    model = PrivateLasso(1.0, 0.0, bounds=BOUNDS, steps=2).fit(x, np.zeros(20))
+    assert np.all(np.isfinite(model.coef_))
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["usual", "peculiar"])
@@ -378,7 +380,7 @@ def test_no_label_stops_or_disturbs_a_classification(kind, first):
     text = "text" in kind or "pandas string" in kind
     classes = ["0", "1"] if text else [0, 1]
     model = PrivateLogisticRegression(1.0, 0.0, bounds=BOUNDS, classes=classes, steps=2)
-    model.fit(np.zeros((20, 2)), y)
+    assert np.all(np.isfinite(model.fit(np.zeros((20, 2)), y).coef_))
 
 
 # Errors: what is wrong with the arguments, never what is in the rows.

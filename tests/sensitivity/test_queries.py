@@ -348,7 +348,16 @@ def test_utilities_have_no_sensitivity_in_other_norms():
 # Rounding.
 
 
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+SEQUENTIAL = pytest.mark.xfail(
+    reason="float sums over sparse rows are sequential; docs/sharp_edges.md says so", strict=True
+)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [np.asarray, pytest.param(sparse.csr_array, marks=SEQUENTIAL)],
+    ids=["dense", "sparse"],
+)
 def test_rounding_in_a_long_sum_does_not_exceed_the_sensitivity(container):
     # Casacuberta, Shoham, Vadhan, Wilson (2022). The first rows sum to just below a power of 2,
     # and the row in question decides whether the sum crosses it. Above, float64 is twice as

@@ -37,9 +37,9 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
     bounds : Bounds
         How far a row may reach: public, and required. A bound on y is not needed.
     classes : array-like, or "observed"
-        The labels: public, and required unless `y` says them by its type (booleans, or a pandas
-        categorical). A label that only one person has would reveal that person, so they are never
-        silently read from the rows; ``classes="observed"`` reads them from `y` and declares that
+        The labels: public, and required unless `y` is an array of booleans. A label that only one
+        person has would reveal that person, so they are never silently read from the rows, not
+        even from a categorical type; ``classes="observed"`` reads them from `y` and declares that
         the set of labels in `y` is public. A row with another label is in none of the classes:
         with three or more it counts against each, with two it counts as the first.
     radius : float, default=10.0
@@ -218,13 +218,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
 
 
 def _classes_of_type(y: Any) -> np.ndarray | None:
-    """The labels that the type of y allows, if it says so: booleans and pandas categoricals."""
+    """The labels that the type of y allows, if that says so: booleans.
+
+    A categorical type says so too, but usually took its categories from the rows.
+    """
     kind = getattr(y, "dtype", None)
-    if hasattr(kind, "categories") and kind.categories is not None:
-        return np.unique(np.asarray(kind.categories))
-    if isinstance(kind, np.dtype) and kind.kind == "b":
-        return np.array([False, True])
-    return None
+    return np.array([False, True]) if isinstance(kind, np.dtype) and kind.kind == "b" else None
 
 
 def _is_observed(classes: Any) -> bool:

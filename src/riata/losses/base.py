@@ -6,9 +6,6 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from riata.errors import InvalidArgument
-from riata.privacy.budget import check_number
-
 
 class Loss(ABC):
     """A convex function of (margin, y). It never sees X.
@@ -42,12 +39,8 @@ class Loss(ABC):
         """The largest intercept worth fitting for targets up to `y` in size."""
 
 
-def check_scale(name: str, value: object) -> float:
-    """A positive finite parameter of a loss."""
-    number = check_number(name, value)
-    if not 0 < number < np.inf:
-        raise InvalidArgument(
-            f"{name}={value!r} must be positive and finite: it sets where the loss turns from "
-            "quadratic to linear. Pass a public number on the scale of the residuals."
-        )
-    return number
+#: Why the parameter of a loss must be a sensible number.
+SCALE_OF_LOSS = (
+    "it sets where the loss turns from quadratic to linear. Pass a public number on the scale of "
+    "the residuals."
+)

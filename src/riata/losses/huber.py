@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from riata.losses.base import Loss, check_scale
+from riata.losses.base import SCALE_OF_LOSS, Loss
+from riata.privacy.budget import check_scale
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Huber(Loss):
     name = "huber"
 
     def __post_init__(self) -> None:
-        check_scale("threshold", self.threshold)
+        check_scale("threshold", self.threshold, SCALE_OF_LOSS)
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         size = np.abs(margin - y)

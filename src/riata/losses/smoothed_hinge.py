@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from riata.losses.base import Loss, check_scale
+from riata.losses.base import SCALE_OF_LOSS, Loss
+from riata.privacy.budget import check_scale
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class SmoothedHinge(Loss):
     classifies = True
 
     def __post_init__(self) -> None:
-        check_scale("smoothing", self.smoothing)
+        check_scale("smoothing", self.smoothing, SCALE_OF_LOSS)
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         short = np.maximum(1 - y * margin, 0.0)

@@ -10,6 +10,9 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy.special import ndtri
 
+#: The width of the cells whose midpoints uniform draws are.
+_CELL = 2.0**-52
+
 
 class Noise:
     """Independent draws from an AES-256-CTR key stream, keyed by the operating system.
@@ -44,23 +47,36 @@ class Noise:
 
     def uniform(self, n: int) -> np.ndarray:
         """Uniform on the open interval (0, 1): the midpoints of 2^52 cells, all exact floats."""
-        return ((self._words(n) >> np.uint64(12)) + 0.5) * 2.0**-52
+        return _midpoints(self._words(n))
 
     def normal(self, n: int) -> np.ndarray:
         return ndtri(self.uniform(n))
 
     def exponential(self, n: int) -> np.ndarray:
-        return -np.log(self.uniform(n))
+        return self._exponential_at(self.uniform(n))
+
+    def _exponential_at(self, u: np.ndarray) -> np.ndarray:
+        """-log(u), with both outermost cells drawn again: the tails are right to 72 scales."""
+        out = -np.log(u)
+        first, last = np.flatnonzero(u < _CELL), np.flatnonzero(u > 1 - _CELL)
+        out[first] = -np.log(_CELL) - np.log(self.uniform(len(first)))
+        out[last] = _CELL * self.uniform(len(last))
+        return out
 
     def gumbel(self, n: int) -> np.ndarray:
         return -np.log(self.exponential(n))
 
     def laplace(self, n: int) -> np.ndarray:
-        u = self.uniform(n) - 0.5
-        return -np.sign(u) * np.log1p(-2 * np.abs(u))
+        words = self._words(n)  # the first bit is the sign, the next 52 the size
+        sign = np.where(words >> np.uint64(63), 1.0, -1.0)
+        return sign * self._exponential_at(_midpoints(words << np.uint64(1)))
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("A noise generator cannot be pickled: two copies would share its noise.")
 
     def __repr__(self) -> str:
         return f"<Noise {'SEEDED: NOT PRIVATE' if self.seeded else 'keyed by the system'}>"
+
+
+def _midpoints(words: np.ndarray) -> np.ndarray:
+    return ((words >> np.uint64(12)) + 0.5) * _CELL

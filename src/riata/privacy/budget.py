@@ -56,6 +56,21 @@ def check_number(name: str, value: object) -> float:
     return float(value)
 
 
+#: Bounds, radii, vertices and scales of losses lie in this range, so that products of a few of them
+#: neither vanish nor overflow: a sensitivity of 0 would mean no noise.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-60, 1e60
+
+
+def check_scale(name: str, value: object, why: str) -> float:
+    """A positive number of a size that arithmetic can bear, or an error that says why."""
+    number = check_number(name, value)
+    if not SMALLEST_SCALE <= number <= LARGEST_SCALE:
+        raise InvalidArgument(
+            f"{name}={value!r} must lie between {SMALLEST_SCALE:g} and {LARGEST_SCALE:g}: {why}"
+        )
+    return number
+
+
 @dataclass(frozen=True)
 class Budget:
     """A limit on the privacy loss.

@@ -10,7 +10,7 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.privacy.budget import check_number
+from riata.privacy.budget import check_scale
 from riata.public import public_normals
 from riata.queries import Gradient, VertexUtilities
 from riata.vectors import Vector
@@ -141,7 +141,12 @@ class Ball(ConstraintSet):
     n_features: int | None
 
     def __post_init__(self) -> None:
-        check_radius(self.radius)
+        check_scale(
+            "radius",
+            self.radius,
+            "it is the size of the constraint set, and the noise is scaled to it. Choose it from "
+            "public knowledge.",
+        )
 
     @property
     def size(self) -> int | None:
@@ -157,17 +162,6 @@ class Ball(ConstraintSet):
 
     def start(self) -> Vector:
         return Vector.zero(self.known_size())
-
-
-def check_radius(radius: object) -> float:
-    """A positive finite radius, or an error."""
-    value = check_number("radius", radius)
-    if not 0 < value < np.inf:
-        raise InvalidArgument(
-            f"radius={radius!r} must be positive and finite: it is the size of the constraint "
-            "set, and the noise is scaled to it. Choose it from public knowledge."
-        )
-    return value
 
 
 def norm_order(norm: str) -> float:

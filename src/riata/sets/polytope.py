@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import linprog, nnls
 
 from riata.errors import InvalidArgument
+from riata.privacy.budget import check_scale
 from riata.sets.base import PolytopeSet, norm_order
 from riata.vectors import Vector
 
@@ -36,8 +37,11 @@ class Polytope(PolytopeSet):
                 f"vertices has shape {vertices.shape}: it must be a non-empty array of finite "
                 "numbers with one row for each vertex and one column for each feature."
             )
-        if not vertices.any():
-            raise InvalidArgument("vertices are all 0: the only model in the set is 0. Add others.")
+        check_scale(
+            "the largest |vertex|",
+            np.abs(vertices).max(),
+            "it is the size of the constraint set, and the noise is scaled to it.",
+        )
         object.__setattr__(self, "vertices", vertices)
 
     @property
