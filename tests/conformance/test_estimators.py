@@ -79,7 +79,7 @@ def test_sparse_rows_are_never_made_dense(monkeypatch):
 
 
 def test_large_epsilon_recovers_coefficients_and_intercept():
-    model = lasso(epsilon=1e6, steps=400).fit(X, Y)
+    model = lasso(epsilon=1e6, steps=400, random_state=0).fit(X, Y)
     np.testing.assert_allclose(model.coef_[:2], [0.6, -0.4], atol=0.02)
     assert model.intercept_ == pytest.approx(0.3, abs=0.01)
     assert model.score(X, Y) > 0.95
@@ -215,7 +215,7 @@ def test_rows_to_predict_are_read_as_rows_to_fit():
 
 class TestClassifier:
     def test_two_classes(self):
-        model = logistic(epsilon=5.0).fit(X, LABELS)
+        model = logistic(epsilon=5.0, random_state=0).fit(X, LABELS)
         assert model.coef_.shape == (1, 20)
         assert model.classes_.tolist() == ["no", "yes"]
         assert model.score(X, LABELS) > 0.9
@@ -226,7 +226,7 @@ class TestClassifier:
 
     def test_three_classes_share_one_budget(self):
         labels = np.digitize(X[:, 0], [-0.2, 0.2])
-        model = logistic(epsilon=20.0, classes=[0, 1, 2]).fit(X, labels)
+        model = logistic(epsilon=20.0, classes=[0, 1, 2], random_state=0).fit(X, labels)
         assert model.coef_.shape == (3, 20)
         assert model.privacy_.epsilon == pytest.approx(20.0, rel=1e-9)
         assert model.score(X, labels) > 0.6
@@ -265,7 +265,8 @@ class TestClassifier:
 def test_erm_with_labels_is_a_classifier():
     y = np.where(LABELS == "yes", 1.0, -1.0)
     for loss, ball in ((Logistic(), L1Ball(5.0)), (SmoothedHinge(), L2Ball(3.0))):
-        model = PrivateErm(loss, ball, 10.0, 1e-6, bounds=Bounds(x=1.0)).fit(X, y)
+        model = PrivateErm(loss, ball, 10.0, 1e-6, bounds=Bounds(x=1.0), random_state=0)
+        model.fit(X, y)
         assert set(np.unique(model.predict(X))) <= {-1.0, 1.0}
         assert model.score(X, y) > 0.8
         np.testing.assert_array_equal(model.decision_function(X) > 0, model.predict(X) == 1)

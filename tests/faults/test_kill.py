@@ -24,7 +24,7 @@ PrivateLasso(1.0, 1e-6, bounds=Bounds(1.0, 1.0), ledger=ledger).fit(np.ones((9, 
 
 def test_a_fit_killed_while_reading_rows_has_been_charged(tmp_path):
     path = tmp_path / "study.db"
-    Ledger.create(path, dataset="d", ceiling=Budget(2.0, 1e-6))
+    Ledger.create(path, dataset="d", ceiling=Budget(20.0, 1e-6))
     for fits in (1, 2):
         with subprocess.Popen(
             [sys.executable, "-c", FIT, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
