@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class PrivateLinearModel(BaseEstimator):
     def _plans(
         self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
     ) -> list[Plan]:
-        """One plan for each loss; the first one's event covers them all."""
+        """One plan for each loss. They differ in the loss alone, and each event covers them all."""
         self._check_parameters()
         problems = [
             Problem(
@@ -81,7 +82,8 @@ class PrivateLinearModel(BaseEstimator):
         delta = default_delta(n_rows) if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
         solver = self._solver(problems[0], budget)
-        return [solver.plan(problem, budget, fits=len(losses)) for problem in problems]
+        plan = solver.plan(problems[0], budget, fits=len(losses))
+        return [replace(plan, problem=problem) for problem in problems]
 
     def _set(self) -> ConstraintSet:
         raise AssertionError("a subclass names its set")
