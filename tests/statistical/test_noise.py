@@ -5,10 +5,13 @@ correct generator with probability at most `FALSE_ALARM` over the choice of its 
 """
 
 import copy
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -195,3 +198,14 @@ def test_a_generator_shows_no_key():
     kept = vars(noise).values()
     assert not any(isinstance(value, (bytes, bytearray, memoryview)) for value in kept)
     assert repr(noise) == "<Noise keyed by the system>"
+
+
+def test_a_fork_while_another_thread_draws_leaves_the_child_able_to_draw():
+    noise = Noise()
+    with noise._lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork with threads, on purpose
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # a deadlock would last for ever
+            os._exit(0 if noise.uniform(1)[0] > 0 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

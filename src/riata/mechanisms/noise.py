@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import weakref
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -12,6 +13,9 @@ from scipy.special import ndtri
 
 #: The width of the cells whose midpoints uniform draws are.
 _CELL = 2.0**-52
+
+#: All generators of this process, so that a fork can give each of them a new key.
+_LIVING: weakref.WeakSet[Noise] = weakref.WeakSet()
 
 
 class Noise:
@@ -29,11 +33,12 @@ class Noise:
     def __init__(self, seed: int | None = None) -> None:
         self.seeded = seed is not None
         self._seed = seed
-        self._lock = threading.Lock()
-        self._rekey()
+        self._start()
+        _LIVING.add(self)
 
-    def _rekey(self) -> None:
-        self._pid = os.getpid()
+    def _start(self) -> None:
+        """A new lock and a new key: at the beginning, and in each process that a fork makes."""
+        self._lock = threading.Lock()
         key = os.urandom(32)
         if self._seed is not None:
             key = hashlib.sha256(f"riata test seed {self._seed}".encode()).digest()
@@ -41,8 +46,6 @@ class Noise:
 
     def _words(self, n: int) -> np.ndarray:
         with self._lock:
-            if not self.seeded and os.getpid() != self._pid:
-                self._rekey()
             return np.frombuffer(self._stream.update(bytes(8 * n)), dtype="<u8")
 
     def uniform(self, n: int) -> np.ndarray:
@@ -80,3 +83,12 @@ class Noise:
 
 def _midpoints(words: np.ndarray) -> np.ndarray:
     return ((words >> np.uint64(12)) + 0.5) * _CELL
+
+
+def _after_fork() -> None:
+    for noise in list(_LIVING):
+        noise._start()
+
+
+if hasattr(os, "register_at_fork"):  # there is no fork on Windows
+    os.register_at_fork(after_in_child=_after_fork)
