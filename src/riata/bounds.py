@@ -98,8 +98,7 @@ class Bounds:
         """The largest length of a row in `norm`: "l1", "l2" or "linf"."""
         if self.norm == "l2":
             return float(self.x) * (np.sqrt(n_features) if norm == "l1" else 1.0)
-        order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
-        return float(np.linalg.norm(self.per_column(n_features), order))
+        return float(np.linalg.norm(self.per_column(n_features), norm_order(norm)))
 
     def clip_x(self, x: Any) -> Any:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""
@@ -125,6 +124,11 @@ class Bounds:
     def __repr__(self) -> str:
         x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
         return f"Bounds(x={x}, y={self.y}, norm={self.norm!r})"
+
+
+def norm_order(norm: str) -> float:
+    """The exponent that a norm's name stands for."""
+    return {"l1": 1.0, "l2": 2.0, "linf": np.inf}[norm]
 
 
 def _clip(values: Any, limit: Any) -> np.ndarray:

@@ -72,13 +72,13 @@ class WithNeighbour(LocalEngine):
 def trace(monkeypatch):
     """Fits a model and returns every release; `row` replaces row 0, and None removes it."""
     planned = {}
-    plans, release = base.PrivateLinearModel._plans, Curator.release
+    plan, release = base.PrivateLinearModel._planned, Curator.release
     seen = []
 
-    def plans_once(self, losses, *shape):
+    def planned_once(self, losses, *shape):
         key = (id(self), len(losses))
         if key not in planned:
-            planned[key] = plans(self, losses, *shape)
+            planned[key] = plan(self, losses, *shape)
         return planned[key]
 
     def recorded(self, query, mechanism):
@@ -87,7 +87,7 @@ def trace(monkeypatch):
         seen.append(Seen(query, mechanism, ours, theirs, released))
         return released
 
-    monkeypatch.setattr(base.PrivateLinearModel, "_plans", plans_once)
+    monkeypatch.setattr(base.PrivateLinearModel, "_planned", planned_once)
     monkeypatch.setattr(base, "LocalEngine", WithNeighbour)
     monkeypatch.setattr(Curator, "release", recorded)
 

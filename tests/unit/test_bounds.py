@@ -191,11 +191,13 @@ def test_clip_y_is_silent_and_inside():
 
 
 def test_clipping_depends_on_no_global_error_state():
-    with np.errstate(all="raise"), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for bounds in BOUNDS:
-            bounds.clip_x(HOSTILE)
-            bounds.clip_x(sparse.csr_array(HOSTILE))
+    for bounds in BOUNDS:
+        expected = bounds.clip_x(HOSTILE)
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(bounds.clip_x(HOSTILE), expected)
+            found = bounds.clip_x(sparse.csr_array(HOSTILE))
+        np.testing.assert_allclose(found.toarray(), expected, rtol=1e-15)
 
 
 @pytest.mark.parametrize("bounds", [Bounds(0.7), Bounds([1.0, 0.2, 3.0, 0.5, 2.0])], ids=repr)

@@ -9,7 +9,7 @@ from dp_accounting import get_sigma_gaussian
 from riata.errors import UnsupportedEvent
 from riata.privacy.accountants import ZcdpAccountant, spent
 from riata.privacy.budget import Budget
-from riata.privacy.calibrate import calibrate, zcdp_budget
+from riata.privacy.calibrate import calibrate
 from riata.privacy.events import (
     BoundedRange,
     Gaussian,
@@ -108,7 +108,7 @@ def test_the_gaussian_noise_is_the_analytic_one():
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 50.0])
 def test_zcdp_budget_is_the_rho_that_the_budget_buys(epsilon):
-    rho = zcdp_budget(Budget(epsilon, 1e-6))
+    rho = calibrate(ZeroConcentrated, Budget(epsilon, 1e-6))
     total = ZcdpAccountant().epsilon(ZeroConcentrated(rho), 1e-6)
     assert epsilon * (1 - 1e-9) <= total <= epsilon * (1 + 1e-12)
 
@@ -117,7 +117,7 @@ def test_a_pure_budget_buys_no_gaussian_noise():
     with pytest.raises(UnsupportedEvent, match="positive delta"):
         calibrate(lambda s: Gaussian(1 / s), Budget(1.0, 0.0))
     with pytest.raises(UnsupportedEvent, match="positive delta"):
-        zcdp_budget(Budget(1.0, 0.0))
+        calibrate(ZeroConcentrated, Budget(1.0, 0.0))
 
 
 def test_calibration_is_deterministic():

@@ -21,8 +21,8 @@ from riata.mechanisms import (
 )
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import ZcdpAccountant, spent
-from riata.privacy.calibrate import zcdp_budget
-from riata.privacy.events import leaves
+from riata.privacy.calibrate import calibrate
+from riata.privacy.events import ZeroConcentrated, leaves
 from riata.problem import Problem
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.solvers import (
@@ -196,7 +196,8 @@ def test_the_intercept_gets_a_tenth_of_the_budget():
 def test_auto_steps_follow_the_explicit_rule(n, p, epsilon):
     budget = Budget(epsilon, 1e-6)
     steps = PrivateFrankWolfe().plan(unit_lasso(n=n, p=p), budget).steps
-    rule = (n * math.sqrt(8 * zcdp_budget(budget)) / (4 * math.log(2 * p))) ** (2 / 3)
+    rho = calibrate(ZeroConcentrated, budget)
+    rule = (n * math.sqrt(8 * rho) / (4 * math.log(2 * p))) ** (2 / 3)
     # The bound's own minimum is 4 times the rule; the plan declares by how much it stays below it.
     declared = rule * 4 / STEPS_BELOW_BOUND
     assert declared / 1.5 <= steps <= declared * 1.5 + 1

@@ -92,7 +92,8 @@ def _quietly(read: Callable[[Any], Any], data: Any, name: str) -> Any:
                 return read(np.vectorize(_as_float, otypes=[object])(np.asarray(data, object)))
     except (TypeError, ValueError) as error:
         lines = [k for k in str(error).splitlines() if k.startswith(_SPEAKS_OF_NO_VALUE)]
-        raise type(error)("\n".join(lines) or _not_numeric(name)) from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind("\n".join(lines) or _not_numeric(name)) from None
 
 
 def _as_float(value: Any) -> Any:

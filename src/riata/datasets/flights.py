@@ -10,7 +10,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 
-#: The delays count up to three hours either way; the law of large numbers is kinder to the rest.
+#: The unit of delays, in minutes. Longer ones count as this long, once the bounds clip them.
 LONGEST_DELAY = 180.0
 
 _CATEGORIES = ("month", "day", "hour", "carrier", "origin", "dest")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from riata.privacy.ledger import Ledger
 from riata.privacy.statement import Statement
 from riata.problem import Problem
 from riata.sets import ConstraintSet
-from riata.solvers import Plan, choose_solver
+from riata.solvers import Plan, Solver, choose_solver
 from riata.vectors import Vector
 
 ENGINES = ("auto", "local")
@@ -45,8 +44,8 @@ class PrivateLinearModel(BaseEstimator):
         notes: tuple[str, ...] = (),
     ) -> list[Vector]:
         """Plan, charge, read, run: one fit for each loss, all on the same rows."""
-        plans = self._plans(losses, bounds, *shape)
-        plan, noise = plans[0], Noise(self._seed())
+        solver, plan, problems = self._planned(losses, bounds, *shape)
+        noise = Noise(self._seed())
         curator = Curator.open(
             plan.event,
             read=lambda: LocalEngine(*read(), bounds),
@@ -55,17 +54,16 @@ class PrivateLinearModel(BaseEstimator):
             ledger=self.ledger,
             summary={"estimator": type(self).__name__, **plan.summary()},
         )
-        solver = self._solver(plan.problem, plan.budget)
-        with progress_bar(type(self).__name__, plan.steps * len(plans), self.verbose) as callback:
-            found = [solver.run(each, each.problem, curator, callback) for each in plans]
+        with progress_bar(type(self).__name__, plan.steps * plan.fits, self.verbose) as callback:
+            found = [solver.run(plan, problem, curator, callback) for problem in problems]
         self.n_iter_ = max(solution.steps for solution in found)
         self.privacy_ = self._statement(plan, self.n_iter_, noise.seeded, public, notes)
         return [solution.theta for solution in found]
 
-    def _plans(
+    def _planned(
         self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
-    ) -> list[Plan]:
-        """One plan for each loss. They differ in the loss alone, and each event covers them all."""
+    ) -> tuple[Solver, Plan, list[Problem]]:
+        """One problem for each loss, and the plan whose event covers them all."""
         self._check_parameters()
         problems = [
             Problem(
@@ -81,15 +79,11 @@ class PrivateLinearModel(BaseEstimator):
         ]
         delta = default_delta(n_rows) if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
-        solver = self._solver(problems[0], budget)
-        plan = solver.plan(problems[0], budget, fits=len(losses))
-        return [replace(plan, problem=problem) for problem in problems]
+        solver = choose_solver(self.solver, problems[0], budget, self.steps)
+        return solver, solver.plan(problems[0], budget, fits=len(losses)), problems
 
     def _set(self) -> ConstraintSet:
         raise AssertionError("a subclass names its set")
-
-    def _solver(self, problem: Problem, budget: Budget) -> Any:
-        return choose_solver(self.solver, problem, budget, self.steps)
 
     def _check_parameters(self) -> None:
         """Everything that can be wrong without any data."""
@@ -172,6 +166,10 @@ class PrivateLinearModel(BaseEstimator):
         """Rows to predict, read as rows to fit are: missing is 0, and clipped into the bounds."""
         check_is_fitted(self)
         return self._checked_bounds().clip_x(rows(self, X, reset=False))
+
+    def _margins(self, X: Any) -> np.ndarray:
+        """x . coef_ + intercept_ for each row, and for each class where there are several."""
+        return self._rows(X) @ self.coef_.T + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

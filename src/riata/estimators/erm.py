@@ -129,7 +129,7 @@ class PrivateErm(PrivateLinearModel):
     def plan(self, n_rows: int, n_features: int) -> Plan:
         """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
         self._check_parameters()
-        return self._plans([self.loss], self._checked_bounds(), n_rows, n_features)[0]
+        return self._planned([self.loss], self._checked_bounds(), n_rows, n_features)[1]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model and spend the budget.
@@ -146,9 +146,6 @@ class PrivateErm(PrivateLinearModel):
         (theta,) = self._fit([self.loss], bounds, X.shape, lambda: (X, y), public={})
         self.coef_, self.intercept_ = theta.dense(), theta.offset
         return self
-
-    def _margins(self, X: Any) -> np.ndarray:
-        return self._rows(X) @ self.coef_ + self.intercept_
 
     @available_if(lambda self: self.loss.classifies)
     def decision_function(self, X: Any) -> np.ndarray:

@@ -112,7 +112,7 @@ class PrivateLasso(RegressorMixin, PrivateLinearModel):
 
     def plan(self, n_rows: int, n_features: int) -> Plan:
         """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
-        return self._plans([Squared()], self._checked_bounds(), n_rows, n_features)[0]
+        return self._planned([Squared()], self._checked_bounds(), n_rows, n_features)[1]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model and spend the budget.
@@ -131,7 +131,7 @@ class PrivateLasso(RegressorMixin, PrivateLinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y for each row, read as rows are in `fit`."""
-        return self._rows(X) @ self.coef_ + self.intercept_
+        return self._margins(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

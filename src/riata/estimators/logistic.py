@@ -127,7 +127,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
     def plan(self, n_rows: int, n_features: int) -> Plan:
         """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
         n = len(self._public_classes(None))
-        return self._plans(self._losses(n), self._code_bounds(n), n_rows, n_features)[0]
+        return self._planned(self._losses(n), self._code_bounds(n), n_rows, n_features)[1]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model and spend the budget.
@@ -191,7 +191,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The margin of the second class, or of each class if there are more than two."""
-        margins = self._rows(X) @ self.coef_.T + self.intercept_
+        margins = self._margins(X)
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     def predict_proba(self, X: Any) -> np.ndarray:

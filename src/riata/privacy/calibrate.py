@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from riata.privacy.accountants import spent
 from riata.privacy.budget import Budget
-from riata.privacy.events import Event, ZeroConcentrated
+from riata.privacy.events import Event
 
 
 def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
@@ -42,8 +42,3 @@ def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
     while spent(event_at(strength), budget.delta).epsilon > budget.epsilon:
         strength, step = strength * (1 - step), step * 2
     return strength
-
-
-def zcdp_budget(budget: Budget) -> float:
-    """The rho that `budget` buys. Needs delta > 0."""
-    return calibrate(ZeroConcentrated, budget)

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -163,10 +163,10 @@ class Ledger:
             json.dumps(summary, sort_keys=True),
         )
         with self._transaction() as db:
-            before = _read(db)
-            total = self._cost(*(c.event for c in before), event)
+            before = [charge.event for charge in _read(db)]
+            total = self._cost([*before, event])
             if math.isinf(total.epsilon) or total.epsilon > self.ceiling.epsilon:
-                used = self._cost(*(c.event for c in before))
+                used = self._cost(before)
                 raise BudgetExceeded(
                     f"The plan does not fit: with it, {self.dataset!r} would have spent epsilon "
                     f"{total.epsilon:.6g} at delta {total.delta:g}, and its ceiling is "
@@ -191,9 +191,9 @@ class Ledger:
         Later charges may depend on what earlier models showed, so from the second charge on only
         sums that are privacy filters count.
         """
-        return self._cost(*(c.event for c in self.charges))
+        return self._cost([charge.event for charge in self.charges])
 
-    def _cost(self, *events: Event) -> Spent:
+    def _cost(self, events: Sequence[Event]) -> Spent:
         total = compose(*((event, 1) for event in events))
         return spent(total, self.ceiling.delta, adaptive=len(events) > 1)
 
@@ -241,10 +241,11 @@ class Ledger:
         return (Ledger.open, (self.path,))
 
     def __repr__(self) -> str:
-        used, ceiling = self.spent, self.ceiling
+        charges, ceiling = self.charges, self.ceiling
+        used = self._cost([charge.event for charge in charges])
         return (
             f"<Ledger of {self.dataset!r}: epsilon {used.epsilon:.6g} of {ceiling.epsilon:g} spent "
-            f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {len(self.charges)}>"
+            f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {len(charges)}>"
         )
 
 

@@ -164,11 +164,6 @@ class Ball(ConstraintSet):
         return Vector.zero(self.known_size())
 
 
-def norm_order(norm: str) -> float:
-    """The exponent that a norm's name stands for."""
-    return {"l1": 1.0, "l2": 2.0, "linf": np.inf}[norm]
-
-
 def conjugate(order: float) -> float:
     """The q with 1/p + 1/q = 1."""
     if order == 1:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from riata.bounds import norm_order
 from riata.errors import InvalidArgument
-from riata.sets.base import Ball, Width, norm_order
+from riata.sets.base import Ball, Width
 from riata.sets.simplex import project_simplex
 from riata.sets.widths import expected_largest_group
 from riata.vectors import Vector

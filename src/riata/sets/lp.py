@@ -6,9 +6,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import brentq
 
+from riata.bounds import norm_order
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_number
-from riata.sets.base import Ball, Width, conjugate, norm_order
+from riata.sets.base import Ball, Width, conjugate
 from riata.sets.l1 import L1Ball
 from riata.sets.widths import expected_l2, expected_linf
 from riata.vectors import Vector

@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linprog, nnls
 
+from riata.bounds import norm_order
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_scale
-from riata.sets.base import PolytopeSet, norm_order
+from riata.sets.base import PolytopeSet
 from riata.vectors import Vector
 
 
