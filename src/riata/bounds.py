@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.errors import InvalidArgument
+from riata.grid import X_STEPS, to_steps
 from riata.privacy.budget import check_scale
 from riata.vectors import Vector
 
@@ -102,6 +104,22 @@ class Bounds:
 
     def clip_x(self, x: Any) -> Any:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""
+        return self._clipped(x, lambda entries: 1.0)
+
+    def grid_x(self, x: Any) -> Any:
+        """The rows inside the bounds, in steps of a column's bound / `X_STEPS`: integers.
+
+        Rounding can make a row longer, so with ``norm="l2"`` it is clipped to a little less.
+        """
+        rows = self._clipped(x, lambda entries: 1 - np.sqrt(entries) / (2 * X_STEPS) - 2.0**-20)
+        limit = self.per_column(rows.shape[1])
+        if sparse.issparse(rows):
+            rows.data = to_steps(rows.data, limit[rows.indices], X_STEPS)
+            return rows
+        return to_steps(rows, limit, X_STEPS)
+
+    def _clipped(self, x: Any, room: Callable[[Any], Any]) -> Any:
+        """Rows clipped entry by entry, and to `room(entries)` times a bound on the length."""
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
             if sparse.issparse(x):
                 rows = sparse.csr_array(x, dtype=np.float64, copy=True)
@@ -109,11 +127,12 @@ class Bounds:
                 rows.data = _clip(rows.data, self.per_column(rows.shape[1])[rows.indices])
                 if self.norm == "l2":
                     squares = sparse.csr_array(rows / self.x).power(2).sum(axis=1)
-                    rows.data *= np.repeat(_shrink(squares), np.diff(rows.indptr))
+                    entries = np.diff(rows.indptr)
+                    rows.data *= np.repeat(_shrink(squares, room(entries)), entries)
                 return rows
             rows = _clip(x, self.per_column(x.shape[1]))
             if self.norm == "l2":
-                rows *= _shrink(np.square(rows / self.x).sum(axis=1))[:, None]
+                rows *= _shrink(np.square(rows / self.x).sum(axis=1), room(x.shape[1]))[:, None]
             return rows
 
     def clip_y(self, y: np.ndarray) -> np.ndarray:
@@ -137,6 +156,6 @@ def _clip(values: Any, limit: Any) -> np.ndarray:
     return np.clip(np.where(np.isnan(values), 0.0, values), -limit, limit)
 
 
-def _shrink(squares: np.ndarray) -> np.ndarray:
-    """The factor that brings a row of this squared length, in units of the bound, inside it."""
-    return 1 / np.maximum(np.sqrt(squares), 1.0)
+def _shrink(squares: np.ndarray, room: Any) -> np.ndarray:
+    """The factor that brings a row of this squared length, in units of the bound, to `room`."""
+    return room / np.maximum(np.sqrt(squares), room)

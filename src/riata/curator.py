@@ -55,12 +55,14 @@ class Curator:
 
     def release(self, query: Query, mechanism: Mechanism) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
-        if self._paid_for[mechanism.event] < 1:
-            raise BudgetExceeded(
-                f"The plan has no {mechanism.event} left: this release is outside what was "
-                "charged. Plan for every release that the solver makes."
-            )
-        self._paid_for[mechanism.event] -= 1
+        cost = leaves(mechanism.event)
+        for leaf, count in cost.items():
+            if self._paid_for[leaf] < count:
+                raise BudgetExceeded(
+                    f"The plan has no {leaf} left: this release is outside what was charged. "
+                    "Plan for every release that the solver makes."
+                )
+        self._paid_for -= cost
         return mechanism.release(query, self._engine, self._noise)
 
     def __reduce__(self) -> tuple[object, ...]:

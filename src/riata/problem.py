@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
+from riata.grid import MOST_ROWS
 from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
 from riata.queries import Gradient, MeanSlope
@@ -44,6 +45,11 @@ class Problem:
         for name in ("n_rows", "n_features"):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"{name}={getattr(self, name)} must be at least 1.")
+        if self.n_rows > MOST_ROWS:
+            raise InvalidArgument(
+                f"n_rows={self.n_rows} is more than the {MOST_ROWS} whose sums are exact. "
+                "Fit on a sample of the rows."
+            )
         if self.bounds.y is None:
             raise InvalidArgument(
                 "The bounds say nothing about y: taking its range from the data would reveal it. "

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from riata.bounds import Bounds
+from riata.grid import BLOCK_ROWS
 from riata.queries import Query
 
 
 class LocalEngine:
-    """Holds the clipped rows and sums a query over them.
+    """Holds the rows, clipped and on the grid, and sums a query over them without rounding.
 
     Parameters
     ----------
@@ -20,14 +21,20 @@ class LocalEngine:
     y : ndarray of shape (n_rows,)
     bounds : Bounds
         What the rows are clipped to.
+    block_rows : int, optional
+        How many rows are summed at a time. The result does not depend on it.
     """
 
-    def __init__(self, x: Any, y: np.ndarray, bounds: Bounds) -> None:
-        self._x = bounds.clip_x(x)
-        self._y = bounds.clip_y(y)
+    def __init__(self, x: Any, y: np.ndarray, bounds: Bounds, block_rows: int = BLOCK_ROWS) -> None:
+        x, y = bounds.grid_x(x), bounds.clip_y(y)
+        self._blocks = [
+            (x[start : start + block_rows], y[start : start + block_rows])
+            for start in range(0, x.shape[0], block_rows)
+        ]
 
-    def evaluate(self, query: Query) -> np.ndarray:
-        return query.finish(query.partial(self._x, self._y))
+    def total(self, query: Query) -> np.ndarray:
+        """The exact sum of the query's integers over all rows."""
+        return sum(query.partial(x, y).astype(np.int64) for x, y in self._blocks)  # type: ignore[return-value]
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("An engine holds private rows and cannot be pickled.")

@@ -7,6 +7,7 @@ from riata.mechanisms.selection import (
     PermuteAndFlip,
     ReportNoisyMax,
     Selection,
+    TopK,
 )
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "PermuteAndFlip",
     "ReportNoisyMax",
     "Selection",
+    "TopK",
 ]

@@ -1,37 +1,67 @@
-"""Numeric releases: the answer plus noise scaled to its sensitivity.
+"""Numeric releases: an exact integer sum plus noise, rounded to a public grid.
 
-Proofs are in docs/privacy/additive.md.
+What is released has exactly the law of the real number sum + noise after rounding. Proofs are in
+docs/privacy/additive.md.
 """
 
 from __future__ import annotations
 
-import math
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.exact import Refined, Uniforms, decide
 from riata.mechanisms.noise import Noise
-from riata.privacy.events import Gaussian, Leaf, Pure, Unprotected
+from riata.privacy.events import Event, Gaussian, Pure, Unprotected
 from riata.queries import Query
 
 #: A released number is a multiple of a power of two this many times below the noise's scale.
 _GRID_BELOW_SCALE = 10
 
+#: How near to a rounding boundary float64 may be trusted, in steps of the grid, ...
+_BAND = 2.0**-20
+
+#: ... for uniform variables no further out than this; beyond, and nearer, more bits are drawn.
+_TAIL = 2.0**-19
+
+
+class Additive(Mechanism):
+    """Noise on every coordinate of the answer, scaled to its sensitivity."""
+
+    @abstractmethod
+    def scale(self, query: Query) -> float:
+        """The scale of the noise, in units of the answer."""
+
+    @abstractmethod
+    def _draw(self, n: int, noise: Noise) -> Draws:
+        """Standard noise for `n` coordinates."""
+
+    def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
+        total = engine.total(query)
+        # In steps of the sum. Dividing rounds, so the noise is made a little larger.
+        scale = np.asarray(self.scale(query) / query.unit * (1 + 2.0**-50))
+        return query.finish(_rounded(total, scale, self._draw(len(total), noise)))
+
 
 @dataclass(frozen=True)
-class GaussianMechanism(Mechanism):
+class GaussianMechanism(Additive):
     """Normal noise of standard deviation `noise_multiplier` times the l2 sensitivity."""
 
     noise_multiplier: float
 
     @property
-    def event(self) -> Leaf:
+    def event(self) -> Event:
         return Gaussian(self.noise_multiplier)
 
-    def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
-        answer, scale = engine.evaluate(query), self.noise_multiplier * query.sensitivity("l2")
-        return _on_grid(answer + scale * noise.normal(len(answer)), scale)
+    def scale(self, query: Query) -> float:
+        return self.noise_multiplier * query.sensitivity("l2")
+
+    def _draw(self, n: int, noise: Noise) -> Draws:
+        return NormalDraws(n, noise)
 
     def describe(self, times: int) -> str:
         return (
@@ -40,18 +70,20 @@ class GaussianMechanism(Mechanism):
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism(Mechanism):
+class LaplaceMechanism(Additive):
     """Laplace noise of scale l1 sensitivity / `epsilon`."""
 
     epsilon: float
 
     @property
-    def event(self) -> Leaf:
+    def event(self) -> Event:
         return Pure(self.epsilon)
 
-    def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
-        answer, scale = engine.evaluate(query), query.sensitivity("l1") / self.epsilon
-        return _on_grid(answer + scale * noise.laplace(len(answer)), scale)
+    def scale(self, query: Query) -> float:
+        return query.sensitivity("l1") / self.epsilon
+
+    def _draw(self, n: int, noise: Noise) -> Draws:
+        return LaplaceDraws(n, noise)
 
     def describe(self, times: int) -> str:
         return f"Laplace mechanism, epsilon {self.epsilon:.4g} a release, {times} releases"
@@ -62,20 +94,82 @@ class Exact(Mechanism):
     """The answer itself. It protects nothing and costs infinity: no finite ceiling allows it."""
 
     @property
-    def event(self) -> Leaf:
+    def event(self) -> Event:
         return Unprotected()
 
     def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
-        return engine.evaluate(query)
+        return query.finish(engine.total(query))
 
     def describe(self, times: int) -> str:
         return f"no noise: {times} exact answers"
 
 
-def _on_grid(noisy: np.ndarray, scale: float) -> np.ndarray:
-    """`noisy` rounded to a public grid: its low-order bits would tell of the answer (Mironov 2012).
+class Draws:
+    """Standard noise: its value in float64, and its exact value wherever that is asked for."""
 
-    Rounding is post-processing, and a grid of a thousandth of the noise costs no accuracy.
-    """
-    grid = 2.0 ** (math.floor(math.log2(scale)) - _GRID_BELOW_SCALE)
-    return np.rint(noisy / grid) * grid
+    def __init__(self, n: int, noise: Noise) -> None:
+        self.uniforms = Uniforms(n, noise)
+        self.values = self._values()
+
+    def tails(self) -> np.ndarray:
+        """Where the first bits say too little about the value."""
+        u = self.uniforms.middle
+        return np.abs(u - 0.5) > 0.5 - _TAIL
+
+    def _values(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def exact(self, i: int, mp: Any, u: Any) -> Any:
+        """The value of draw `i` at the uniform variable `u`, in any precision."""
+        raise NotImplementedError
+
+
+class NormalDraws(Draws):
+    def _values(self) -> np.ndarray:
+        return ndtri(self.uniforms.middle)
+
+    def exact(self, i: int, mp: Any, u: Any) -> Any:
+        return mp.sqrt(2) * mp.erfinv(2 * u - 1)
+
+
+class LaplaceDraws(Draws):
+    def __init__(self, n: int, noise: Noise) -> None:
+        self._negative = (noise.words(n) >> np.uint64(63)).astype(bool)
+        super().__init__(n, noise)
+
+    def _values(self) -> np.ndarray:
+        size = -np.log(self.uniforms.middle)
+        return np.where(self._negative, -size, size)
+
+    def exact(self, i: int, mp: Any, u: Any) -> Any:
+        return mp.log(u) if self._negative[i] else -mp.log(u)
+
+
+def _rounded(total: np.ndarray, scale: np.ndarray, draws: Draws) -> np.ndarray:
+    """`total` + `scale` * noise, rounded to multiples of a power of two, as floats."""
+    exponent = np.maximum(np.frexp(scale)[1] - 1 - _GRID_BELOW_SCALE, 0).astype(np.int64)
+    grid = np.ldexp(1.0, exponent)
+    whole = (total >> np.minimum(exponent, 62)) * (exponent <= 62)
+    rest = total - (whole << np.minimum(exponent, 62))
+    place = rest * (1 / grid)
+    place += draws.values * (scale / grid)
+    nearest = np.rint(place)
+    unsure = np.abs(place - nearest) > 0.5 - _BAND
+    unsure |= draws.tails()
+    for i in np.flatnonzero(unsure):
+        ours = [float(np.broadcast_to(each, total.shape)[i]) for each in (scale, exponent)]
+        nearest[i] = _exact_place(draws, int(i), int(rest[i]), *ours)
+    return (whole + nearest.astype(np.int64)) * grid
+
+
+def _exact_place(draws: Draws, i: int, rest: int, scale: float, exponent: float) -> int:
+    """The multiple of 2^exponent nearest to rest + scale * noise."""
+
+    def place(mp: Any, u: Any) -> Any:
+        return mp.ldexp(rest + mp.mpf(scale) * draws.exact(i, mp, u), -int(exponent))
+
+    def nearest(value: Any) -> int:
+        return int(value.context.floor(value + 0.5))
+
+    u: Refined = draws.uniforms[i]
+    return decide(u, place, nearest)

@@ -8,26 +8,28 @@ from typing import Any, Protocol
 import numpy as np
 
 from riata.mechanisms.noise import Noise
-from riata.privacy.events import Leaf
+from riata.privacy.events import Event
 from riata.queries import Query
 
 
 class Engine(Protocol):
-    """Evaluates queries over the rows, wherever they are."""
+    """Sums queries over the rows, wherever they are."""
 
-    def evaluate(self, query: Query) -> np.ndarray: ...
+    def total(self, query: Query) -> np.ndarray:
+        """The sum of the query's integers over all rows, exactly, as 64-bit integers."""
+        ...
 
 
 class Mechanism(ABC):
     """A way to answer a query, with a proven cost.
 
     A mechanism owns no rows: it is handed an engine for one release and returns the release. It
-    may evaluate the query as often as it likes; only what it returns is charged and seen.
+    may sum the query as often as it likes; only what it returns is charged and seen.
     """
 
     @property
     @abstractmethod
-    def event(self) -> Leaf:
+    def event(self) -> Event:
         """What one release costs, whatever the query."""
 
     @abstractmethod

@@ -108,6 +108,11 @@ class PolytopeSet(ConstraintSet):
 
     @property
     @abstractmethod
+    def roundings(self) -> int:
+        """How many float64 operations one utility takes, in sequence."""
+
+    @property
+    @abstractmethod
     def n_vertices(self) -> int:
         """How many candidates a selection has."""
 

@@ -11,6 +11,8 @@ from riata.sets.widths import expected_linf
 class CoordinatePolytope(Ball, PolytopeSet):
     """The convex hull of ``radius * e_j`` over all coordinates j, or of both signs of it."""
 
+    roundings = 1
+
     def utilities(self, gradient: np.ndarray) -> np.ndarray:
         return -self.radius * gradient
 
