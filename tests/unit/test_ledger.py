@@ -280,7 +280,18 @@ def test_an_edited_summary_is_a_ledger_error(path):
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("version", 2), ("epsilon", "much"), ("epsilon", -1.0), ("delta", 2.0), ("adjacency", "?")],
+    [
+        ("version", 2),
+        ("ceiling", "much"),
+        ("ceiling", -1),
+        ("ceiling", 99 * 10**9),
+        ("ceiling", b"2"),
+        ("delta", "0.5"),
+        ("adjacency", "add-remove"),
+        ("dataset", "other"),
+        ("mac", "0" * 64),
+        ("mac", b"\xff"),
+    ],
 )
 def test_an_edited_header_is_a_ledger_error(path, column, value):
     make(path)
@@ -291,16 +302,22 @@ def test_an_edited_header_is_a_ledger_error(path, column, value):
 
 def test_a_second_header_is_a_ledger_error(path):
     make(path)
-    edit(path, "INSERT INTO ledger SELECT version, dataset, 99.0, delta, adjacency FROM ledger")
-    with pytest.raises(LedgerError):
+    edit(
+        path,
+        "INSERT INTO ledger SELECT 'more', version, 10 * ceiling, delta, adjacency, mac FROM ledger",
+    )
+    with pytest.raises(LedgerError, match="2 data sets"):
         Ledger.open(path)
+    with pytest.raises(LedgerError, match="not of 'more'"):
+        Ledger.open(path, dataset="more")
+    assert Ledger.open(path, dataset="claims").ceiling == CEILING
 
 
 def test_a_raised_ceiling_in_the_file_does_not_reach_an_open_ledger(path):
     ledger = make(path)
-    edit(path, "UPDATE ledger SET epsilon = 99.0")
-    with pytest.raises(BudgetExceeded):
-        charge(ledger, Pure(3.0))
+    edit(path, "UPDATE ledger SET ceiling = 99 * ceiling")
+    with pytest.raises(LedgerError, match="was edited"):
+        charge(ledger, Pure(0.1))
 
 
 def test_a_deleted_file_stops_all_spending_and_is_not_made_again(path):
