@@ -241,6 +241,7 @@ class Ledger:
                     f"{_decimal(limit)}. So far {_decimal(used)} is spent. Nothing was charged. "
                     "Ask for a smaller epsilon."
                 )
+            self._head.write(pages.head)  # a head that cannot be written charges nothing
             fields = (pages.head.seq + 1, *record, total)
             head = following(pages.head, fields)
             pages.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
