@@ -81,7 +81,7 @@ class Storage:
             try:
                 with self.engine.begin() as db:
                     yield db
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, UnicodeError) as error:  # damaged text in a damaged file
                 reason = " ".join(str(getattr(error, "orig", None) or error).split())
                 raise LedgerError(
                     f"The ledger {self.where} cannot be used ({reason}), so nothing can be spent. "
@@ -167,7 +167,7 @@ def _connect(database: str, *, uri: bool) -> sqlite3.Connection:
     )
     try:
         db.execute("PRAGMA synchronous = FULL")
-    except sqlite3.Error:
+    except BaseException:
         db.close()
         raise
     return db
