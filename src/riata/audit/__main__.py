@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 from rich.table import Table
 
 from riata.audit import report, standard
@@ -35,9 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = {}
             for name in names:
                 task = progress.add_task(name, total=total)
-                found[name] = audit(
-                    name, total, lambda k, task=task: progress.update(task, completed=k)
-                )
+                found[name] = audit(name, total, partial(_advance, progress, task))
                 progress.remove_task(task)
             return found
 
@@ -50,8 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     wanted.out.write_text(report.page(list(replayed.values()), attacks, curves), encoding="utf-8")
     console.print(f"The report is in {wanted.out}.")
-    found = [*replayed.values(), *attacks.values(), *curves.values()]
-    return 0 if all(each.sound for each in found) else 1
+    return 0 if standard.all_sound(replayed.values(), attacks, curves) else 1
+
+
+def _advance(progress: Progress, task: TaskID, done: int) -> None:
+    progress.update(task, completed=done)
 
 
 def _show(console: Console, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

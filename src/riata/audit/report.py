@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from riata import __version__
 from riata.audit.black_box import Curve
-from riata.audit.standard import Replayed
+from riata.audit.standard import Replayed, all_sound
 
 REPLAY_HEAD = ("estimator", "pairs", "exceeded", "largest of its claim", "worst pair")
 ATTACK_HEAD = ("one step", "draws", "epsilon at least", "claimed", "share")
@@ -41,7 +41,7 @@ def page(
     replayed: list[Replayed], attacks: Mapping[str, Curve], curves: Mapping[str, Curve]
 ) -> str:
     """The report as HTML."""
-    sound = all(each.sound for each in [*replayed, *attacks.values(), *curves.values()])
+    sound = all_sound(replayed, attacks, curves)
     return _PAGE.format(
         version=__version__,
         verdict="No claim was exceeded." if sound else "A CLAIM WAS EXCEEDED.",
@@ -102,13 +102,13 @@ svg {{ max-width: 100%; height: auto; }}
 <h1>Privacy audit of riata {version}</h1>
 <p style="color:{colour};font-weight:600">{verdict}</p>
 <h2>Replays</h2>
-<p>Each fit is seen from a neighbour of its data set. "Largest of its claim" is the largest change of
-any release over the one that its noise is scaled to, in exact arithmetic: above 1 the guarantee
+<p>Each fit is seen from a neighbour of its data set. "Largest of its claim" is the largest change
+of any release over the one that its noise is scaled to, in exact arithmetic: above 1 the guarantee
 would be broken. The worst pair is made to come as near to 1 as possible.</p>
 {replays}
 <h2>Attacks on one step</h2>
-<p>Many fits on both data sets of the worst pair, and an attacker who decides from the releases which
-it was. The bound is too large with probability below one in a million.</p>
+<p>Many fits on both data sets of the worst pair, and an attacker who decides from the releases
+which it was. The bound is too large with probability below one in a million.</p>
 {attacks}
 <h2>Attacks on several steps</h2>
 <p>The same for whole fits, at several deltas. A point above its line would refute the claim.</p>

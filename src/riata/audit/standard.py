@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,15 @@ class Replayed:
         return self.exceeded == 0 and self.worst_pair <= 1
 
 
+def all_sound(
+    replayed: Iterable[Replayed], attacks: Mapping[str, Curve], curves: Mapping[str, Curve]
+) -> bool:
+    """Whether no claim was exceeded."""
+    found: list[Replayed | Curve] = [*replayed, *attacks.values(), *curves.values()]
+    return all(each.sound for each in found)
+
+
+#: Is told how many pairs or fits are done.
 Tell = Callable[[int], None]
 
 

@@ -16,8 +16,9 @@ from riata.engines import LocalEngine
 from riata.mechanisms import Mechanism
 from riata.mechanisms.base import Engine
 from riata.mechanisms.noise import Noise
+from riata.problem import Problem
 from riata.queries import Query
-from riata.solvers import Plan
+from riata.solvers import Plan, Solver
 
 Data = tuple[Any, Any]
 
@@ -72,9 +73,12 @@ class Trial:
 
     def __init__(self, model: Any, data: Data, neighbour: Data, like: Trial | None = None) -> None:
         job = model._job(*data)
-        self.planned = like.planned if like else model._planned(job.losses, job.bounds, *job.shape)
-        self.ours = LocalEngine(*job.read(), job.bounds)
-        self.theirs = LocalEngine(*model._job(*neighbour).read(), job.bounds)
+        self.planned: tuple[Solver, Plan, list[Problem]] = (
+            like.planned if like else model._planned(job.losses, job.bounds, *job.shape)
+        )
+        self.ours, self.theirs = (
+            LocalEngine(x, y, job.bounds) for x, y in (job.read(), model._job(*neighbour).read())
+        )
 
     @property
     def plan(self) -> Plan:
