@@ -21,8 +21,8 @@ Found = TypeVar("Found")
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m riata.audit", description=__doc__)
     parser.add_argument("--pairs", type=int, default=10_000, help="neighbours an estimator")
-    parser.add_argument("--draws", type=int, default=100_000, help="fits of one step an attack")
-    parser.add_argument("--fits", type=int, default=6_000, help="fits of several steps an attack")
+    parser.add_argument("--draws", type=int, default=100_000, help="fits of one step, a side")
+    parser.add_argument("--fits", type=int, default=4_000, help="fits of several steps, a side")
     parser.add_argument("--out", type=Path, default=Path("audit.html"), help="the report")
     wanted = parser.parse_args(arguments)
 

@@ -32,7 +32,7 @@ from riata.privacy.accountants import spent
 _BINS = 50
 
 #: The part of the draws that chooses the event.
-_LEARN = 0.2
+_LEARN = 0.1
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Curve:
     failure : float
         The probability that any of the lower bounds is too large.
     draws : int
+        The number of fits on each data set.
     """
 
     deltas: tuple[float, ...]
@@ -71,7 +72,7 @@ class Curve:
             for delta, low, high in rows
         ]
         verdict = "consistent with the claim" if self.sound else "THE CLAIM IS REFUTED"
-        head = f"{self.draws:,} draws: {verdict} (false alarm below {self.failure:g})"
+        head = f"{self.draws:,} fits on each side: {verdict} (false alarm below {self.failure:g})"
         return "\n".join([head, *lines])
 
 
@@ -98,7 +99,7 @@ def lower_bound(
     data, neighbour : tuple of (X, y)
         Neighbours, for example from `worst_pair`.
     draws : int, default=100_000
-        How many fits are made in all.
+        How many fits are made on each data set.
     deltas : sequence of float, optional
         Where to compare with the claim. By default the model's own delta.
     failure : float, default=1e-6
@@ -113,23 +114,24 @@ def lower_bound(
     evidence: list[list[float]] = [[], []]
     noise = Noise(seed)
     for k in range(draws):
-        swapped = bool(k % 2)
-        seen = trial.run(noise, swapped=swapped)
-        value = math.fsum(_log_ratio(each) for each in seen)
-        evidence[swapped].append(-value if swapped else value)
+        for swapped, sign in ((False, 1), (True, -1)):
+            seen = trial.run(noise, swapped=swapped)
+            evidence[swapped].append(sign * math.fsum(_log_ratio(each) for each in seen))
         if progress is not None:
             progress(k + 1)
     ours, theirs = (np.array(side) for side in evidence)
     if len(np.unique(np.round(ours, 9))) <= _BINS:  # few outcomes: each is a category of its own
         ours, theirs = (np.rint(side * 1e9).astype(np.int64) for side in (ours, theirs))
     each = failure / len(deltas)
-    lower = tuple(epsilon_lower_bound(ours, theirs, delta, failure=each) for delta in deltas)
+    lower = tuple(
+        epsilon_lower_bound(ours, theirs, delta, failure=each, ordered=True) for delta in deltas
+    )
     claimed = tuple(spent(trial.plan.event, delta).epsilon for delta in deltas)
     return Curve(deltas, lower, claimed, failure, draws)
 
 
 def epsilon_lower_bound(
-    ours: Any, theirs: Any, delta: float = 0.0, *, failure: float = 1e-6
+    ours: Any, theirs: Any, delta: float = 0.0, *, failure: float = 1e-6, ordered: bool = False
 ) -> float:
     """The smallest epsilon that outputs on two neighbours leave possible, at `delta`.
 
@@ -141,11 +143,14 @@ def epsilon_lower_bound(
     delta : float, default=0.0
     failure : float, default=1e-6
         The probability that the bound is too large.
+    ordered : bool, default=False
+        Whether larger outputs are known to speak for `ours`. If not, the first part of the draws
+        must also find out which outputs do.
     """
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     first = int(_LEARN * len(ours)), int(_LEARN * len(theirs))
     if min(first) < 1:
-        raise InvalidArgument("An audit needs draws on both sides: pass at least 5 for each.")
+        raise InvalidArgument("An audit needs draws on both sides: pass at least 10 for each.")
     labels = _labelling(np.concatenate([ours[: first[0]], theirs[: first[1]]]))
     ours, theirs = labels(ours), labels(theirs)
     width = 1 + int(max(ours.max(), theirs.max()))
@@ -156,6 +161,8 @@ def epsilon_lower_bound(
     for one, other in ((0, 1), (1, 0)):
         a, b = (learn[k] * (test[k].sum() / learn[k].sum()) for k in (one, other))
         ranked = np.argsort(-(a + 0.5) / (b + 0.5), kind="stable")
+        if ordered:
+            ranked = np.arange(width)[:: -1 if one == 0 else 1]
         hits = np.floor(np.cumsum(a[ranked])), np.ceil(np.cumsum(b[ranked]))
         bounds = _bound(hits[0], test[one].sum(), hits[1], test[other].sum(), delta, failure)
         k = int(np.argmax(bounds))

@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from riata.errors import InvalidArgument
 from riata.mechanisms.base import Engine, Mechanism
-from riata.mechanisms.exact import Uniforms, decide
+from riata.mechanisms.exact import Uniforms, blocks, decide
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, Event, Pure, compose
 from riata.queries import VertexUtilities
@@ -72,7 +72,7 @@ class ExponentialMechanism(Selection):
             return 1 / (1 + mp.exp(-2 * odds(mp))) - u
 
         sign = Uniforms(1, noise)
-        gap = float(expit(2 * utilities.approximate(column))) - sign.middle[0]
+        gap = float(expit(2 * utilities.approximate(column))) - sign.middle()[0]
         if abs(gap) <= _BAND:
             gap = decide(sign[0], positive, lambda value: 1 if value > 0 else -1)
         return column if gap > 0 else column + len(utilities.values)
@@ -206,20 +206,23 @@ def _first_arrivals(
     Equivalently, the k largest of utilities with Gumbel noise. With `both_signs` the rates are
     exp(utility) + exp(-utility).
     """
-    uniforms = Uniforms(len(utilities.values), noise)
-    size = np.abs(utilities.values) if both_signs else utilities.values
-    top = size.max()
-    rate = np.exp(np.maximum((size - top) * utilities.factor, _LOWEST))
-    if both_signs:
-        rate += np.exp(np.maximum((size + top) * -utilities.factor, _LOWEST))
-    time = np.log(uniforms.middle)
-    np.negative(time, out=time)
-    time /= rate
+    n = len(utilities.values)
+    uniforms, time = Uniforms(n, noise), np.empty(n)
+    least, most = 1.0, 0.0
+    top = np.abs(utilities.values).max() if both_signs else utilities.values.max()
+    for part in blocks(n):
+        size = np.abs(utilities.values[part]) if both_signs else utilities.values[part]
+        rate = np.exp(np.maximum((size - top) * utilities.factor, _LOWEST))
+        if both_signs:
+            rate += np.exp(np.maximum((size + top) * -utilities.factor, _LOWEST))
+        middle = uniforms.middle(part)
+        least, most = min(least, middle.min()), max(most, middle.max())
+        np.divide(np.log(middle), -rate, out=time[part])
 
     last = np.partition(time, k - 1)[k - 1] if k > 1 else time.min()
     near = time <= last * (1 + _BAND)
-    if uniforms.middle.min() < _TAIL or uniforms.middle.max() > 1 - _TAIL:
-        near |= np.abs(uniforms.middle - 0.5) > 0.5 - _TAIL
+    if least < _TAIL or most > 1 - _TAIL:
+        near |= np.abs(uniforms.middle() - 0.5) > 0.5 - _TAIL
     found = np.flatnonzero(near)
     found = found[np.argsort(time[found], kind="stable")]
     if len(found) == k and np.all(time[found[1:]] > time[found[:-1]] * (1 + _BAND)):
@@ -242,14 +245,18 @@ def _first_arrivals(
 
 def _largest(utilities: Utilities, signs: np.ndarray, noise: Noise) -> int:
     """The largest of utilities with exponential noise, of either sign, on every candidate."""
-    uniforms = Uniforms(len(signs), noise)
     values = utilities.values
     if utilities.mirrored:
         values = np.concatenate([values, -values])
-    top = values.max()
-    keys = (values - top) * utilities.factor - signs * np.log(uniforms.middle)
-    near = (keys >= keys.max() - _BAND) | (np.abs(uniforms.middle - 0.5) > 0.5 - _TAIL)
-    found = np.flatnonzero(near)
+    n, top = len(values), values.max()
+    uniforms, keys, tails = Uniforms(n, noise), np.empty(n), np.empty(n, dtype=bool)
+    for part in blocks(n):
+        middle = uniforms.middle(part)
+        tails[part] = np.abs(middle - 0.5) > 0.5 - _TAIL
+        np.subtract(
+            (values[part] - top) * utilities.factor, signs[part] * np.log(middle), out=keys[part]
+        )
+    found = np.flatnonzero((keys >= keys.max() - _BAND) | tails)
     if len(found) == 1:
         return int(found[0])
 
