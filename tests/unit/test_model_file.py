@@ -23,7 +23,7 @@ import riata.solvers
 from riata import Bounds, Budget, Ledger, PrivateErm, PrivateLasso, PrivateLogisticRegression
 from riata.errors import InvalidArgument, ModelFileError
 from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, Squared
-from riata.model_file import CLASSES
+from riata.model_file.values import CLASSES
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.solvers import FrankWolfe, GaussianFrankWolfe, PrivateFrankWolfe, Solver
 
@@ -326,9 +326,9 @@ def test_other_programs_can_read_it(path):
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (1, 10**5)])
 @pytest.mark.parametrize("code", ["<f8", ">i4", "|b1", "<U3", "|S2"])
 def test_the_heads_are_numpys_own(code, shape):
-    from riata.model_file import _npy_head
+    from riata.model_file.arrays import head
 
-    out = io.BytesIO(_npy_head(code, shape))
+    out = io.BytesIO(head(code, shape))
     assert np.lib.format.read_magic(out) == (1, 0)
     assert np.lib.format.read_array_header_1_0(out) == (shape, False, np.dtype(code))
     assert out.read() == b""
@@ -608,6 +608,7 @@ EDITS = {
     "shape of floats": (put("fitted", "coef_", {"array": ["<f8", [6.0]]}), "shape"),
     "huge shape": (put("fitted", "coef_", {"array": ["<f8", [10**30]]}), "not an array"),
     "array without a type": (put("fitted", "coef_", {"array": [[P]]}), "does not fit"),
+    "no width": (put("fitted", "coef_", {"array": ["<U0", [10**12]]}), "type"),
     "records": (put("fitted", "coef_", {"array": ["<f8,<f8", [P]]}), "type"),
     "statement": (put("statement", []), "fields of Statement"),
     "statement's field": (put("statement", "certified", True), "fields of Statement"),
@@ -839,9 +840,18 @@ def test_no_changed_byte_gives_anything_but_a_model_or_the_error(which, path):
 def test_something_before_or_after_the_archive_is_refused(path):
     example("dense", path)
     content = path.read_bytes()
-    for changed in (b"#!" + content, content + b"x", content[:-2] + b"\x01\x00x"):
+    before = (b"#!", b"PK\x03\x04")
+    after = (content + b"x", content[:-2] + b"\x01\x00x")
+    for changed in (*(start + content for start in before), *after):
         path.write_bytes(changed)
         refused(path, "damaged")
+
+
+def test_a_name_that_is_no_text_is_refused(path):
+    members, _ = example("dense", path)
+    pack(path, {**members, "ü": b""})
+    path.write_bytes(path.read_bytes().replace("ü".encode(), b"\xff\xff"))
+    refused(path, "damaged")
 
 
 def test_a_damaged_member_is_refused(path):
