@@ -61,8 +61,9 @@ class GramEngine:
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         return 2 * (self.gram @ theta - self.cross)
 
-    def evaluate(self, query: VertexUtilities) -> np.ndarray:
-        return query.polytope.utilities(self.gradient(query.gradient.theta.dense()))
+    def total(self, query: VertexUtilities) -> np.ndarray:
+        gradient = self.gradient(query.gradient.theta.dense())
+        return np.rint(gradient / query.unit).astype(np.int64)
 
     def risk(self, theta: np.ndarray) -> float:
         return float(theta @ self.gram @ theta - 2 * theta @ self.cross + self.square)

@@ -134,7 +134,7 @@ class Bounds:
                     entries = np.diff(rows.indptr)
                     rows.data *= np.repeat(_shrink(squares, room(entries)), entries)
                 return rows
-            rows = _clip(x, self.per_column(x.shape[1]))
+            rows = _clip(np.ascontiguousarray(x), self.per_column(x.shape[1]))
             if self.norm == "l2":
                 rows *= _shrink(np.square(rows / self.x).sum(axis=1), room(x.shape[1]))[:, None]
             return rows

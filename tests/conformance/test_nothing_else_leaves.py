@@ -131,8 +131,9 @@ def exact_statistics(x, y):
     if y.dtype != object:
         y = BOUNDS.clip_y(y)
         problem = Problem(Squared(), L1Ball(1.0), BOUNDS, len(x), x.shape[1])
-        gradient = LocalEngine(x, y, BOUNDS).evaluate(problem.gradient(problem.set.start()))
-        numbers += [y.mean(), y.sum(), y.std(), y.var(), *gradient]
+        query = problem.gradient(problem.set.start())
+        total = LocalEngine(x, y, BOUNDS).total(query)
+        numbers += [y.mean(), y.sum(), y.std(), y.var(), *query.finish(total), *total.astype(float)]
     return numbers
 
 

@@ -257,10 +257,10 @@ class Recorder(LocalEngine):
         super().__init__(x, y, bounds)
         self.iterates = []
 
-    def evaluate(self, query):
+    def total(self, query):
         if isinstance(query, Gradient):
             self.iterates.append(query.theta)
-        return super().evaluate(query)
+        return super().total(query)
 
 
 def solve(loss, C, y, *, intercept, steps, tolerance=0.0):

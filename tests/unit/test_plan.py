@@ -74,11 +74,10 @@ def test_the_worst_sensitivity_is_attained_by_an_explicit_pair():
     neighbour[0] = [1.0, -1.0]
     targets = np.zeros(n)
     targets[0] = -1.0
-    change = np.abs(
-        LocalEngine(rows, targets, UNIT).evaluate(query)
-        - LocalEngine(neighbour, targets, UNIT).evaluate(query)
+    ours, theirs = (
+        query.finish(LocalEngine(x, targets, UNIT).total(query)) for x in (rows, neighbour)
     )
-    assert change.max() == pytest.approx(8 / n, rel=1e-12)
+    assert np.abs(ours - theirs).max() == pytest.approx(8 / n, rel=1e-12)
     assert query.sensitivity("linf") == pytest.approx(8 / n, rel=1e-12)
 
 
@@ -358,10 +357,11 @@ def test_planning_reads_no_data_and_charges_nothing(monkeypatch):
 
     for owner, name in [
         (LocalEngine, "__init__"),
-        (LocalEngine, "evaluate"),
+        (LocalEngine, "total"),
         (Curator, "__init__"),
         (Noise, "__init__"),
         (Bounds, "clip_x"),
+        (Bounds, "grid_x"),
         (Bounds, "clip_y"),
     ]:
         monkeypatch.setattr(owner, name, forbidden)
