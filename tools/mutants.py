@@ -73,13 +73,17 @@ MUTANTS = [
         SENSITIVITY,
     ),
     Mutant(
-        "no clipping of rows", "bounds.py",
-        "return np.clip(np.where(np.isnan(values), 0.0, values), -limit, limit)",
-        "return np.where(np.isnan(values), 0.0, values)", ("tests/unit/test_bounds.py",),
+        "no clipping of rows",
+        "bounds.py",
+        "return np.clip(kept, -limit, limit, out=kept)",
+        "return kept",
+        ("tests/unit/test_bounds.py",),
     ),
     Mutant(
-        "no clipping on the grid", "grid.py",
-        "return np.fmax(np.fmin(steps, most), -most)", "return steps",
+        "no clipping on the grid",
+        "grid.py",
+        "    np.fmin(steps, most, out=steps)  # not clip: NaN must not get through\n",
+        "",
         ("tests/sensitivity/test_exact_sums.py",),
     ),
     Mutant(
@@ -98,8 +102,10 @@ MUTANTS = [
         ("tests/sensitivity/test_exact_sums.py",),
     ),
     Mutant(
-        "slopes off their grid", "grid.py",
-        "steps = np.rint(values * (most / limit))", "steps = values * (most / limit)",
+        "slopes off their grid",
+        "grid.py",
+        "    np.rint(steps, out=steps)\n",
+        "",
         ("tests/sensitivity/test_exact_sums.py",),
     ),
     # Mechanisms

@@ -157,7 +157,8 @@ def norm_order(norm: str) -> float:
 def _clip(values: Any, limit: Any) -> np.ndarray:
     """NaN to 0, everything else into [-limit, limit]; the same work whatever the values are."""
     values = np.asarray(values, dtype=np.float64)
-    return np.clip(np.where(np.isnan(values), 0.0, values), -limit, limit)
+    kept = np.where(np.isnan(values), 0.0, values)
+    return np.clip(kept, -limit, limit, out=kept)
 
 
 def _shrink(squares: np.ndarray, room: Any) -> np.ndarray:
