@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         "releases beyond the plan", "curator.py",
-        "        self._paid_for -= cost\n", "", ("tests/unit/test_plan.py",),
+        "            self._paid_for -= cost\n", "", ("tests/unit/test_plan.py",),
     ),
     Mutant(
         "classes that are not counted", "solvers/plan.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ class Curator:
         self._engine = engine
         self._noise = noise
         self._paid_for = leaves(event)
+        self._turn = threading.Lock()
 
     @classmethod
     def open(
@@ -56,13 +58,14 @@ class Curator:
     def release(self, query: Query, mechanism: Mechanism) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
         cost = leaves(mechanism.event)
-        for leaf, count in cost.items():
-            if self._paid_for[leaf] < count:
-                raise BudgetExceeded(
-                    f"The plan has no {leaf} left: this release is outside what was charged. "
-                    "Plan for every release that the solver makes."
-                )
-        self._paid_for -= cost
+        with self._turn:
+            for leaf, count in cost.items():
+                if self._paid_for[leaf] < count:
+                    raise BudgetExceeded(
+                        f"The plan has no {leaf} left: this release is outside what was charged. "
+                        "Plan for every release that the solver makes."
+                    )
+            self._paid_for -= cost
         return mechanism.release(query, self._engine, self._noise)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from riata.bounds import Bounds
+from riata.errors import InvalidArgument
 from riata.grid import ROUNDED_UP, SLOPE_STEPS, X_STEPS, coefficient_steps, to_steps
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.vectors import Vector
@@ -23,6 +24,10 @@ from riata.vectors import Vector
 if TYPE_CHECKING:
     from riata.losses import Loss
     from riata.sets import PolytopeSet
+
+
+#: Slope bounds lie in this range: at 0 there would be no noise.
+SMALLEST_SLOPE, LARGEST_SLOPE = 1e-150, 1e150
 
 
 class Query(ABC):
@@ -90,9 +95,16 @@ class MeanSlope(Query):
 
     @cached_property
     def _slope_bound(self) -> float:
+        # Once: the unit and the sensitivity must be made from the same number.
         reach = self.bounds.reach(self.theta) + abs(self.theta.offset)
         assert self.bounds.y is not None
-        return self.loss.slope_bound(reach, self.bounds.y)
+        bound = float(self.loss.slope_bound(reach, self.bounds.y))
+        if not SMALLEST_SLOPE <= bound <= LARGEST_SLOPE:
+            raise InvalidArgument(
+                f"The loss's slope bound is {bound!r}: it must be a positive number of ordinary "
+                "size, because the noise is scaled to it. Correct slope_bound of the loss."
+            )
+        return bound
 
     def row_bound(self, norm: str) -> float:
         return self.slope_bound()

@@ -10,8 +10,9 @@ import numpy as np
 class Loss(ABC):
     """A convex function of (margin, y). It never sees X.
 
-    The bounds are proven in docs/privacy/sensitivity.md and tested against hostile rows: a slope
-    bound that is too small breaks the guarantee.
+    `slope` must treat each row by itself. The bounds are proven in docs/privacy/sensitivity.md and
+    tested against hostile rows: slopes beyond `slope_bound` are clipped, so one that is too small
+    costs accuracy, and one that is too large adds noise.
     """
 
     name: str

@@ -33,6 +33,9 @@ _BLOCK = 2**13
 
 _THREADS = threading.local()
 
+#: mpmath keeps constants such as log 2 in caches that two threads could garble.
+_ONE_AT_A_TIME = threading.Lock()
+
 
 class Uniforms:
     """`n` independent uniform variables on (0, 1), each known to a cell of width 2^-52."""
@@ -73,8 +76,10 @@ class Refined:
             The binary exponent of the largest number that enters.
         """
         mp = _context()
-        mp.prec = self._bits + _GUARD + max(size, 0)
-        ends = [function(mp, mp.ldexp(mp.mpf(self._cell + k), -self._bits)) for k in (0, 1)]
+        # In a tail as deep as the bits, an inverse function loses as many digits as there are bits.
+        mp.prec = 2 * self._bits + _GUARD + max(size, 0)
+        with _ONE_AT_A_TIME:
+            ends = [function(mp, mp.ldexp(mp.mpf(self._cell + k), -self._bits)) for k in (0, 1)]
         low, high = min(ends), max(ends)
         slack = mp.ldexp(1, -self._bits)  # far more than what _GUARD digits leave open
         return (

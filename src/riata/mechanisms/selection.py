@@ -231,11 +231,14 @@ def _largest(candidates: Candidates, law: Law, noise: Noise, k: int = 1) -> list
         tails[part] = np.abs(middle - 0.5) > 0.5 - _TAIL
         np.add(candidates.log_weights(part, top), law.values(middle, part), out=keys[part])
 
-    last = np.partition(keys, n - k)[n - k] if k > 1 else keys.max()
-    band = _BAND + _ROUNDING * abs(last)
+    open_ended = bool(tails.any())  # only keys that float64 knows can rule others out
+    known = np.where(tails, -np.inf, keys) if open_ended else keys
+    last = np.partition(known, n - k)[n - k] if k > 1 else known.max()
+    band = _BAND + _ROUNDING * abs(last) if np.isfinite(last) else np.inf
     found = np.flatnonzero((keys >= last - band) | tails)
     found = found[np.argsort(-keys[found], kind="stable")]
-    if len(found) == k and np.all(keys[found[:-1]] > keys[found[1:]] + band):
+    apart = np.all(keys[found[:-1]] > keys[found[1:]] + band)
+    if len(found) == k and apart and not open_ended:
         return [int(i) for i in found]
 
     def key(i: int) -> Callable[[Any, Any], Any]:

@@ -28,7 +28,7 @@ class Polytope(PolytopeSet):
 
     def __post_init__(self) -> None:
         try:
-            vertices = np.array(self.vertices, dtype=np.float64)
+            vertices = np.array(self.vertices, dtype=np.float64, order="C")
         except (TypeError, ValueError):
             raise InvalidArgument(
                 "vertices must be an array of numbers, one row a vertex."
@@ -102,7 +102,8 @@ class Polytope(PolytopeSet):
         return float(np.linalg.norm(self.vertices, norm_order(norm), axis=1).max())
 
     def weighted_reach(self, weights: np.ndarray) -> float:
-        return float((np.abs(self.vertices) @ weights).max())
+        # summed in pairs: a product of BLAS may lose a digit a column
+        return float((np.abs(self.vertices) * weights).sum(axis=1).max())
 
     def __repr__(self) -> str:
         return f"Polytope(<{self.n_vertices} vertices in {self.size} dimensions>)"
