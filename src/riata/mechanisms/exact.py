@@ -9,6 +9,7 @@ that it would have with infinitely many bits; proofs are in docs/privacy/exact_d
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,6 +36,12 @@ _THREADS = threading.local()
 
 #: mpmath keeps constants such as log 2 in caches that two threads could garble.
 _ONE_AT_A_TIME = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child must not wait for a thread that it does not have
+    os.register_at_fork(
+        before=_ONE_AT_A_TIME.acquire,
+        after_in_parent=_ONE_AT_A_TIME.release,
+        after_in_child=_ONE_AT_A_TIME.release,
+    )
 
 
 class Uniforms:
