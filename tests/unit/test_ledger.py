@@ -564,7 +564,7 @@ def test_the_charge_is_durable_before_a_row_is_read(path):
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Bounds, "clip_x", crash)
+        patch.setattr(Bounds, "grid_x", crash)
         with pytest.raises(KeyboardInterrupt):
             estimator.fit(X, y)
     assert seen == [1]
