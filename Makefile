@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-services audit lint bench docs clean
+.PHONY: help demo test test-services audit mutants lint bench docs clean
 
 help:
 	@echo "make demo           fit a private model on packaged data and write demo.html"
 	@echo "make test           the test suite"
 	@echo "make test-services  tests that need more than Python"
-	@echo "make audit          the long statistical and privacy audits"
+	@echo "make audit          the long statistical and privacy audits, with a report in audit.html"
+	@echo "make mutants        breaks the code in known ways and checks that the tests notice"
 	@echo "make lint           format, lint, types and import rules"
 	@echo "make bench          the benchmarks, with tables and plots in benchmarks/results"
 	@echo "make docs           the documentation, in docs/_build/html"
@@ -40,6 +41,10 @@ test-services: $(VENV)/.test-group
 
 audit: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m riata.audit
+
+mutants: $(VENV)/.test-group
+	$(BIN)/python tools/mutants.py
 
 lint: $(VENV)/.lint-group
 	$(BIN)/ruff format --check .
@@ -49,6 +54,7 @@ lint: $(VENV)/.lint-group
 
 bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/exact_draws.py
 	$(BIN)/python benchmarks/rates.py
 	$(BIN)/python benchmarks/fit_speed.py
 
@@ -56,4 +62,4 @@ docs: $(VENV)/.docs-group
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build demo.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) docs/_build demo.html audit.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,6 +3,7 @@
 from riata.bounds import Bounds
 from riata.errors import BudgetExceeded, RiataError
 from riata.estimators import PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata.model_file import load, save
 from riata.privacy import Budget, Ledger, Statement
 
 __version__ = "0.1.0"
@@ -17,4 +18,6 @@ __all__ = [
     "PrivateLogisticRegression",
     "RiataError",
     "Statement",
+    "load",
+    "save",
 ]

@@ -90,11 +90,15 @@ class Bounds:
         """The largest |x_j| of each column."""
         return np.broadcast_to(np.asarray(self.x, dtype=np.float64), (n_features,))
 
+    def of_columns(self, columns: np.ndarray) -> Any:
+        """The largest |x_j| of these columns: one number if it is the same for all."""
+        return self.x if np.ndim(self.x) == 0 else self.x[columns]
+
     def reach(self, theta: Vector) -> float:
         """The largest |<x, theta>| over all rows x that keep the promise."""
         if self.norm == "l2":
             return float(self.x * np.linalg.norm(theta.values))
-        return float(np.abs(theta.values) @ self.per_column(theta.size)[theta.support])
+        return float(np.sum(np.abs(theta.values) * self.of_columns(theta.support)))
 
     def row_norm(self, norm: str, n_features: int) -> float:
         """The largest length of a row in `norm`: "l1", "l2" or "linf"."""
@@ -153,7 +157,8 @@ def norm_order(norm: str) -> float:
 def _clip(values: Any, limit: Any) -> np.ndarray:
     """NaN to 0, everything else into [-limit, limit]; the same work whatever the values are."""
     values = np.asarray(values, dtype=np.float64)
-    return np.clip(np.where(np.isnan(values), 0.0, values), -limit, limit)
+    kept = np.where(np.isnan(values), 0.0, values)
+    return np.clip(kept, -limit, limit, out=kept)
 
 
 def _shrink(squares: np.ndarray, room: Any) -> np.ndarray:

@@ -49,3 +49,7 @@ class UnsupportedEvent(RiataError):
 
 class LedgerError(RiataError):
     """The ledger cannot be used: missing, unreadable, or in a place where it cannot be trusted."""
+
+
+class ModelFileError(RiataError):
+    """A model file cannot be written or read: missing, damaged, or not made by `riata.save`."""

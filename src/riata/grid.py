@@ -32,8 +32,11 @@ ROUNDED_UP = 1 + 2.0**-40
 
 def to_steps(values: np.ndarray, limit: float | np.ndarray, most: int) -> np.ndarray:
     """`values` of size up to `limit` as integers up to `most`; NaN becomes `most`."""
-    steps = np.rint(values * (most / limit))
-    return np.fmax(np.fmin(steps, most), -most)
+    steps = values * (most / limit)
+    np.rint(steps, out=steps)
+    np.fmin(steps, most, out=steps)  # not clip: NaN must not get through
+    np.fmax(steps, -most, out=steps)
+    return steps
 
 
 def coefficient_steps(values: np.ndarray) -> tuple[np.ndarray, float]:

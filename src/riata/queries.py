@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,8 +66,8 @@ class MeanSlope(Query):
 
     def margins(self, x: Any) -> np.ndarray:
         """<x, theta> + offset for rows on the grid, with theta on a grid of its own."""
-        limit = self.bounds.per_column(self.theta.size)[self.theta.support]
-        steps, step = coefficient_steps(self.theta.values * limit)
+        limits = self.bounds.of_columns(self.theta.support)
+        steps, step = coefficient_steps(self.theta.values * limits)
         exact = replace(self.theta, values=steps, offset=0.0).margins(x)
         return exact * (step / X_STEPS) + self.theta.offset
 
@@ -85,6 +86,10 @@ class MeanSlope(Query):
 
     def slope_bound(self) -> float:
         """The largest |slope| at this public theta, not the worst over the whole set."""
+        return self._slope_bound
+
+    @cached_property
+    def _slope_bound(self) -> float:
         reach = self.bounds.reach(self.theta) + abs(self.theta.offset)
         assert self.bounds.y is not None
         return self.loss.slope_bound(reach, self.bounds.y)

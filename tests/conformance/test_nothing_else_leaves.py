@@ -11,10 +11,12 @@ import logging
 import math
 import pickle
 import struct
+import tempfile
 import traceback
 import warnings
 import weakref
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,15 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from riata import Bounds, Budget, Ledger, PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata import (
+    Bounds,
+    Budget,
+    Ledger,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLogisticRegression,
+    save,
+)
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded
@@ -158,6 +168,14 @@ def data_for(name):
     return planted(labels)
 
 
+def file_of(model):
+    """The bytes that `riata.save` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        save(model, path)
+        return path.read_bytes()
+
+
 def everything_said_about(model):
     """Every text and byte form of a fitted model that a user may see, print or send."""
     statement = model.privacy_
@@ -173,6 +191,7 @@ def everything_said_about(model):
         "plan": str(model.plan(N_ROWS, N_COLUMNS)),
         "plan's summary": repr(model.plan(N_ROWS, N_COLUMNS).summary()),
         "pickle": pickle.dumps(model),
+        "model file": file_of(model),
         "coefficients": np.asarray(model.coef_).tobytes(),
         "intercept": np.asarray(model.intercept_).tobytes(),
     }

@@ -4,7 +4,11 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from riata import Budget, Ledger
+
+from helpers import processes
 
 FIT = """
 import sys
@@ -33,3 +37,33 @@ def test_a_fit_killed_while_reading_rows_has_been_charged(tmp_path):
             process.send_signal(signal.SIGKILL)
             process.wait()
         assert len(Ledger.open(path).charges) == fits
+
+
+def test_no_release_outlives_its_charge_when_processes_are_killed(tmp_path):
+    found = processes("kill", tmp_path, 60, 1, "sound")
+    assert found["lost"] == 0
+    assert found["charged"] >= found["released"] > 0
+
+
+@pytest.mark.slow
+def test_no_release_outlives_its_charge_in_a_thousand_kills(tmp_path):
+    found = processes("kill", tmp_path, 1000, 2, "sound")
+    assert found["lost"] == 0
+    assert found["charged"] >= found["released"] > 0
+    assert found["ahead"] > 0  # some kills fell between the database and the head
+
+
+def test_the_kills_would_find_a_release_before_its_charge(tmp_path):
+    assert processes("kill", tmp_path, 30, 3, "broken")["lost"] > 0
+
+
+def test_a_process_may_die_at_every_step_of_a_charge(tmp_path):
+    found = processes("crash", tmp_path)
+    died = {point: rest for point, (code, *rest) in found.items() if code == -signal.SIGKILL}
+    assert len(died) >= 8
+    # [what was charged, how far the database is ahead of the head]
+    assert died["while the head is written, call 1"] == [0, 0]
+    assert died["while the head is written, call 2"] == [1, 1]
+    assert died["before the head is replaced, call 2"] == [1, 1]
+    assert died["after the head is replaced, call 2"] == [1, 0]
+    assert all(rest in ([0, 0], [1, 1], [1, 0]) for rest in died.values())

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Installs what the service tests need beyond Python, on Debian and its relatives.
 set -euo pipefail
-if ! command -v chromium > /dev/null; then
+missing=()
+command -v chromium > /dev/null || missing+=(chromium)
+compgen -G "/usr/lib/postgresql/*/bin/initdb" > /dev/null || missing+=(postgresql)
+if ((${#missing[@]})); then
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium > /dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" > /dev/null
 fi

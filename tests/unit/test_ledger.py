@@ -280,7 +280,18 @@ def test_an_edited_summary_is_a_ledger_error(path):
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("version", 2), ("epsilon", "much"), ("epsilon", -1.0), ("delta", 2.0), ("adjacency", "?")],
+    [
+        ("version", 2),
+        ("ceiling", "much"),
+        ("ceiling", -1),
+        ("ceiling", 99 * 10**9),
+        ("ceiling", b"2"),
+        ("delta", "0.5"),
+        ("adjacency", "add-remove"),
+        ("dataset", "other"),
+        ("mac", "0" * 64),
+        ("mac", b"\xff"),
+    ],
 )
 def test_an_edited_header_is_a_ledger_error(path, column, value):
     make(path)
@@ -291,16 +302,22 @@ def test_an_edited_header_is_a_ledger_error(path, column, value):
 
 def test_a_second_header_is_a_ledger_error(path):
     make(path)
-    edit(path, "INSERT INTO ledger SELECT version, dataset, 99.0, delta, adjacency FROM ledger")
-    with pytest.raises(LedgerError):
+    edit(
+        path,
+        "INSERT INTO ledger SELECT 'more', version, 9 * ceiling, delta, adjacency, mac FROM ledger",
+    )
+    with pytest.raises(LedgerError, match="2 data sets"):
         Ledger.open(path)
+    with pytest.raises(LedgerError, match="not of 'more'"):
+        Ledger.open(path, dataset="more")
+    assert Ledger.open(path, dataset="claims").ceiling == CEILING
 
 
 def test_a_raised_ceiling_in_the_file_does_not_reach_an_open_ledger(path):
     ledger = make(path)
-    edit(path, "UPDATE ledger SET epsilon = 99.0")
-    with pytest.raises(BudgetExceeded):
-        charge(ledger, Pure(3.0))
+    edit(path, "UPDATE ledger SET ceiling = 99 * ceiling")
+    with pytest.raises(LedgerError, match="was edited"):
+        charge(ledger, Pure(0.1))
 
 
 def test_a_deleted_file_stops_all_spending_and_is_not_made_again(path):
@@ -561,3 +578,150 @@ def test_the_file_holds_the_event_as_plain_json(path):
     db.close()
     assert json.loads(event) == [{"event": "bounded-range", "count": 2, "epsilon": 0.5}]
     assert json.loads(summary) == {"solver": "x"}
+
+
+# whole nano-units
+
+
+@pytest.mark.parametrize(
+    "epsilon", [1e-9, 1e-6, 0.1, 0.3, 0.7, 1.1, 2.675, 0.123456789, 1000.1, 123456.789]
+)
+def test_a_charge_of_the_whole_ceiling_fits_and_a_nano_unit_more_does_not(epsilon):
+    ledger = make(ceiling=Budget(epsilon, 0.0))
+    assert ledger.ceiling.epsilon == epsilon
+    with pytest.raises(BudgetExceeded):
+        charge(ledger, compose((Pure(epsilon), 1), (Pure(1e-9), 1)))
+    charge(ledger, Pure(epsilon))
+    assert ledger.charges[0].total == round(epsilon * 1e9)
+    with pytest.raises(BudgetExceeded):
+        charge(ledger, Pure(1e-9))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1.1, 3.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_calibrated_fit_fits_a_ceiling_of_its_own_epsilon(epsilon, delta):
+    X, y = data()
+    ledger = make(ceiling=Budget(epsilon, delta))
+    PrivateLasso(epsilon, delta, bounds=Bounds(1.0, 1.0), steps=3, ledger=ledger).fit(X, y)
+    assert ledger.spent.epsilon <= epsilon
+    assert ledger.charges[0].total <= round(epsilon * 1e9)
+
+
+def test_a_ceiling_is_rounded_down_and_what_it_says_then_can_be_spent():
+    ledger = make(ceiling=Budget(1 / 3, 0.0))
+    assert ledger.ceiling.epsilon == 0.333333333
+    with pytest.raises(BudgetExceeded, match=r"0\.333333334 .* ceiling is 0\.333333333\."):
+        charge(ledger, Pure(1 / 3))
+    charge(ledger, Pure(ledger.ceiling.epsilon))
+
+
+def test_totals_are_rounded_up():
+    ledger = make(ceiling=PLAIN)
+    charge(ledger, Pure(1e-12))
+    charge(ledger, Pure(1e-12))
+    assert [c.total for c in ledger.charges] == [1, 1]
+    charge(ledger, Pure(0.1000000001))
+    assert ledger.charges[-1].total == 100_000_001
+
+
+@pytest.mark.parametrize("epsilon", [1.1e9, 1e12, float("inf")])
+def test_a_ceiling_that_is_no_limit_is_refused(path, epsilon):
+    with pytest.raises(InvalidArgument, match="no limit"):
+        make(path, Budget(epsilon, 1e-6))
+    assert not path.exists()
+
+
+# the head
+
+
+def test_the_head_lies_beside_the_file_or_where_one_says(path, tmp_path):
+    make(path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["study.db", "study.db.head"]
+    (tmp_path / "elsewhere").mkdir()
+    head = tmp_path / "elsewhere" / "head"
+    other = tmp_path / "other.db"
+    ledger = Ledger.create(other, dataset="claims", ceiling=PLAIN, head=head)
+    charge(ledger, Pure(0.5))
+    with pytest.raises(LedgerError, match="missing"):
+        Ledger.open(other)
+    assert Ledger.open(other, head=head).spent.epsilon == 0.5
+    assert pickle.loads(pickle.dumps(ledger)).spent.epsilon == 0.5
+
+
+def test_a_ledger_that_cannot_be_created_leaves_nothing(path, tmp_path):
+    (tmp_path / "study.db.head").write_text("mine")
+    with pytest.raises(LedgerError, match="head of another ledger"):
+        make(path)
+    assert not path.exists()
+    assert (tmp_path / "study.db.head").read_text() == "mine"
+
+
+def test_a_ledger_in_memory_has_no_head_file(tmp_path):
+    with pytest.raises(InvalidArgument, match="in memory"):
+        Ledger.create(":memory:", dataset="d", ceiling=PLAIN, head=tmp_path / "head")
+
+
+@pytest.mark.parametrize("name", ["", 3, None, "two\nlines", "nul\0", "\ud800"])
+def test_a_data_set_needs_a_printable_name(path, name):
+    with pytest.raises(InvalidArgument, match="printable"):
+        Ledger.create(path, dataset=name, ceiling=PLAIN)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("where", ["mysql://h/d", "sqlite:///x.db", "://", "nonsense://"])
+def test_other_urls_are_refused(where, tmp_path):
+    for use in (
+        lambda: Ledger.create(where, dataset="d", ceiling=PLAIN, head=tmp_path / "head"),
+        lambda: Ledger.open(where, head=tmp_path / "head"),
+    ):
+        with pytest.raises(InvalidArgument, match="postgresql"):
+            use()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a b%20?c#d.db", "ünï & ;.db", "100%.db"])
+def test_a_path_may_have_any_letters(tmp_path, name):
+    charge(make(tmp_path / name), Pure(0.5))
+    assert len(Ledger.open(tmp_path / name).charges) == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name, f"{name}.head"]
+
+
+# reading
+
+
+def test_show_has_the_ceiling_what_is_left_and_a_line_for_each_charge(ledger):
+    X, y = data()
+    lasso(ledger).fit(X, y)
+    charge(ledger, Pure(0.05))
+    head, ceiling, used, left, one, two = ledger.show().splitlines()
+    assert "claims" in head
+    assert "epsilon 2 at delta 1e-06" in ceiling
+    total = float(used.split()[2])
+    assert total == pytest.approx(ledger.spent.epsilon, abs=1e-9)
+    assert float(left.split()[2]) == pytest.approx(2.0 - total, abs=1e-9)
+    assert "PrivateLasso, frank-wolfe" in one
+    assert two.split()[0] == "2"
+    assert two.endswith(f"total {total:.9g}")
+
+
+def test_verify_says_what_it_verified(ledger):
+    empty = ledger.verify()
+    assert (empty.dataset, empty.charges, empty.spent.epsilon) == ("claims", 0, 0.0)
+    charge(ledger, Pure(0.5))
+    assert ledger.verify().charges == 1
+    assert ledger.verify().spent == ledger.spent
+    assert ledger.verify().mac != empty.mac
+
+
+def test_export_is_json_with_every_mac_and_no_key(ledger):
+    charge(ledger, compose((BoundedRange(0.5), 2)), solver="x")
+    charge(ledger, Pure(0.25))
+    text = ledger.export()
+    content = json.loads(text)
+    assert content["header"]["dataset"] == "claims"
+    assert content["header"]["ceiling"] == 2 * 10**9
+    one, two = content["charges"]
+    assert one["event"] == [{"event": "bounded-range", "count": 2, "epsilon": 0.5}]
+    assert one["summary"] == {"solver": "x"}
+    assert two["mac"] == ledger.verify().mac
+    assert ledger._head.read().key.hex() not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,24 +32,31 @@ DELTA_NOTE = "delta is not below 1 / rows: publishing one random row would satis
 CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
 
 
+@dataclass(frozen=True)
+class Job:
+    """What one call of `fit` asks for: public facts, and the way to the rows."""
+
+    losses: list[Loss]
+    bounds: Bounds
+    shape: tuple[int, int]
+    read: Callable[[], tuple[Any, np.ndarray]]
+    classes: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+
 class PrivateLinearModel(BaseEstimator):
     """A linear model fitted through a curator. Subclasses say which losses over which set."""
 
-    def _fit(
-        self,
-        losses: list[Loss],
-        bounds: Bounds,
-        shape: tuple[int, int],
-        read: Callable[[], tuple[Any, np.ndarray]],
-        public: dict[str, Any],
-        notes: tuple[str, ...] = (),
-    ) -> list[Vector]:
+    def _job(self, X: Any, y: Any) -> Job:
+        raise AssertionError("a subclass reads its targets")
+
+    def _fit(self, job: Job) -> list[Vector]:
         """Plan, charge, read, run: one fit for each loss, all on the same rows."""
-        solver, plan, problems = self._planned(losses, bounds, *shape)
+        solver, plan, problems = self._planned(job.losses, job.bounds, *job.shape)
         noise = Noise(self._seed())
         curator = Curator.open(
             plan.event,
-            read=lambda: LocalEngine(*read(), bounds),
+            read=lambda: LocalEngine(*job.read(), job.bounds),
             noise=noise,
             adjacency=self.adjacency,
             ledger=self.ledger,
@@ -57,7 +65,7 @@ class PrivateLinearModel(BaseEstimator):
         with progress_bar(type(self).__name__, plan.steps * plan.fits, self.verbose) as callback:
             found = [solver.run(plan, problem, curator, callback) for problem in problems]
         self.n_iter_ = max(solution.steps for solution in found)
-        self.privacy_ = self._statement(plan, self.n_iter_, noise.seeded, public, notes)
+        self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded)
         return [solution.theta for solution in found]
 
     def _planned(
@@ -130,10 +138,11 @@ class PrivateLinearModel(BaseEstimator):
             "Leave it out for a private fit."
         )
 
-    def _statement(
-        self, plan: Plan, steps: int, seeded: bool, public: dict[str, Any], notes: tuple[str, ...]
-    ) -> Statement:
-        problem, total = plan.problem, plan.spent
+    def _statement(self, job: Job, plan: Plan, steps: int, seeded: bool) -> Statement:
+        problem, total, notes = plan.problem, plan.spent, job.notes
+        classes = {}
+        if job.classes is not None:
+            classes["classes"] = ", ".join(map(str, job.classes.tolist()))
         if self.delta is None:
             notes = (
                 f"delta was not given and follows from the number of rows: {total.delta:g}.",
@@ -156,7 +165,7 @@ class PrivateLinearModel(BaseEstimator):
                 "loss": problem.loss.name,
                 "set": str(problem.set),
                 "intercept": problem.fit_intercept,
-                **public,
+                **classes,
             },
             seeded=seeded,
             notes=(CLIPPING_NOTE, *notes),

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
 from riata.errors import InvalidArgument
-from riata.estimators.base import PrivateLinearModel
+from riata.estimators.base import Job, PrivateLinearModel
 from riata.losses import Loss
 from riata.sets import ConstraintSet
 from riata.solvers import Plan
@@ -140,12 +140,15 @@ class PrivateErm(PrivateLinearModel):
         y : array-like of shape (n_rows,)
             Numbers, or labels of -1 and 1.
         """
+        (theta,) = self._fit(self._job(X, y))
+        self.coef_, self.intercept_ = theta.dense(), theta.offset
+        return self
+
+    def _job(self, X: Any, y: Any) -> Job:
         self._check_parameters()
         bounds = self._checked_bounds()
         X, y = rows_and_targets(self, X, y, numeric=True)
-        (theta,) = self._fit([self.loss], bounds, X.shape, lambda: (X, y), public={})
-        self.coef_, self.intercept_ = theta.dense(), theta.offset
-        return self
+        return Job([self.loss], bounds, X.shape, lambda: (X, y))
 
     @available_if(lambda self: self.loss.classifies)
     def decision_function(self, X: Any) -> np.ndarray:

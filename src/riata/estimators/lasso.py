@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from riata.data.arrays import rows_and_targets
-from riata.estimators.base import PrivateLinearModel
+from riata.estimators.base import Job, PrivateLinearModel
 from riata.losses import Squared
 from riata.sets import ConstraintSet, L1Ball
 from riata.solvers import Plan
@@ -122,12 +122,15 @@ class PrivateLasso(RegressorMixin, PrivateLinearModel):
         X : array-like or sparse of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
         """
+        (theta,) = self._fit(self._job(X, y))
+        self.coef_, self.intercept_ = theta.dense(), theta.offset
+        return self
+
+    def _job(self, X: Any, y: Any) -> Job:
         bounds = self._checked_bounds()
         self._check_parameters()
         X, y = rows_and_targets(self, X, y, numeric=True)
-        (theta,) = self._fit([Squared()], bounds, X.shape, lambda: (X, y), public={})
-        self.coef_, self.intercept_ = theta.dense(), theta.offset
-        return self
+        return Job([Squared()], bounds, X.shape, lambda: (X, y))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y for each row, read as rows are in `fit`."""

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes, rows_and_targets
 from riata.errors import InvalidArgument
-from riata.estimators.base import PrivateLinearModel
+from riata.estimators.base import Job, PrivateLinearModel
 from riata.losses import Logistic, Loss, OneAgainstRest
 from riata.sets import ConstraintSet, L1Ball
 from riata.solvers import Plan
@@ -138,6 +138,14 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
         y : array-like of shape (n_rows,)
             Labels.
         """
+        job = self._job(X, y)
+        thetas = self._fit(job)
+        self.classes_ = job.classes
+        self.coef_ = np.array([theta.dense() for theta in thetas])
+        self.intercept_ = np.array([theta.offset for theta in thetas])
+        return self
+
+    def _job(self, X: Any, y: Any) -> Job:
         self._checked_bounds()
         self._check_parameters()
         declared = None if y is None else _classes_of_type(y)
@@ -147,18 +155,14 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):
             check_classification_targets(observed)
             declared = np.unique(observed)
         classes = self._public_classes(declared)
-        thetas = self._fit(
+        return Job(
             self._losses(len(classes)),
             self._code_bounds(len(classes)),
             X.shape,
             read=lambda: (X, labels_as_codes(y, classes)),
-            public={"classes": ", ".join(map(str, classes.tolist()))},
+            classes=classes,
             notes=_class_notes(self.classes),
         )
-        self.classes_ = classes
-        self.coef_ = np.array([theta.dense() for theta in thetas])
-        self.intercept_ = np.array([theta.offset for theta in thetas])
-        return self
 
     def _public_classes(self, declared: np.ndarray | None) -> np.ndarray:
         """The classes that the user named, or else those that y declares."""

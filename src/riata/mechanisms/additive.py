@@ -109,12 +109,12 @@ class Draws:
 
     def __init__(self, n: int, noise: Noise) -> None:
         self.uniforms = Uniforms(n, noise)
+        self._middle = self.uniforms.middle()
         self.values = self._values()
 
     def tails(self) -> np.ndarray:
         """Where the first bits say too little about the value."""
-        u = self.uniforms.middle
-        return np.abs(u - 0.5) > 0.5 - _TAIL
+        return np.abs(self._middle - 0.5) > 0.5 - _TAIL
 
     def _values(self) -> np.ndarray:
         raise NotImplementedError
@@ -126,7 +126,7 @@ class Draws:
 
 class NormalDraws(Draws):
     def _values(self) -> np.ndarray:
-        return ndtri(self.uniforms.middle)
+        return ndtri(self._middle)
 
     def exact(self, i: int, mp: Any, u: Any) -> Any:
         return mp.sqrt(2) * mp.erfinv(2 * u - 1)
@@ -138,7 +138,7 @@ class LaplaceDraws(Draws):
         super().__init__(n, noise)
 
     def _values(self) -> np.ndarray:
-        size = -np.log(self.uniforms.middle)
+        size = -np.log(self._middle)
         return np.where(self._negative, -size, size)
 
     def exact(self, i: int, mp: Any, u: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mpmath
@@ -28,26 +28,28 @@ TRUSTED = 2.0**-40
 #: The bits that one refinement adds, and the digits beyond them that are computed.
 _MORE, _GUARD = 64, 64
 
+#: How many float64 numbers are worked on at a time.
+_BLOCK = 2**13
+
 _THREADS = threading.local()
 
 
 class Uniforms:
-    """`n` independent uniform variables on (0, 1), each known to the middle of its cell.
-
-    Attributes
-    ----------
-    middle : ndarray of float
-    """
+    """`n` independent uniform variables on (0, 1), each known to a cell of width 2^-52."""
 
     def __init__(self, n: int, noise: Noise) -> None:
-        self._cells = noise.words(n) >> np.uint64(64 - BITS)
+        self._words = noise.words(n)
         self._noise = noise
-        self.middle = np.add(self._cells, 0.5)
-        self.middle *= 2.0**-BITS
+
+    def middle(self, part: slice = slice(None)) -> np.ndarray:
+        """The middles of the cells, exact in float64."""
+        middle = (self._words[part] >> np.uint64(64 - BITS)) + 0.5
+        middle *= 2.0**-BITS
+        return middle
 
     def __getitem__(self, i: int) -> Refined:
         """Variable number `i`, ready for more bits. To be taken once."""
-        return Refined(int(self._cells[i]), self._noise)
+        return Refined(int(self._words[i]) >> (64 - BITS), self._noise)
 
 
 class Refined:
@@ -79,6 +81,12 @@ class Refined:
             low - slack * (1 + abs(low)) if mp.isfinite(low) else low,
             high + slack * (1 + abs(high)) if mp.isfinite(high) else high,
         )
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """0, ..., n - 1 in slices that fit a processor's cache."""
+    for start in range(0, n, _BLOCK):
+        yield slice(start, start + _BLOCK)
 
 
 def _context() -> Any:

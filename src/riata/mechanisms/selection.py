@@ -2,14 +2,14 @@
 
 All mechanisms see only how much one row can change one utility. Each gives every candidate a key,
 its utility with noise, and takes the largest; the keys are compared with as many digits as it
-takes. Proofs are in docs/privacy/selection.md.
+takes. Proofs are in docs/privacy/selection.md and docs/privacy/exact_draws.md.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from riata.errors import InvalidArgument
 from riata.mechanisms.base import Engine, Mechanism
-from riata.mechanisms.exact import Uniforms, decide
+from riata.mechanisms.exact import Uniforms, blocks, decide
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, Event, Pure, compose
 from riata.queries import VertexUtilities
@@ -29,8 +29,8 @@ _BAND = 2.0**-20
 #: ... and so are those of uniform variables nearer than this to 0 or 1.
 _TAIL = 2.0**-30
 
-#: Candidates whose weight is further below the best than exp of this cannot win by float64's bits.
-_LOWEST = -690.0
+#: What rounding may make of a utility, relative to its distance from the best.
+_ROUNDING = 2.0**-49
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,12 @@ class Selection(Mechanism):
 
     def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:  # type: ignore[override]
         """The number of the selected candidate."""
-        utilities = Utilities.of(query, engine, self.epsilon)
-        return self._choose(utilities, noise)
+        values = query.finish(engine.total(query))
+        scale = Scale(self.epsilon, query.sensitivity("linf"))
+        return self._choose(values, query.mirrored, scale, noise)
 
     @abstractmethod
-    def _choose(self, utilities: Utilities, noise: Noise) -> int: ...
+    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -60,22 +61,15 @@ class ExponentialMechanism(Selection):
     def event(self) -> Event:
         return BoundedRange(self.epsilon)
 
-    def _choose(self, utilities: Utilities, noise: Noise) -> int:
-        if not utilities.mirrored:
-            return _first_arrivals(utilities, 1, noise)[0]
+    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
+        if not mirrored:
+            return _largest(Candidates(values, scale), Gumbel(), noise)[0]
         # A column stands for two candidates of weights exp(v) and exp(-v): draw the column by
         # their sum, then the sign.
-        column = _first_arrivals(utilities, 1, noise, both_signs=True)[0]
-        odds = utilities.exact(column)
-
-        def positive(mp: Any, u: Any) -> Any:
-            return 1 / (1 + mp.exp(-2 * odds(mp))) - u
-
-        sign = Uniforms(1, noise)
-        gap = float(expit(2 * utilities.approximate(column))) - sign.middle[0]
-        if abs(gap) <= _BAND:
-            gap = decide(sign[0], positive, lambda value: 1 if value > 0 else -1)
-        return column if gap > 0 else column + len(utilities.values)
+        columns = Candidates(np.abs(values), scale, both_signs=True)
+        column = _largest(columns, Gumbel(), noise)[0]
+        positive = _flip(float(values[column]), scale, noise)
+        return column if positive else column + len(values)
 
     def describe(self, times: int) -> str:
         return f"exponential mechanism, epsilon {self.epsilon:.4g} a selection, {times} selections"
@@ -104,12 +98,14 @@ class TopK(Mechanism):
         return compose((BoundedRange(self.epsilon), self.k))
 
     def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> np.ndarray:  # type: ignore[override]
-        utilities = Utilities.of(query, engine, self.epsilon)
-        if not 1 <= self.k <= len(utilities.values):
+        values = query.finish(engine.total(query))
+        if not 1 <= self.k <= len(values):
             raise InvalidArgument(
-                f"k={self.k} must lie between 1 and the {len(utilities.values)} candidates."
+                f"k={self.k} must lie between 1 and the {len(values)} candidates."
             )
-        return np.array(_first_arrivals(utilities.sizes(), self.k, noise))
+        scale = Scale(self.epsilon, query.sensitivity("linf"))
+        candidates = Candidates(np.abs(values) if query.mirrored else values, scale)
+        return np.array(_largest(candidates, Gumbel(), noise, self.k))
 
     def describe(self, times: int) -> str:
         return (
@@ -129,10 +125,9 @@ class ReportNoisyMax(Selection):
     def event(self) -> Event:
         return Pure(self.epsilon)
 
-    def _choose(self, utilities: Utilities, noise: Noise) -> int:
-        n = utilities.n_candidates
-        signs = np.where(noise.words(n) >> np.uint64(63), 1.0, -1.0)
-        return _largest(utilities, signs, noise)
+    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
+        candidates = Candidates(_listed(values, mirrored), scale)
+        return _largest(candidates, Laplace(len(candidates.values), noise), noise)[0]
 
     def describe(self, times: int) -> str:
         return f"Laplace noisy max, epsilon {self.epsilon:.4g} a selection, {times} selections"
@@ -150,126 +145,113 @@ class PermuteAndFlip(Selection):
     def event(self) -> Event:
         return Pure(self.epsilon)
 
-    def _choose(self, utilities: Utilities, noise: Noise) -> int:
-        return _largest(utilities, np.ones(utilities.n_candidates), noise)
+    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
+        return _largest(Candidates(_listed(values, mirrored), scale), Exponential(), noise)[0]
 
     def describe(self, times: int) -> str:
         return f"permute-and-flip, epsilon {self.epsilon:.4g} a selection, {times} selections"
 
 
-@dataclass(frozen=True, eq=False)
-class Utilities:
-    """The utilities of a query, to be multiplied by epsilon / (2 sensitivity)."""
+@dataclass(frozen=True)
+class Scale:
+    """Utilities count in units of 2 * sensitivity / epsilon."""
 
-    values: np.ndarray
     epsilon: float
     sensitivity: float
-    mirrored: bool
-
-    @classmethod
-    def of(cls, query: VertexUtilities, engine: Engine, epsilon: float) -> Utilities:
-        values = query.finish(engine.total(query))
-        return cls(values, epsilon, query.sensitivity("linf"), query.mirrored)
-
-    @property
-    def n_candidates(self) -> int:
-        return len(self.values) * (1 + self.mirrored)
 
     @property
     def factor(self) -> float:
         return self.epsilon / (2 * self.sensitivity)
 
-    def sizes(self) -> Utilities:
-        """One candidate a column, with the size of its utility."""
-        values = np.abs(self.values) if self.mirrored else self.values
-        return Utilities(values, self.epsilon, self.sensitivity, mirrored=False)
-
-    def approximate(self, i: int) -> float:
-        """The scaled utility of candidate `i`, in float64."""
-        sign = 1.0 if i < len(self.values) else -1.0
-        return sign * float(self.values[i % len(self.values)]) * self.factor
-
-    def exact(self, i: int) -> Callable[[Any], Any]:
-        """The scaled utility of candidate `i`, in the precision of a context."""
-        sign = 1 if i < len(self.values) else -1
-        value = float(self.values[i % len(self.values)])
-        return lambda mp: (
-            sign * mp.mpf(value) * mp.mpf(self.epsilon) / (2 * mp.mpf(self.sensitivity))
-        )
+    def exact(self, mp: Any, value: float) -> Any:
+        """The scaled utility, in the precision of a context."""
+        return mp.mpf(value) * mp.mpf(self.epsilon) / (2 * mp.mpf(self.sensitivity))
 
 
-def _first_arrivals(
-    utilities: Utilities, k: int, noise: Noise, *, both_signs: bool = False
-) -> list[int]:
-    """The `k` smallest of independent exponential variables with rates exp(utility).
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """One utility a candidate, or with `both_signs` the size of two that are opposite."""
 
-    Equivalently, the k largest of utilities with Gumbel noise. With `both_signs` the rates are
-    exp(utility) + exp(-utility).
-    """
-    uniforms = Uniforms(len(utilities.values), noise)
-    size = np.abs(utilities.values) if both_signs else utilities.values
-    top = size.max()
-    rate = np.exp(np.maximum((size - top) * utilities.factor, _LOWEST))
-    if both_signs:
-        rate += np.exp(np.maximum((size + top) * -utilities.factor, _LOWEST))
-    time = np.log(uniforms.middle)
-    np.negative(time, out=time)
-    time /= rate
+    values: np.ndarray
+    scale: Scale
+    both_signs: bool = False
 
-    last = np.partition(time, k - 1)[k - 1] if k > 1 else time.min()
-    near = time <= last * (1 + _BAND)
-    if uniforms.middle.min() < _TAIL or uniforms.middle.max() > 1 - _TAIL:
-        near |= np.abs(uniforms.middle - 0.5) > 0.5 - _TAIL
-    found = np.flatnonzero(near)
-    found = found[np.argsort(time[found], kind="stable")]
-    if len(found) == k and np.all(time[found[1:]] > time[found[:-1]] * (1 + _BAND)):
+    def log_weights(self, part: slice, top: float) -> np.ndarray:
+        """The scaled utilities less the `top` one; of two opposite ones, log(e^v + e^-v)."""
+        weights = (self.values[part] - top) * self.scale.factor
+        if self.both_signs:
+            weights += np.log1p(np.exp(self.values[part] * (-2 * self.scale.factor)))
+        return weights
+
+    def exact_log_weight(self, mp: Any, i: int) -> Any:
+        v = self.scale.exact(mp, float(self.values[i]))
+        return v + mp.log1p(mp.exp(-2 * v)) if self.both_signs else v
+
+
+class Gumbel:
+    def values(self, middle: np.ndarray, part: slice) -> np.ndarray:
+        return -np.log(-np.log(middle))
+
+    def exact(self, mp: Any, u: Any, i: int) -> Any:
+        return -mp.log(-mp.log(u))
+
+
+class Exponential:
+    def values(self, middle: np.ndarray, part: slice) -> np.ndarray:
+        return -np.log(middle)
+
+    def exact(self, mp: Any, u: Any, i: int) -> Any:
+        return -mp.log(u)
+
+
+class Laplace:
+    def __init__(self, n: int, noise: Noise) -> None:
+        self._signs = np.where(noise.words(n) >> np.uint64(63), 1.0, -1.0)
+
+    def values(self, middle: np.ndarray, part: slice) -> np.ndarray:
+        return self._signs[part] * np.log(middle)
+
+    def exact(self, mp: Any, u: Any, i: int) -> Any:
+        return int(self._signs[i]) * mp.log(u)
+
+
+Law = Gumbel | Exponential | Laplace
+
+
+def _listed(values: np.ndarray, mirrored: bool) -> np.ndarray:
+    return np.concatenate([values, -values]) if mirrored else values
+
+
+def _largest(candidates: Candidates, law: Law, noise: Noise, k: int = 1) -> list[int]:
+    """The candidates with the `k` largest keys, best first."""
+    n, top = len(candidates.values), candidates.values.max()
+    uniforms, keys, tails = Uniforms(n, noise), np.empty(n), np.empty(n, dtype=bool)
+    for part in blocks(n):
+        middle = uniforms.middle(part)
+        tails[part] = np.abs(middle - 0.5) > 0.5 - _TAIL
+        np.add(candidates.log_weights(part, top), law.values(middle, part), out=keys[part])
+
+    last = np.partition(keys, n - k)[n - k] if k > 1 else keys.max()
+    band = _BAND + _ROUNDING * abs(last)
+    found = np.flatnonzero((keys >= last - band) | tails)
+    found = found[np.argsort(-keys[found], kind="stable")]
+    if len(found) == k and np.all(keys[found[:-1]] > keys[found[1:]] + band):
         return [int(i) for i in found]
 
     def key(i: int) -> Callable[[Any, Any], Any]:
-        utility = utilities.exact(i)
+        return lambda mp, u: candidates.exact_log_weight(mp, i) + law.exact(mp, u, i)
 
-        def gumbel(mp: Any, u: Any) -> Any:
-            v = utility(mp)
-            weight = abs(v) + mp.log1p(mp.exp(-2 * abs(v))) if both_signs else v
-            return weight - mp.log(-mp.log(u))
-
-        return gumbel
-
-    return _largest_exactly(
-        {int(i): key(int(i)) for i in found}, uniforms, k, top * utilities.factor
-    )
-
-
-def _largest(utilities: Utilities, signs: np.ndarray, noise: Noise) -> int:
-    """The largest of utilities with exponential noise, of either sign, on every candidate."""
-    uniforms = Uniforms(len(signs), noise)
-    values = utilities.values
-    if utilities.mirrored:
-        values = np.concatenate([values, -values])
-    top = values.max()
-    keys = (values - top) * utilities.factor - signs * np.log(uniforms.middle)
-    near = (keys >= keys.max() - _BAND) | (np.abs(uniforms.middle - 0.5) > 0.5 - _TAIL)
-    found = np.flatnonzero(near)
-    if len(found) == 1:
-        return int(found[0])
-
-    def key(i: int) -> Callable[[Any, Any], Any]:
-        utility = utilities.exact(i)
-        return lambda mp, u: utility(mp) - int(signs[i]) * mp.log(u)
-
-    return _largest_exactly(
-        {int(i): key(int(i)) for i in found}, uniforms, 1, top * utilities.factor
-    )[0]
+    size = math.frexp(np.abs(candidates.values).max() * candidates.scale.factor)[1]
+    return _largest_exactly({int(i): key(int(i)) for i in found}, uniforms, k, size)
 
 
 def _largest_exactly(
-    keys: dict[int, Callable[[Any, Any], Any]], uniforms: Uniforms, k: int, size: float
+    keys: dict[int, Callable[[Any, Any], Any]], uniforms: Uniforms, k: int, size: int
 ) -> list[int]:
-    """The candidates with the `k` largest keys, best first, with more bits until that is sure."""
-    exponent = math.frexp(size)[1]
+    """`_largest` of a few candidates, with more bits until it is sure."""
     variables = {i: uniforms[i] for i in keys}
     while True:
-        between = {i: variables[i].between(keys[i], exponent) for i in keys}
+        between = {i: variables[i].between(keys[i], size) for i in keys}
         order = sorted(keys, key=lambda i: between[i][1], reverse=True)
         unsure = _overlapping(order, between, k)
         if not unsure:
@@ -278,7 +260,7 @@ def _largest_exactly(
             variables[i].refine()
 
 
-def _overlapping(order: list[int], between: dict[int, tuple[Any, Any]], k: int) -> Iterable[int]:
+def _overlapping(order: list[int], between: dict[int, tuple[Any, Any]], k: int) -> set[int]:
     """Those whose place among the first `k` is still open. `order` is by upper bounds."""
     found: set[int] = set()
     for place, i in enumerate(order[:k]):
@@ -286,3 +268,16 @@ def _overlapping(order: list[int], between: dict[int, tuple[Any, Any]], k: int) 
         if rivals:
             found.update([i, *rivals])
     return found
+
+
+def _flip(value: float, scale: Scale, noise: Noise) -> bool:
+    """True with probability e^v / (e^v + e^-v), v the scaled value."""
+    coin = Uniforms(1, noise)
+    gap = float(expit(2 * value * scale.factor)) - coin.middle()[0]
+    if abs(gap) > _BAND:
+        return bool(gap > 0)
+
+    def exact_gap(mp: Any, u: Any) -> Any:
+        return 1 / (1 + mp.exp(-2 * scale.exact(mp, value))) - u
+
+    return bool(decide(coin[0], exact_gap, lambda gap: gap > 0))

@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-import sqlite3
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+
+from sqlalchemy import Connection, Row, insert, select
 
 from riata.errors import BudgetExceeded, InvalidArgument, LedgerError
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
+from riata.privacy.chain import (
+    Head,
+    HeadFile,
+    HeadInMemory,
+    Line,
+    following,
+    new_head,
+    verify,
+)
 from riata.privacy.events import Composed, Event, compose, from_json, to_json
+from riata.privacy.storage import (
+    CHARGE,
+    HEADER,
+    TABLES,
+    Storage,
+    create_file,
+    in_file,
+    in_memory,
+    in_postgresql,
+)
 
 IN_MEMORY = ":memory:"
 
 _VERSION = 1
 
-_SCHEMA = """
-CREATE TABLE ledger (
-    version INTEGER NOT NULL,
-    dataset TEXT NOT NULL,
-    epsilon REAL NOT NULL,
-    delta REAL NOT NULL,
-    adjacency TEXT NOT NULL
-);
-CREATE TABLE charge (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    charged_at TEXT NOT NULL,
-    event TEXT NOT NULL,
-    summary TEXT NOT NULL
-);
-"""
+#: Epsilons are compared as whole numbers of this many parts of 1.
+_NANO = 10**9
+#: In nano-units this stays far below 2^63, the end of a database's integers.
+_LARGEST_CEILING = 1e9
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,35 @@ class Charge:
     charged_at: str
     event: Composed
     summary: dict[str, Any]
+    #: The cost of all charges up to this one, in units of 1e-9 epsilon, rounded up.
+    total: int
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What `Ledger.verify` found to be whole."""
+
+    dataset: str
+    charges: int
+    spent: Spent
+    mac: str
+
+
+@dataclass(frozen=True)
+class _Pages:
+    """What one transaction read and verified."""
+
+    db: Connection
+    header: Row[Any]
+    rows: Sequence[Row[Any]]
+    head: Head
+
+    @property
+    def charges(self) -> list[Charge]:
+        return [
+            Charge(r.seq, r.charged_at, from_json(r.event), json.loads(r.summary), r.total)
+            for r in self.rows
+        ]
 
 
 class Ledger:
@@ -58,6 +96,10 @@ class Ledger:
     Make one with `Ledger.create` and use it again with `Ledger.open`. Give it to estimators as
     ``ledger=``: a fit charges its whole plan before it reads a row, and a plan that does not fit
     under the ceiling is refused with nothing charged. What was charged is never refunded.
+
+    A keyed chain runs through the charges, and a small file, the head, holds its key and its last
+    link. A ledger that was edited, shortened or rolled back no longer matches its head, and nothing
+    more can be spent from it.
 
     There is one budget however the ledger travels: copies, deep copies and scikit-learn's `clone`
     give the same ledger back, and a pickled ledger opens the same file in the other process. A
@@ -71,83 +113,108 @@ class Ledger:
     0.0
     """
 
-    def __init__(self, path: str, memory: sqlite3.Connection | None = None) -> None:
-        self.path = path
-        self._memory = memory
+    def __init__(
+        self, storage: Storage, head: HeadFile | HeadInMemory, dataset: str | None = None
+    ) -> None:
+        self._storage = storage
+        self._head = head
         self._pid = os.getpid()
-        self._lock = threading.Lock()
-        if memory is not None:
-            weakref.finalize(self, memory.close)
-        with self._transaction() as db:
-            rows = db.execute(
-                "SELECT version, dataset, epsilon, delta, adjacency FROM ledger"
-            ).fetchall()
-        try:
-            ((version, self.dataset, *ceiling),) = rows
-            self.ceiling = Budget(*ceiling)
-            if version != _VERSION:
-                raise ValueError("version")
-        except ValueError:
-            raise LedgerError(
-                f"{path} is not a ledger that this version of riata can read. "
-                "Check the path, or upgrade riata."
-            ) from None
+        weakref.finalize(self, storage.engine.dispose)
+        self.path = storage.where
+        self.dataset = dataset if dataset is not None else self._only_dataset()
+        with self._verified() as pages:
+            header = pages.header
+        self.ceiling = Budget(header.ceiling / _NANO, json.loads(header.delta), header.adjacency)
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, dataset: str, ceiling: Budget) -> Ledger:
+    def create(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        dataset: str,
+        ceiling: Budget,
+        head: str | os.PathLike[str] | None = None,
+    ) -> Ledger:
         """Start the ledger of a data set.
 
         Parameters
         ----------
-        path : path-like or ":memory:"
-            A file that does not exist yet, or ":memory:" for a ledger that lives and dies with
-            this process.
+        where : path-like, URL or ":memory:"
+            A file that does not exist yet; a PostgreSQL database as
+            ``"postgresql+psycopg://user@host/database"``, which may hold the ledgers of several
+            data sets; or ":memory:" for a ledger that lives and dies with this process.
         dataset : str
             The name of the data set whose rows this budget protects.
         ceiling : Budget
             The most that all charges together may cost. Its delta is the one at which the total
-            is computed.
+            is computed. Its epsilon is rounded down to nine decimals.
+        head : path-like, optional
+            A file that does not exist yet, for the key of the chain and its last link. Beside a
+            ledger in a file it is by default ``where`` with ".head" added; another disk or another
+            owner is better. A ledger in PostgreSQL needs one, and each user a copy of it.
         """
+        if not isinstance(dataset, str) or not dataset or not dataset.isprintable():
+            raise InvalidArgument(
+                f"dataset must be a name in printable letters, got {dataset!r}. "
+                'Write dataset="claims-2026".'
+            )
         if not isinstance(ceiling, Budget):
             raise InvalidArgument(
                 f"ceiling must be a Budget, got {type(ceiling).__name__}. "
                 "Write ceiling=Budget(epsilon, delta)."
             )
-        memory, where = None, os.fspath(path)
-        if where == IN_MEMORY:
-            memory = sqlite3.connect(IN_MEMORY, isolation_level=None, check_same_thread=False)
-        else:
-            where = str(Path(where).absolute())
-            try:
-                os.close(os.open(where, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            except FileExistsError:
-                raise LedgerError(
-                    f"{where} exists: a new ledger there would forget what was spent. "
-                    "Use Ledger.open, or another path."
-                ) from None
-            except OSError as error:
-                raise LedgerError(
-                    f"{where} cannot be created ({error.strerror}), so nothing could be recorded "
-                    "durably. Choose a directory that you can write to."
-                ) from None
-        header = (_VERSION, dataset, ceiling.epsilon, ceiling.delta, ceiling.adjacency)
-        db = memory or _connect(where)
-        try:
-            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}")
-            db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", header)
-            db.execute("COMMIT")
-        finally:
-            if memory is None:
-                db.close()
-        return cls(where, memory)
+        if ceiling.epsilon > _LARGEST_CEILING:
+            raise InvalidArgument(
+                f"The ceiling's epsilon {ceiling.epsilon:g} is no limit: a ledger counts up to "
+                f"{_LARGEST_CEILING:g}, where nothing is protected any more. "
+                "Common ceilings lie between 0.1 and 10."
+            )
+        limit = _nano(ceiling.epsilon, ROUND_FLOOR)
+        header = (dataset, _VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency)
+        first = new_head(dataset, header)
+        storage, kept = _places(where, head, first)
+        with contextlib.ExitStack() as undo:  # what is removed is new: nothing was charged to it
+            if isinstance(kept, HeadFile):
+                if not _is_url(where):
+                    create_file(storage.where)
+                    undo.callback(os.unlink, storage.where)
+                kept.create(first)
+                undo.callback(os.unlink, kept.path)
+            with storage.transaction() as db:
+                TABLES.create_all(db)
+                if dataset in _datasets(db):
+                    raise LedgerError(
+                        f"{storage.where} has a ledger of {dataset!r}: a new one would forget what "
+                        "was spent. Use Ledger.open, or another name."
+                    )
+                db.execute(insert(HEADER).values((*header, first.mac)))
+            undo.pop_all()
+        return cls(storage, kept, dataset)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Open the ledger that `create` started at `path`."""
-        where = Path(path).absolute()
-        if not where.is_file():
-            raise LedgerError(f"{where} does not exist. Start a ledger there with Ledger.create.")
-        return cls(str(where))
+    def open(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        dataset: str | None = None,
+        head: str | os.PathLike[str] | None = None,
+    ) -> Ledger:
+        """Open the ledger that `create` started.
+
+        Parameters
+        ----------
+        where : path-like or URL
+            As it was given to `create`.
+        dataset : str, optional
+            Needed only if a database holds the ledgers of several data sets.
+        head : path-like, optional
+            Where the head is, if it is not beside the file.
+        """
+        if not _is_url(where) and not Path(where).is_file():
+            raise LedgerError(
+                f"{Path(where).absolute()} does not exist. Start a ledger there with Ledger.create."
+            )
+        return cls(*_places(where, head), dataset)
 
     def charge(self, event: Event, *, adjacency: str, summary: dict[str, Any]) -> int:
         """Record a plan's whole cost, or raise `BudgetExceeded` and record nothing."""
@@ -162,27 +229,31 @@ class Ledger:
             to_json(event),
             json.dumps(summary, sort_keys=True),
         )
-        with self._transaction() as db:
-            before = [charge.event for charge in _read(db)]
-            total = self._cost([*before, event])
-            if math.isinf(total.epsilon) or total.epsilon > self.ceiling.epsilon:
-                used = self._cost(before)
+        with self._verified() as pages:
+            before = [charge.event for charge in pages.charges]
+            cost = self._cost([*before, event])
+            total = _nano(cost.epsilon, ROUND_CEILING) if math.isfinite(cost.epsilon) else math.inf
+            limit, used = pages.header.ceiling, pages.rows[-1].total if pages.rows else 0
+            if total > limit:
                 raise BudgetExceeded(
                     f"The plan does not fit: with it, {self.dataset!r} would have spent epsilon "
-                    f"{total.epsilon:.6g} at delta {total.delta:g}, and its ceiling is "
-                    f"{self.ceiling.epsilon:g}. So far {used.epsilon:.6g} is spent. Nothing was "
-                    "charged. Ask for a smaller epsilon."
+                    f"{_decimal(total)} at delta {cost.delta:g}, and its ceiling is "
+                    f"{_decimal(limit)}. So far {_decimal(used)} is spent. Nothing was charged. "
+                    "Ask for a smaller epsilon."
                 )
-            cursor = db.execute(
-                "INSERT INTO charge (charged_at, event, summary) VALUES (?, ?, ?)", record
-            )
-        return int(cursor.lastrowid or 0)
+            self._head.write(pages.head)  # a head that cannot be written charges nothing
+            fields = (pages.head.seq + 1, *record, total)
+            head = following(pages.head, fields)
+            pages.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
+        with self._verified():  # the charge is durable now, and this moves the head
+            pass
+        return head.seq
 
     @property
     def charges(self) -> list[Charge]:
         """Every charge, in order."""
-        with self._transaction() as db:
-            return _read(db)
+        with self._verified() as pages:
+            return pages.charges
 
     @property
     def spent(self) -> Spent:
@@ -193,35 +264,84 @@ class Ledger:
         """
         return self._cost([charge.event for charge in self.charges])
 
+    def verify(self) -> Verified:
+        """Check every line against the chain and the chain against its head.
+
+        Every other use of the ledger does this too, and raises the same `LedgerError`.
+        """
+        with self._verified() as pages:
+            total = self._cost([charge.event for charge in pages.charges])
+            return Verified(self.dataset, len(pages.charges), total, pages.head.mac)
+
+    def show(self) -> str:
+        """The ceiling, what is spent and left, and one line a charge."""
+        charges = self.charges
+        used = self._cost([charge.event for charge in charges])
+        limit = _nano(self.ceiling.epsilon, ROUND_FLOOR)
+        total = _nano(used.epsilon, ROUND_CEILING)
+        lines = [
+            f"Ledger of {self.dataset!r}, {self.ceiling.adjacency}",
+            f"ceiling  epsilon {_decimal(limit)} at delta {self.ceiling.delta:g}",
+            f"spent    epsilon {_decimal(total)} by {used.accountant}",
+            f"left     epsilon {_decimal(limit - total)}",
+        ]
+        for c in charges:
+            what = ", ".join(str(c.summary[k]) for k in ("estimator", "solver") if k in c.summary)
+            lines.append(
+                f"{c.seq:>5}  {c.charged_at[:19]}Z  {what or '-'}  total {_decimal(c.total)}"
+            )
+        return "\n".join(lines)
+
+    def export(self) -> str:
+        """Header, charges and macs as JSON, for an archive or an auditor. Never the key."""
+        with self._verified() as pages:
+            pass
+        charges = [
+            {**row._mapping, "event": json.loads(row.event), "summary": json.loads(row.summary)}
+            for row in pages.rows
+        ]
+        return json.dumps({"header": dict(pages.header._mapping), "charges": charges}, indent=1)
+
     def _cost(self, events: Sequence[Event]) -> Spent:
         total = compose(*((event, 1) for event in events))
         return spent(total, self.ceiling.delta, adaptive=len(events) > 1)
 
+    def _only_dataset(self) -> str:
+        with self._storage.transaction() as db:
+            known = _datasets(db)
+        if len(known) != 1:
+            raise LedgerError(
+                f"{self.path} holds the ledgers of {len(known)} data sets, {known}: this must be "
+                "one, or you must say which with dataset=."
+            )
+        return known[0]
+
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One serialised read or read-and-append."""
-        if self._memory is not None and os.getpid() != self._pid:
+    def _verified(self) -> Iterator[_Pages]:
+        """One serialised transaction that starts by verifying everything.
+
+        The head moves here and nowhere else: under the database's write lock, and only forward.
+        """
+        if self._head.path is None and os.getpid() != self._pid:
             raise LedgerError(
                 "A ledger in memory cannot be used in another process: both would spend the same "
                 'budget. Create it in a file: Ledger.create("study.db", ...).'
             )
-        with self._lock:
-            db = self._memory
-            try:
-                db = db or _connect(self.path)
-                db.execute("BEGIN IMMEDIATE")
-                yield db
-                db.execute("COMMIT")
-            except sqlite3.Error as error:
+        with self._storage.transaction() as db:
+            header = _header(db, self.dataset, self.path)
+            seen = self._head.read()
+            if seen.dataset != self.dataset:
                 raise LedgerError(
-                    f"The ledger {self.path} cannot be used ({error}), so nothing can be spent. "
-                    "Check that the file is a ledger, is writable and that the disk has room."
-                ) from error
-            finally:
-                if db is not None and db.in_transaction:
-                    db.execute("ROLLBACK")
-                if db is not None and self._memory is None:
-                    db.close()
+                    f"{self._head.path} is the head of the ledger of {seen.dataset!r} and not of "
+                    f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
+                    "one is."
+                )
+            rows = _rows(db, self.dataset)
+            lines = [_line(row[1:]) for row in rows]
+            head = verify(seen, _line(header), lines, self.path)
+            if head != seen:
+                self._head.write(head)
+            yield _Pages(db, header, rows, head)
 
     def __copy__(self) -> Ledger:
         return self
@@ -233,12 +353,12 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._memory is not None:
+        if self._head.path is None:
             raise LedgerError(
                 "A ledger in memory cannot be pickled: the copy would have a budget of its own. "
                 'Create it in a file: Ledger.create("study.db", ...).'
             )
-        return (Ledger.open, (self.path,))
+        return (_reopen, (self.path, self.dataset, self._head.path))
 
     def __repr__(self) -> str:
         charges, ceiling = self.charges, self.ceiling
@@ -249,26 +369,73 @@ class Ledger:
         )
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    # mode=rw: a ledger that was deleted is an error, never a new and empty one
-    db = sqlite3.connect(
-        f"file:{quote(path)}?mode=rw", uri=True, timeout=60.0, isolation_level=None
-    )
-    try:
-        db.execute("PRAGMA synchronous = EXTRA")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
+def _is_url(where: str | os.PathLike[str]) -> bool:
+    return isinstance(where, str) and "://" in where
 
 
-def _read(db: sqlite3.Connection) -> list[Charge]:
-    rows = db.execute("SELECT seq, charged_at, event, summary FROM charge ORDER BY seq").fetchall()
-    try:
-        return [
-            Charge(seq, at, from_json(event), json.loads(text)) for seq, at, event, text in rows
-        ]
-    except ValueError:
+def _places(
+    where: str | os.PathLike[str],
+    head: str | os.PathLike[str] | None,
+    first: Head | None = None,
+) -> tuple[Storage, HeadFile | HeadInMemory]:
+    """Where the charges are and where the head is. Only a new ledger can be in memory."""
+    if first is not None and where == IN_MEMORY:
+        if head is not None:
+            raise InvalidArgument(
+                "A ledger in memory keeps its head in memory. Leave out head=, or create the "
+                "ledger in a file."
+            )
+        return in_memory(), HeadInMemory(first)
+    if not _is_url(where):
+        path = str(Path(where).absolute())
+        return in_file(path), HeadFile(head if head is not None else f"{path}.head")
+    if head is None:
+        raise InvalidArgument(
+            "A ledger in a database needs head=: the path of a file of your own that remembers "
+            "how far the ledger went, so that you see when it is rolled back."
+        )
+    return in_postgresql(str(where)), HeadFile(head)
+
+
+def _reopen(where: str, dataset: str, head: str) -> Ledger:
+    return Ledger.open(where, dataset=dataset, head=head)
+
+
+def _datasets(db: Connection) -> list[str]:
+    return sorted(map(str, db.execute(select(HEADER.c.dataset)).scalars()))
+
+
+def _header(db: Connection, dataset: str, where: str) -> Row[Any]:
+    """The header's row, locked: whoever else wants to write waits here or before."""
+    wanted = select(HEADER).where(HEADER.c.dataset == dataset).with_for_update()
+    row = db.execute(wanted).one_or_none()
+    if row is None:
         raise LedgerError(
-            "A recorded charge cannot be read. Restore the ledger from a copy that riata wrote."
-        ) from None
+            f"{where} has no ledger of {dataset!r}, only of {_datasets(db)}. Check dataset=."
+        )
+    if row.version != _VERSION:
+        raise LedgerError(
+            f"{where} is not a ledger that this version of riata can read. "
+            "Check the path, or upgrade riata."
+        )
+    return row
+
+
+def _rows(db: Connection, dataset: str) -> Sequence[Row[Any]]:
+    return db.execute(
+        select(CHARGE).where(CHARGE.c.dataset == dataset).order_by(CHARGE.c.seq)
+    ).all()
+
+
+def _line(row: Sequence[Any]) -> Line:
+    *fields, mac = row
+    return fields, mac
+
+
+def _nano(epsilon: float, rounding: str) -> int:
+    """`epsilon`, as the decimal number that Python prints, in units of 1e-9."""
+    return int(Decimal(repr(float(epsilon))).scaleb(9).to_integral_value(rounding))
+
+
+def _decimal(nano: float) -> str:
+    return f"{Decimal(nano).scaleb(-9).normalize():f}"

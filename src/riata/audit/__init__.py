@@ -1,0 +1,23 @@
+"""Audits: check a guarantee instead of believing it.
+
+`replay` runs a fit on one data set and shows how much of the claimed privacy loss a given neighbour
+realises, exactly. `lower_bound` runs many fits on both and bounds epsilon from below by what the
+releases give away. `worst_pair` makes the neighbours that come closest to the claim.
+"""
+
+from riata.audit.black_box import Curve, epsilon_lower_bound, lower_bound
+from riata.audit.grey_box import Replay, ReplayedRelease, replay, replays
+from riata.audit.pairs import Neighbours, random_pairs, worst_pair
+
+__all__ = [
+    "Curve",
+    "Neighbours",
+    "Replay",
+    "ReplayedRelease",
+    "epsilon_lower_bound",
+    "lower_bound",
+    "random_pairs",
+    "replay",
+    "replays",
+    "worst_pair",
+]

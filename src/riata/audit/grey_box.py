@@ -1,0 +1,199 @@
+"""The realised privacy loss of a fit for one pair of neighbours, exactly and without sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from riata.audit.witness import Data, Seen, Trial
+from riata.mechanisms import Exact, GaussianMechanism, LaplaceMechanism
+from riata.mechanisms.noise import Noise
+from riata.privacy.accountants import Spent, spent
+from riata.privacy.events import (
+    BoundedRange,
+    Composed,
+    Event,
+    Gaussian,
+    Leaf,
+    Pure,
+    compose,
+    leaves,
+)
+from riata.solvers import Plan
+
+
+@dataclass(frozen=True)
+class ReplayedRelease:
+    """One release of a replayed fit.
+
+    Attributes
+    ----------
+    mechanism : str
+    event : Event
+        What it claims to cost.
+    ratio : float
+        The change that the neighbour makes over the one that the noise was scaled to.
+    sound : bool
+        Whether that ratio is at most 1, in exact arithmetic.
+    """
+
+    mechanism: str
+    event: Event
+    ratio: float
+    sound: bool
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a pair of neighbours realises of the privacy loss that a fit claims.
+
+    Attributes
+    ----------
+    releases : tuple of ReplayedRelease
+    claimed, realised : Spent
+        What the plan costs for the worst neighbours, and what it costs for these.
+    """
+
+    releases: tuple[ReplayedRelease, ...]
+    plan: Plan
+
+    @property
+    def claimed(self) -> Spent:
+        return self.plan.spent
+
+    @cached_property
+    def realised(self) -> Spent:
+        events = [(_scaled(each.event, each.ratio), 1) for each in self.releases]
+        return spent(compose(*events), self.plan.budget.delta)
+
+    @property
+    def sound(self) -> bool:
+        """Whether no release exceeds its claim, in exact arithmetic."""
+        return all(release.sound for release in self.releases)
+
+    @property
+    def worst(self) -> float:
+        """The largest ratio of realised to claimed over the releases."""
+        return max(release.ratio for release in self.releases)
+
+    @property
+    def ratio(self) -> float:
+        """Realised over claimed epsilon of the whole fit."""
+        return self.realised.epsilon / self.claimed.epsilon
+
+    def __str__(self) -> str:
+        verdict = "no release exceeds its claim" if self.sound else "A RELEASE EXCEEDS ITS CLAIM"
+        return (
+            f"{verdict}: worst release {self.worst:.6f} of its claim, whole fit epsilon "
+            f"{self.realised.epsilon:.4g} of {self.claimed.epsilon:.4g} at delta "
+            f"{self.claimed.delta:g}, {len(self.releases)} releases"
+        )
+
+
+def replay(model: Any, data: Data, neighbour: Data, *, seed: int | None = None) -> Replay:
+    """Fit `model` on `data` and measure what each release tells about `neighbour`.
+
+    The released trajectory is seen from both data sets: each query that the fit releases is also
+    summed over the neighbour's rows. The sums are exact integers, so the comparison with the
+    claimed sensitivity is exact too.
+
+    Parameters
+    ----------
+    model : estimator
+        Not changed, and its ledger is not charged: an audit is for rows that may be shown.
+    data, neighbour : tuple of (X, y)
+        They should differ in one row. Under add-remove, `neighbour` lacks it.
+    seed : int, optional
+        Makes the replay reproducible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from riata import Bounds, PrivateLasso
+    >>> from riata.audit import replay
+    >>> model = PrivateLasso(epsilon=1.0, delta=1e-6, bounds=Bounds(x=1.0, y=1.0), steps=5)
+    >>> X, y = np.ones((20, 3)), np.ones(20)
+    >>> neighbour = y.copy()
+    >>> neighbour[0] = -1.0
+    >>> replay(model, (X, y), (X, neighbour)).sound
+    True
+    """
+    return next(replays(model, [(data, neighbour)], seed=seed))
+
+
+def replays(
+    model: Any, pairs: Iterable[tuple[Data, Data]], *, seed: int | None = None
+) -> Iterator[Replay]:
+    """`replay` for many pairs of neighbours of the same shape, planned once."""
+    noise, trial = Noise(seed), None
+    for data, neighbour in pairs:
+        trial = Trial(model, data, neighbour, like=trial)
+        yield Replay(tuple(_measured(each) for each in trial.run(noise)), trial.plan)
+
+
+def _measured(seen: Seen) -> ReplayedRelease:
+    match seen.mechanism:
+        case Exact():
+            ratio, sound = math.inf, False
+        case GaussianMechanism():
+            ratio, sound = _norm_ratio(seen, "l2")
+        case LaplaceMechanism():
+            ratio, sound = _norm_ratio(seen, "l1")
+        case _:
+            ratio, sound = _range_ratio(seen)
+    name = type(seen.mechanism).__name__
+    return ReplayedRelease(name, seen.mechanism.event, ratio, sound)
+
+
+def _norm_ratio(seen: Seen, norm: str) -> tuple[float, bool]:
+    """The length of the change over the sensitivity, and whether it is at most 1."""
+    power = {"l1": 1, "l2": 2}[norm]
+    units = np.broadcast_to(seen.query.unit, seen.ours.shape)
+    steps = [int(a) - int(b) for a, b in zip(seen.ours, seen.theirs, strict=True)]
+    length = sum(
+        abs(step * Fraction(float(unit))) ** power for step, unit in zip(steps, units, strict=True)
+    )
+    ratio = Fraction(length) / Fraction(seen.query.sensitivity(norm)) ** power
+    return float(ratio) ** (1 / power), ratio <= 1
+
+
+def _range_ratio(seen: Seen) -> tuple[float, bool]:
+    """The range of the utilities' changes over twice the sensitivity: what a selection loses."""
+    ours, theirs = seen.query.finish(seen.ours), seen.query.finish(seen.theirs)
+    change = ours - theirs
+    slack = 2.0**-50 * (np.abs(ours).max() + np.abs(theirs).max())
+
+    def largest(sign: int) -> Fraction:
+        """The largest change in this direction; those that rounding may confuse, exactly."""
+        close = np.flatnonzero(sign * change >= (sign * change).max() - slack)
+        return max(sign * (Fraction(float(ours[i])) - Fraction(float(theirs[i]))) for i in close)
+
+    up, down = largest(1), largest(-1)
+    mirrored = getattr(seen.query, "mirrored", False)
+    width = 2 * max(up, down) if mirrored else up + down
+    ratio = width / (2 * Fraction(seen.query.sensitivity("linf")))
+    return float(ratio), ratio <= 1
+
+
+def _scaled(event: Event, ratio: float) -> Composed:
+    """The event for neighbours that realise only `ratio` of the sensitivity."""
+    if ratio == 0:
+        return compose()
+    return compose(*((_scaled_leaf(leaf, ratio), count) for leaf, count in leaves(event).items()))
+
+
+def _scaled_leaf(leaf: Leaf, ratio: float) -> Leaf:
+    match leaf:
+        case Gaussian(z):
+            return Gaussian(z / ratio)
+        case Pure(epsilon):
+            return Pure(epsilon * ratio)
+        case BoundedRange(epsilon):
+            return BoundedRange(epsilon * ratio)
+    return leaf

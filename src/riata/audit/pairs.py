@@ -1,0 +1,206 @@
+"""Neighbours that come as close as possible to the claimed privacy loss."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from riata.audit.witness import Data
+from riata.engines import LocalEngine
+from riata.privacy.budget import REPLACE_ONE
+from riata.problem import Problem
+from riata.public import public_normals
+from riata.sets import PolytopeSet
+from riata.vectors import Vector
+
+#: How a row of bounded length is split between the support of theta and the other columns.
+_SPLITS = (0.0, 0.05, 0.3, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Two data sets that differ in their first row.
+
+    Attributes
+    ----------
+    data, neighbour : tuple of (X, y)
+        Ready to be fitted.
+    ratio : float
+        The change between them at the start of a fit, over the one that the noise is scaled to.
+    """
+
+    data: tuple[np.ndarray, np.ndarray]
+    neighbour: tuple[np.ndarray, np.ndarray]
+    ratio: float
+
+
+def worst_pair(model: Any, n_rows: int, n_features: int, *, tilt: int = 1) -> Neighbours:
+    """The neighbours that change the first release of a fit most.
+
+    The first rows are the extreme pair; `tilt` rows that repeat the second of them make the
+    outcomes that the first favours rare, which is where the privacy loss is largest; the rest are
+    blank.
+
+    Parameters
+    ----------
+    model : estimator
+        Its loss, set, bounds and adjacency decide the rows.
+    n_rows, n_features : int
+    tilt : int, default=1
+        More makes the loss larger and the outcome that shows it rarer.
+    """
+    problem = model._planned(*_asked(model, n_rows, n_features))[2][0]
+    x, y = extreme_rows(problem, problem.set.start())
+    one, other, ratio = _furthest(problem, x, y)
+    rows = np.zeros((n_rows, n_features))
+    targets = np.zeros(n_rows)
+    second = slice(1, 1 + min(tilt, n_rows - 1))
+    rows[0], targets[0] = x[one], y[one]
+    if other is not None:
+        rows[second], targets[second] = x[other], y[other]
+    data = rows, _labels(model, targets)
+    if other is None:
+        return Neighbours(data, (rows[1:], data[1][1:]), ratio)
+    neighbour, their_targets = rows.copy(), targets.copy()
+    neighbour[0], their_targets[0] = x[other], y[other]
+    return Neighbours(data, (neighbour, _labels(model, their_targets)), ratio)
+
+
+#: What hostile rows are made of, beside ordinary numbers.
+_HOSTILE = (0.0, 1.0, -1.0, 1e300, -1e300, np.inf, -np.inf, np.nan)
+
+
+def random_pairs(
+    model: Any, count: int, n_rows: int, n_features: int, *, label: str = ""
+) -> Iterator[tuple[Data, Data]]:
+    """`count` pairs of neighbours with hostile entries, the same for everybody with this `label`.
+
+    They differ in the first row. A third of the entries are zeros, bounds, huge, infinite or
+    missing; the others are normal, and mostly outside the bounds.
+    """
+    problem = model._planned(*_asked(model, n_rows, n_features))[2][0]
+    limit = np.append(problem.bounds.per_column(n_features), problem.y_bound)
+    codes = hasattr(model, "classes")
+    for k in range(count):
+        draws = public_normals((2, n_rows + 1, n_features + 1), f"riata audit {label} {k}")
+        special = (np.abs(draws[1]) * 1e6).astype(np.int64) % (3 * len(_HOSTILE))
+        values = 3 * draws[0]
+        chosen = special < len(_HOSTILE)
+        values[chosen] = np.array(_HOSTILE)[special[chosen]]
+        x, y = values[:, :-1] * limit[:-1], values[:, -1] * limit[-1]
+        if codes:
+            y = _labels(model, special[:, -1] % len(model._public_classes(None)))
+        rest = slice(2, None) if problem.adjacency == REPLACE_ONE else slice(1, -1)
+        first = (np.vstack([x[:1], x[rest]]), np.concatenate([y[:1], y[rest]]))
+        if problem.adjacency == REPLACE_ONE:
+            yield first, (x[1:], y[1:])
+        else:
+            yield first, (x[rest], y[rest])
+
+
+def extreme_rows(problem: Problem, theta: Vector) -> tuple[np.ndarray, np.ndarray]:
+    """Rows on the boundary of the bounds that make slopes and entries as large as they get.
+
+    Each follows theta on its support, so that the margin is extreme, and one of several directions
+    on the other columns.
+    """
+    size, bounds = problem.n_features, problem.bounds
+    limit = bounds.per_column(size)
+    follow, free = np.zeros(size), np.ones(size)
+    follow[theta.support] = np.sign(theta.values) * limit[theta.support]
+    free[theta.support] = 0.0
+    alternating = np.where(np.arange(size) % 2, -1.0, 1.0)
+    directions = [free * limit, free * alternating * limit, *_directions(problem, free, limit)]
+    rows = []
+    for direction, sign, turned in itertools.product(directions, (1.0, -1.0), (1.0, -1.0)):
+        if bounds.norm == "inf":
+            rows.append(sign * follow + turned * direction)
+            continue
+        for split in _SPLITS:
+            rows.append(sign * split * _unit(theta.dense()) + turned * _unit(direction))
+    x = np.array(rows)
+    if bounds.norm == "l2":
+        length = np.linalg.norm(x, axis=1, keepdims=True)
+        x = float(bounds.x) * x / np.where(length > 0, length, 1.0)
+    x = np.unique(x, axis=0)
+    targets = _extreme_targets(problem)
+    return np.repeat(x, len(targets), axis=0), np.tile(targets, len(x))
+
+
+def _directions(problem: Problem, free: np.ndarray, limit: np.ndarray) -> list[np.ndarray]:
+    """Where single columns, or differences of vertices, point."""
+    size = problem.n_features
+    columns = [limit[j] * np.eye(1, size, j)[0] for j in (np.flatnonzero(free)[-1:])]
+    if not isinstance(problem.set, PolytopeSet):
+        return columns
+    vertices = [problem.set.vertex(i).dense() for i in range(min(problem.set.n_vertices, 8))]
+    apart = [np.sign(v - w) * limit for v, w in itertools.combinations(vertices, 2)]
+    return [*columns, *apart]
+
+
+def _extreme_targets(problem: Problem) -> np.ndarray:
+    """Every extreme target: both ends of the range, or one code of each class."""
+    positive = getattr(problem.loss, "positive", None)
+    if positive is not None:
+        return np.array([float(positive), 0.0 if positive else 1.0])
+    return np.array([problem.y_bound, -problem.y_bound])
+
+
+def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int | None, float]:
+    """The two rows, or under add-remove the one, whose exchange changes the first query most."""
+    gradient = problem.gradient(problem.set.start())
+    summands = np.array(
+        [
+            LocalEngine(x[i : i + 1], y[i : i + 1], problem.bounds).total(gradient)
+            for i in range(len(x))
+        ],
+        dtype=np.float64,
+    )
+    answers = gradient.finish(summands)
+    if isinstance(problem.set, PolytopeSet):
+        query = problem.set.scores(gradient)
+        utilities = np.array([problem.set.utilities(answer) for answer in answers])
+        if query.mirrored:
+            utilities = np.hstack([utilities, -utilities])
+        sensitivity = 2 * query.sensitivity("linf")
+
+        def change(d: np.ndarray) -> np.ndarray:
+            return d.max(axis=-1) - d.min(axis=-1)
+    else:
+        utilities, sensitivity = answers, gradient.sensitivity("l2")
+
+        def change(d: np.ndarray) -> np.ndarray:
+            return np.linalg.norm(d, axis=-1)
+
+    if problem.adjacency != REPLACE_ONE:
+        sizes = change(utilities) / sensitivity
+        return int(np.argmax(sizes)), None, float(sizes.max())
+    best = (0, 0, -1.0)
+    for i, row in enumerate(utilities):
+        sizes = change(utilities - row) / sensitivity
+        j = int(np.argmax(sizes))
+        if sizes[j] > best[2]:
+            best = (i, j, float(sizes[j]))
+    return best
+
+
+def _asked(model: Any, n_rows: int, n_features: int) -> tuple[Any, ...]:
+    """The arguments of `_planned` for data of this shape."""
+    job = model._job(np.zeros((n_rows, n_features)), _labels(model, np.zeros(n_rows)))
+    return job.losses, job.bounds, *job.shape
+
+
+def _labels(model: Any, targets: np.ndarray) -> np.ndarray:
+    """Targets of the loss as the estimator wants them: classifiers have labels, not codes."""
+    if not hasattr(model, "classes"):
+        return targets
+    return model._public_classes(None)[targets.astype(int)]
+
+
+def _unit(v: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(v)
+    return v / length if length > 0 else v

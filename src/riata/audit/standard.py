@@ -1,0 +1,120 @@
+"""The audits that riata runs on itself: what is run, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from riata.audit.black_box import Curve, lower_bound
+from riata.audit.grey_box import replay, replays
+from riata.audit.pairs import random_pairs, worst_pair
+from riata.bounds import Bounds
+from riata.estimators import PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata.losses import Huber, SmoothedHinge, Squared
+from riata.sets import L1Ball, L2Ball, Simplex
+from riata.solvers import GaussianFrankWolfe, PrivateFrankWolfe
+
+UNIT = Bounds(1.0, 1.0)
+LENGTH = Bounds(1.0, 1.0, norm="l2")
+
+#: The size of the data sets of replays, and the number of steps.
+ROWS, COLUMNS, STEPS = 12, 8, 6
+
+ESTIMATORS: dict[str, Any] = {
+    "PrivateLasso": PrivateLasso(1.0, 1e-6, bounds=UNIT, steps=STEPS),
+    "PrivateLasso, pure": PrivateLasso(1.0, 0.0, bounds=UNIT, steps=STEPS),
+    "PrivateLasso, rows bounded in l2": PrivateLasso(1.0, 1e-6, bounds=LENGTH, steps=STEPS),
+    "PrivateLogisticRegression": PrivateLogisticRegression(
+        1.0, 1e-6, bounds=UNIT, steps=STEPS, classes=[0, 1]
+    ),
+    "PrivateErm, Huber over L2Ball": PrivateErm(
+        Huber(0.5), L2Ball(1.0), 1.0, 1e-6, bounds=UNIT, steps=STEPS
+    ),
+    "PrivateErm, hinge over Simplex, add-remove": PrivateErm(
+        SmoothedHinge(), Simplex(1.0), 1.0, 1e-6, bounds=UNIT, steps=STEPS, adjacency="add-remove"
+    ),
+}
+
+
+def _lasso(solver: Any, epsilon: float, delta: float) -> PrivateErm:
+    return PrivateErm(
+        Squared(), L1Ball(1.0), epsilon, delta, bounds=UNIT, solver=solver, fit_intercept=False
+    )
+
+
+#: Fits of one step: the model, and how many rows tilt the outcome so that the loss shows.
+ONE_STEP: dict[str, tuple[Any, int]] = {
+    "exponential mechanism": (_lasso(PrivateFrankWolfe(1, selection="exponential"), 1.0, 0.0), 3),
+    "permute-and-flip": (_lasso(PrivateFrankWolfe(1, selection="permute-and-flip"), 1.0, 0.0), 1),
+    "Laplace noisy max": (_lasso(PrivateFrankWolfe(1, selection="laplace"), 1.0, 0.0), 2),
+}
+
+#: Fits of several steps, whose claim is compared at several deltas. At a smaller epsilon, a few
+#: thousand fits would show nothing.
+CURVES: dict[str, Any] = {
+    "frank-wolfe, 10 steps": _lasso(PrivateFrankWolfe(10), 4.0, 1e-3),
+    "frank-wolfe, 50 steps": _lasso(PrivateFrankWolfe(50), 4.0, 1e-3),
+    "gaussian-frank-wolfe, 10 steps": _lasso(GaussianFrankWolfe(10), 4.0, 1e-3),
+    "gaussian-frank-wolfe, 50 steps": _lasso(GaussianFrankWolfe(50), 4.0, 1e-3),
+}
+DELTAS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Replays of one estimator: random pairs, and the worst one."""
+
+    name: str
+    pairs: int
+    exceeded: int
+    largest: float
+    worst_pair: float
+
+    @property
+    def sound(self) -> bool:
+        return self.exceeded == 0 and self.worst_pair <= 1
+
+
+def all_sound(
+    replayed: Iterable[Replayed], attacks: Mapping[str, Curve], curves: Mapping[str, Curve]
+) -> bool:
+    """Whether no claim was exceeded."""
+    found: list[Replayed | Curve] = [*replayed, *attacks.values(), *curves.values()]
+    return all(each.sound for each in found)
+
+
+#: Is told how many pairs or fits are done.
+Tell = Callable[[int], None]
+
+
+def replay_estimator(name: str, pairs: int, tell: Tell) -> Replayed:
+    """Replay an estimator on random hostile neighbours and on its worst pair."""
+    model, exceeded, largest = ESTIMATORS[name], 0, 0.0
+    found = replays(model, random_pairs(model, pairs, ROWS, COLUMNS, label=name), seed=0)
+    for k, each in enumerate(found, start=1):
+        exceeded += not each.sound
+        largest = max(largest, each.worst)
+        tell(k)
+    worst = worst_pair(model, ROWS, COLUMNS)
+    extreme = replay(model, worst.data, worst.neighbour, seed=0)
+    return Replayed(name, pairs, exceeded + (not extreme.sound), largest, extreme.worst)
+
+
+def attack_one_step(name: str, draws: int, tell: Tell) -> Curve:
+    """The black-box bound for a fit of one step on its worst pair."""
+    model, tilt = ONE_STEP[name]
+    pair = worst_pair(model, tilt + 3, 1, tilt=tilt)
+    return lower_bound(model, pair.data, pair.neighbour, draws=draws, seed=0, progress=tell)
+
+
+def attack_steps(name: str, draws: int, tell: Tell) -> Curve:
+    """The black-box curve for a fit of several steps.
+
+    With two rows, what one of them pulls is not soon pushed back by the other.
+    """
+    model = CURVES[name]
+    pair = worst_pair(model, 2, 1)
+    return lower_bound(
+        model, pair.data, pair.neighbour, draws=draws, deltas=DELTAS, seed=0, progress=tell
+    )

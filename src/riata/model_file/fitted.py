@@ -1,0 +1,130 @@
+"""What a fit made: coefficients, labels and the Statement, with the types that fit gives them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.estimators import PrivateLogisticRegression
+from riata.model_file.archive import require, require_small
+from riata.model_file.arrays import require_array
+from riata.model_file.values import PLAIN, Reader, Writer
+from riata.privacy.budget import ADJACENCY_IN_WORDS
+from riata.privacy.statement import Statement
+
+_OPTIONAL = "feature_names_in_"
+
+
+def _names(kind: type[Any]) -> set[str]:
+    """The attributes that a fitted model of this kind has, besides its Statement."""
+    classes = {"classes_"} if kind is PrivateLogisticRegression else set()
+    return {"coef_", "intercept_", "n_features_in_", "n_iter_", *classes}
+
+
+def check_attributes(model: Any) -> None:
+    """Refuse to save a model without what fit makes, or with more."""
+    expected = {*_names(type(model)), "privacy_"}
+    if not expected <= vars(model).keys():
+        raise InvalidArgument("The model is not fitted, so there is none to save. Call fit first.")
+    known = {*model.get_params(deep=False), *expected, _OPTIONAL}
+    extra = [name for name in vars(model) if name not in known and not name.startswith("_")]
+    if extra:
+        raise InvalidArgument(
+            f"The model has attributes that fit did not make and that would be lost: {extra}. "
+            "Delete them, or keep them in a file of their own."
+        )
+
+
+def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
+    present = {*_names(type(model)), _OPTIONAL} & vars(model).keys() - {"coef_"}
+    nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
+    return {**nodes, "coef_": _write_coefficients(writer, model.coef_)}
+
+
+def read_fitted(reader: Reader, kind: type[Any], nodes: Any) -> dict[str, Any]:
+    expected = _names(kind)
+    require(
+        isinstance(nodes, dict) and expected <= nodes.keys() <= expected | {_OPTIONAL},
+        f"A fitted {kind.__name__} has {sorted(expected)}, and the file has something else.",
+    )
+    found = {name: reader.value(node, name) for name, node in nodes.items() if name != "coef_"}
+    n, intercept = found["n_features_in_"], found["intercept_"]
+    require(type(n) is int and n >= 1, f"Its number of columns is {n!r}.")
+    require(type(found["n_iter_"]) is int, f"Its number of steps is {found['n_iter_']!r}.")
+    if _OPTIONAL in found:
+        columns = found[_OPTIONAL]
+        named = isinstance(columns, np.ndarray) and columns.dtype == object
+        named = named and columns.shape == (n,) and all(type(name) is str for name in columns)
+        require(named, f"It does not have one name for each of its {n} columns.")
+    shape: tuple[int, ...] = (n,)
+    if "classes_" in found:
+        shape = (_number_of_fits(found["classes_"]), n)
+        require_array(intercept, "intercept_", "<f8", shape[:1])
+    else:
+        finite = isinstance(intercept, float) and math.isfinite(intercept)
+        require(finite, "Its intercept is not a finite number.")
+    return {**found, "coef_": _read_coefficients(reader, nodes["coef_"], shape)}
+
+
+def _number_of_fits(classes: Any) -> int:
+    row = isinstance(classes, np.ndarray) and classes.ndim == 1
+    different = row and len(np.unique(classes)) == len(classes) >= 2
+    require(different, "Its classes are not two different labels or more.")
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def _write_coefficients(writer: Writer, coef: np.ndarray) -> dict[str, Any]:
+    """All of them, or those that are not zero and where they are, whichever is shorter."""
+    coef = np.asarray(coef, dtype="<f8", order="C")
+    flat = coef.ravel()
+    support = np.flatnonzero(flat.view("<i8"))  # a negative zero is kept
+    if 2 * len(support) >= len(flat):
+        return writer.array(coef, "coef_")
+    places = writer.array(support.astype("<i8"), "coef_.support")
+    values = writer.array(flat[support], "coef_.values")
+    return {"sparse": [list(coef.shape), places, values]}
+
+
+def _read_coefficients(reader: Reader, node: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Coefficients of this shape, which the rest of the file implies."""
+    size = math.prod(shape)
+    require_small(8 * size, reader.max_bytes, f"Its {size} coefficients would take more")
+    if not (isinstance(node, dict) and node.keys() == {"sparse"}):
+        coef = reader.value(node, "coef_")
+        require_array(coef, "coef_", "<f8", shape)
+        return coef
+    declared, places, values = node["sparse"]
+    support = reader.value(places, "coef_.support")
+    require_array(support, "coef_.support", "<i8", (len(support),))
+    found = reader.value(values, "coef_.values")
+    require_array(found, "coef_.values", "<f8", support.shape)
+    inside = np.all((support >= 0) & (support < size)) and np.all(support[1:] > support[:-1])
+    fits = declared == list(shape) and inside
+    require(fits, f"The places of its coefficients do not fit the shape {shape}.")
+    coef = np.zeros(size)
+    coef[support] = found
+    return coef.reshape(shape)
+
+
+def read_statement(reader: Reader, node: Any) -> Statement:
+    """A claim in the form that riata gives it. Whether it is true, no file can say."""
+    said: Statement = reader.build(Statement, node, "privacy_")
+    texts = (said.solver, said.accountant, *said.releases, *said.notes, *said.public)
+    require(
+        isinstance(said.epsilon, float)
+        and isinstance(said.delta, float)
+        and said.epsilon >= 0
+        and 0 <= said.delta <= 1
+        and said.adjacency in ADJACENCY_IN_WORDS
+        and type(said.seeded) is bool
+        and type(said.steps) is int
+        and type(said.releases) is type(said.notes) is tuple
+        and type(said.public) is dict
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(fact, PLAIN) for fact in said.public.values()),
+        "Its Statement is not one that riata makes.",
+    )
+    return said

@@ -1,0 +1,142 @@
+"""Values as JSON: itself if JSON has its like, and otherwise {kind: content}."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.errors import InvalidArgument
+from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.model_file.archive import require, require_small
+from riata.model_file.arrays import read_array, read_dtype, write_array
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
+from riata.solvers import FrankWolfe, GaussianFrankWolfe, PrivateFrankWolfe
+
+_LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest)
+_SETS = (L1Ball, Simplex, GroupL1Ball, L2Ball, LpBall, Polytope)
+_SOLVERS = (PrivateFrankWolfe, GaussianFrankWolfe, FrankWolfe)
+
+#: The objects that a parameter may be, or hold. Loading builds nothing else.
+CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (Bounds, *_LOSSES, *_SETS, *_SOLVERS)}
+
+#: What a label or a public fact may be.
+PLAIN = (bool, int, float, str, type(None), np.generic)
+
+#: NumPy's codes of the single numbers and texts that JSON can hold exactly.
+_SCALARS = "?bhilqBHILQefdU"
+
+_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+#: One-dimensional arrays that are written as lists, since their items have no fixed width.
+_LISTED: dict[str, Any] = {"objects": np.dtype(object), "strings": np.dtypes.StringDType()}
+
+
+class Writer:
+    """Turns values into JSON and collects the arrays among them, named after their place."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, bytes] = {}
+
+    def node(self, value: Any, place: str) -> Any:
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if kind is list:
+            return self._nodes(value, place)
+        if kind is tuple:
+            return {"tuple": self._nodes(value, place)}
+        if kind is range:
+            return {"range": [value.start, value.stop, value.step]}
+        if kind is dict and all(type(key) is str for key in value):
+            return {"dict": {k: self.node(v, f"{place}.{k}") for k, v in value.items()}}
+        if isinstance(value, np.generic) and value.dtype.char in _SCALARS:
+            return {"scalar": [value.dtype.str, self.node(value.item(), place)]}
+        if kind is np.ndarray:
+            return self.array(value, place)
+        if CLASSES.get(kind.__name__) is kind:
+            return {kind.__name__: self.fields(value, place)}
+        raise InvalidArgument(
+            f"Cannot save {place}, a {kind.__module__}.{kind.__qualname__}: loading more than "
+            "riata's own objects, plain values and arrays would have to run code. Write an "
+            f"array-like as a list or an array, with set_params({place.split('.')[0]}=...); keep "
+            "a model with a class of your own as a pickle, for people who trust you."
+        )
+
+    def _nodes(self, values: Any, place: str) -> list[Any]:
+        return [self.node(value, f"{place}.{i}") for i, value in enumerate(values)]
+
+    def fields(self, value: Any, place: str) -> dict[str, Any]:
+        """The fields of a dataclass."""
+        names = [f.name for f in fields(value) if f.init]
+        return {name: self.node(getattr(value, name), f"{place}.{name}") for name in names}
+
+    def array(self, value: np.ndarray, place: str) -> dict[str, Any]:
+        for name, dtype in _LISTED.items():
+            if value.ndim == 1 and value.dtype == dtype:
+                return {name: self._nodes(value.tolist(), place)}
+        self.arrays[f"{place}.npy"] = write_array(value, place)
+        return {"array": [value.dtype.str, list(value.shape)]}
+
+
+class Reader:
+    """The inverse of `Writer`: takes each array out of `members` where it belongs."""
+
+    def __init__(self, members: dict[str, bytes], max_bytes: int) -> None:
+        self.members, self.max_bytes = members, max_bytes
+
+    def value(self, node: Any, place: str) -> Any:
+        if isinstance(node, list):
+            return [self.value(item, f"{place}.{i}") for i, item in enumerate(node)]
+        if not isinstance(node, dict):
+            return node
+        require(len(node) == 1, f"{place} has {len(node)} kinds.")
+        ((kind, content),) = node.items()
+        if kind in CLASSES:
+            return self.build(CLASSES[kind], content, place)
+        if kind == "float":
+            return _FLOATS[content]
+        if kind == "dict":
+            require(isinstance(content, dict), f"{place} is not a dict.")
+            return {k: self.value(v, f"{place}.{k}") for k, v in content.items()}
+        known = kind in ("tuple", "range", "scalar", "array", *_LISTED)
+        upgrade = "If a newer riata wrote the file, upgrade."
+        require(known, f"{place} is a {kind!r}, which this riata does not know. {upgrade}")
+        require(isinstance(content, list), f"{place} is not a list.")
+        if kind in ("scalar", "array"):
+            code, part = content
+            return self._typed(kind, code, part, place)
+        return self._sequence(kind, self.value(content, place), place)
+
+    def _sequence(self, kind: str, items: list[Any], place: str) -> Any:
+        if kind == "tuple":
+            return tuple(items)
+        if kind == "range":
+            found = range(*items)
+            require_small(8 * len(found), self.max_bytes, f"{place} is longer")
+            return found
+        labels = all(isinstance(item, PLAIN) for item in items)
+        require(labels, f"{place} holds more than labels.")
+        return np.array(items, dtype=_LISTED[kind])
+
+    def _typed(self, kind: str, code: Any, content: Any, place: str) -> Any:
+        dtype = read_dtype(code, place)
+        if kind == "scalar":
+            require(dtype.char in _SCALARS, f"{place} has the type {code!r}.")
+            return dtype.type(self.value(content, place))
+        require(f"{place}.npy" in self.members, f"Its member {place}.npy is missing.")
+        return read_array(self.members.pop(f"{place}.npy"), dtype, content, place)
+
+    def build(self, kind: type[Any], content: Any, place: str) -> Any:
+        """An object of riata's own, through its own checks."""
+        known = {f.name for f in fields(kind) if f.init}
+        require(
+            isinstance(content, dict) and content.keys() <= known,
+            f"{place} is not made of the fields of {kind.__name__}, {sorted(known)}.",
+        )
+        return kind(**{name: self.value(node, f"{place}.{name}") for name, node in content.items()})

@@ -1,0 +1,222 @@
+"""The keyed chain through a ledger's lines, and the head that remembers how far it went.
+
+The proof and the order of writes are in docs/privacy/ledger.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from riata.errors import LedgerError
+
+KEY_BYTES = 32
+_MAC_DIGITS = 64
+_VERSION = 1
+_LABEL = "riata ledger"
+
+Fields = Sequence[object]
+#: The fields of one line, and the mac that stands beside them.
+Line = tuple[Fields, object]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The key of a chain, and the last line of it that was seen."""
+
+    dataset: str
+    key: bytes = field(repr=False)
+    seq: int
+    mac: str
+
+
+def new_head(dataset: str, header: Fields) -> Head:
+    """A new key, and the chain that has only its header."""
+    key = os.urandom(KEY_BYTES)
+    return Head(dataset, key, 0, _header_mac(key, header))
+
+
+def following(head: Head, fields: Fields) -> Head:
+    """The head after one line more."""
+    mac = _mac(head.key, bytes.fromhex(head.mac) + _canonical(fields))
+    return replace(head, seq=head.seq + 1, mac=mac)
+
+
+def verify(head: Head, header: Line, lines: Sequence[Line], where: str) -> Head:
+    """The head of all these lines, or an error if they do not continue the one that was seen.
+
+    Lines beyond the head are a colleague's, or were written by a process that died before it could
+    move the head. Their macs prove that they are genuine.
+    """
+    fields, mac = header
+    reached = Head(head.dataset, head.key, 0, _header_mac(head.key, fields))
+    if not _same(mac, reached.mac):
+        raise LedgerError(
+            f"The header of the ledger {where} was edited, or the head belongs to another ledger: "
+            f"they do not match, so nothing can be spent. {_RESTORE}"
+        )
+    passed = reached.seq == head.seq and _same(head.mac, reached.mac)
+    for fields, mac in lines:
+        reached = following(reached, fields)
+        if fields[0] != reached.seq or not _same(mac, reached.mac):
+            raise LedgerError(
+                f"Charge {reached.seq} of the ledger {where} was edited, moved or removed: it does "
+                f"not continue the chain before it, so nothing can be spent. {_RESTORE}"
+            )
+        passed = passed or (reached.seq == head.seq and _same(head.mac, reached.mac))
+    if reached.seq < head.seq:
+        raise LedgerError(
+            f"The ledger {where} was rolled back: it has {reached.seq} charges, and its head has "
+            f"seen {head.seq}. What was spent is not all there, so nothing can be spent. {_RESTORE}"
+        )
+    if not passed:
+        raise LedgerError(
+            f"The ledger {where} was rolled back: its charge {head.seq} is not the one that its "
+            f"head has seen, so nothing can be spent. {_RESTORE}"
+        )
+    return reached
+
+
+_RESTORE = "Put back the newest ledger and the head that belongs to it."
+
+
+class HeadInMemory:
+    """The head of a ledger that lives and dies with its process."""
+
+    path = None
+
+    def __init__(self, head: Head) -> None:
+        self._head = head
+
+    def read(self) -> Head:
+        return self._head
+
+    def write(self, head: Head) -> None:
+        self._head = head
+
+
+class HeadFile:
+    """The head in a file that is replaced whole, or not at all."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.realpath(path)  # a link stays a link when the file is replaced
+
+    def create(self, head: Head) -> None:
+        """Write the first head where there is no file."""
+        try:
+            _write_new(self.path, head)
+            sync_directory(self.path)
+        except FileExistsError:
+            raise LedgerError(
+                f"{self.path} exists: it may be the head of another ledger, which would be useless "
+                "without it. Choose another place with head=."
+            ) from None
+        except OSError as error:
+            raise LedgerError(
+                f"The head {self.path} cannot be created ({error.strerror}). "
+                "Choose a directory that you can write to with head=."
+            ) from None
+
+    def read(self) -> Head:
+        try:
+            text = Path(self.path).read_text(encoding="ascii")
+        except FileNotFoundError:
+            raise LedgerError(
+                f"The head {self.path} is missing. Without it nobody can tell whether the ledger "
+                "was edited or rolled back, so nothing can be spent. Put the file back, or say "
+                "with head= where it is."
+            ) from None
+        except OSError as error:
+            raise LedgerError(
+                f"The head {self.path} cannot be read ({error.strerror}), so nothing can be spent. "
+                "Check its owner and its permissions."
+            ) from None
+        except ValueError:
+            raise self._unreadable() from None
+        try:
+            content = json.loads(text)
+            version, dataset, seq = content["version"], content["dataset"], content["seq"]
+            key, mac = bytes.fromhex(content["key"]), content["mac"]
+            if (version, type(dataset), type(seq), len(key)) != (_VERSION, str, int, KEY_BYTES):
+                raise ValueError("fields")
+            if len(bytes.fromhex(mac)) * 2 != _MAC_DIGITS or seq < 0:
+                raise ValueError("mac")
+        except (ValueError, KeyError, TypeError):
+            raise self._unreadable() from None
+        return Head(dataset, key, seq, mac)
+
+    def write(self, head: Head) -> None:
+        """Replace the file. Durable when this returns; before, the old file is there.
+
+        Only whoever holds the database's write lock may call this: heads then never go back, and
+        nobody else uses the name of the new file.
+        """
+        new = self.path + ".new"
+        try:
+            with contextlib.suppress(FileNotFoundError):  # left by a process that died
+                os.unlink(new)
+            _write_new(new, head)
+            os.replace(new, self.path)
+            sync_directory(self.path)
+        except OSError as error:
+            raise LedgerError(
+                f"The head {self.path} cannot be written ({error.strerror}), so nothing can be "
+                "spent; what was charged stays charged. Check that its directory is writable and "
+                "that the disk has room."
+            ) from None
+
+    def _unreadable(self) -> LedgerError:
+        return LedgerError(
+            f"{self.path} is not the head of a ledger that this version of riata can read, so "
+            "nothing can be spent. Check the path, or put back a copy of the head."
+        )
+
+
+def sync_directory(path: str) -> None:
+    """Make the name of a file durable."""
+    directory = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _write_new(path: str, head: Head) -> None:
+    content = {
+        "version": _VERSION,
+        "dataset": head.dataset,
+        "key": head.key.hex(),
+        "seq": head.seq,
+        "mac": head.mac,
+    }
+    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.write(json.dumps(content, indent=1) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _header_mac(key: bytes, header: Fields) -> str:
+    return _mac(key, _canonical([_LABEL, *header]))
+
+
+def _canonical(fields: Fields) -> bytes:
+    """The bytes of one line: different fields, in value or in type, give different bytes."""
+    if not all(type(value) in (int, str) for value in fields):
+        raise LedgerError(
+            "A line of the ledger holds a value of a kind that riata never writes: it was edited "
+            f"or damaged, so nothing can be spent. {_RESTORE}"
+        )
+    return json.dumps(list(fields), separators=(",", ":")).encode("ascii")
+
+
+def _mac(key: bytes, message: bytes) -> str:
+    return hmac.digest(key, message, "sha256").hex()
+
+
+def _same(found: object, expected: str) -> bool:
+    return hmac.compare_digest(str(found).encode(errors="replace"), expected.encode())

@@ -1,0 +1,133 @@
+"""`riata.audit.lower_bound`: attacks on whole fits, and on fits that are broken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from riata import Bounds, PrivateErm, PrivateLasso
+from riata.audit import epsilon_lower_bound, lower_bound, worst_pair
+from riata.audit.__main__ import main
+from riata.audit.standard import CURVES, DELTAS, ONE_STEP, attack_one_step, attack_steps
+from riata.errors import InvalidArgument
+from riata.losses import Squared
+from riata.sets import L1Ball
+from riata.solvers import PrivateFrankWolfe
+
+UNIT = Bounds(1.0, 1.0)
+
+
+def nothing(done):
+    pass
+
+
+def attack(model, n_rows, draws, **options):
+    pair = worst_pair(model, n_rows, 1)
+    return lower_bound(model, pair.data, pair.neighbour, draws=draws, seed=7, **options)
+
+
+def one_step(solver=None, delta=0.0, epsilon=1.0):
+    return PrivateErm(
+        Squared(), L1Ball(1.0), epsilon, delta, bounds=UNIT, fit_intercept=False,
+        solver=solver or PrivateFrankWolfe(1),
+    )  # fmt: skip
+
+
+def test_one_step_is_attacked_and_not_accused():
+    found = attack(one_step(), 4, 3_000)
+    assert 0.6 <= found.lower[0] <= found.claimed[0] <= 1.0
+    assert found.sound
+    assert "consistent with the claim" in str(found)
+
+
+def test_several_steps_and_an_intercept_are_attacked_at_several_deltas():
+    model = PrivateLasso(6.0, 1e-3, bounds=UNIT, steps=3)
+    found = attack(model, 2, 800, deltas=(1e-3, 1e-2, 0.1))
+    assert found.sound
+    assert found.claimed[0] > found.claimed[1] > found.claimed[2]
+    assert found.ratio > 0.1
+
+
+class Cheap(PrivateFrankWolfe):
+    """Plans for one step and takes many."""
+
+    def plan(self, problem, budget, fits=1):
+        paid = PrivateFrankWolfe(1).plan(problem, budget, fits)
+        return replace(paid, steps=self.steps)
+
+
+def test_forgotten_composition_is_caught():
+    model = one_step(Cheap(12), delta=1e-3)
+    pair = worst_pair(model, 2, 1)
+    found = lower_bound(model, pair.data, pair.neighbour, draws=600, seed=8)
+    # The plan's event covers all twelve steps, so the claim is compared by hand.
+    assert found.lower[0] > 1.0
+
+
+def test_equal_data_sets_prove_nothing():
+    model = one_step()
+    pair = worst_pair(model, 4, 1)
+    assert lower_bound(model, pair.data, pair.data, draws=500, seed=9).lower == (0.0,)
+
+
+def test_an_audit_is_reproducible_and_leaves_the_model_alone():
+    model = one_step()
+    first, second = attack(model, 4, 200), attack(model, 4, 200)
+    assert first == second
+    assert not hasattr(model, "coef_")
+
+
+def test_the_bound_needs_draws():
+    with pytest.raises(InvalidArgument, match="at least 10"):
+        epsilon_lower_bound([1], [2])
+
+
+def test_the_bound_is_rarely_wrong_for_randomised_response():
+    # At a failure rate of 5%, 400 audits of the worst epsilon = 1 mechanism are wrong at most
+    # about 20 times; 60 or more has probability below 1e-12.
+    rng, wrong = np.random.default_rng(10), 0
+    keep = np.e / (1 + np.e)
+    for _ in range(400):
+        ours, theirs = rng.random(400) < keep, rng.random(400) >= keep
+        found = epsilon_lower_bound(ours.astype(int), theirs.astype(int), failure=0.05)
+        wrong += found > 1.0
+    assert wrong < 60
+
+
+def test_the_bound_comes_near_the_truth():
+    rng = np.random.default_rng(11)
+    keep = np.e / (1 + np.e)
+    ours, theirs = rng.random(200_000) < keep, rng.random(200_000) >= keep
+    assert 0.93 <= epsilon_lower_bound(ours.astype(int), theirs.astype(int)) <= 1.0
+
+
+def test_the_report_of_a_short_audit(tmp_path, capsys):
+    out = tmp_path / "audit.html"
+    assert main(["--pairs", "2", "--draws", "40", "--fits", "12", "--out", str(out)]) == 0
+    page = out.read_text()
+    assert "No claim was exceeded." in page
+    assert "PrivateLogisticRegression" in page
+    assert "<svg" in page
+    assert "src=" not in page
+    assert "<link" not in page
+    assert "exponential mechanism" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "informative"),
+    [("exponential mechanism", 0.7), ("permute-and-flip", 0.7), ("Laplace noisy max", 0.55)],
+)
+def test_one_step_in_a_long_audit(name, informative):
+    found = attack_one_step(name, 100_000, nothing)
+    assert informative <= found.lower[0] <= found.claimed[0] <= 1.0
+    assert set(ONE_STEP) == {"exponential mechanism", "permute-and-flip", "Laplace noisy max"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_at_ten_and_fifty_steps(name):
+    found = attack_steps(name, 4_000, nothing)
+    assert len(found.lower) == len(DELTAS)
+    assert found.sound
+    assert found.lower[0] > 0.0

@@ -1,0 +1,263 @@
+"""A team's ledger on a real PostgreSQL server, which each session of tests starts for itself."""
+
+import getpass
+import itertools
+import json
+import os
+import pickle
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.pool import NullPool
+
+from riata import Bounds, Budget, BudgetExceeded, Ledger, PrivateLasso
+from riata.errors import InvalidArgument, LedgerError
+from riata.privacy.events import Pure
+
+pytestmark = pytest.mark.services
+
+PLAIN = Budget(2.0, 0.0)
+PROCESSES = Path(__file__).parents[1] / "faults" / "processes.py"
+
+
+def run(*command):
+    # PostgreSQL refuses to run as root; Debian's package brings a user for it
+    user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    subprocess.run([*user, *map(str, command)], check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture(scope="session")
+def server():
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    assert programs, "tests/services/install.sh installs it"
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+        if os.getuid() == 0:
+            shutil.chown(folder, "postgres")
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        user = "postgres" if os.getuid() == 0 else getpass.getuser()
+        cluster = Path(folder, "cluster")
+        run(programs[-1] / "initdb", "-D", cluster, "-U", user, "--auth=trust", "--no-sync")
+        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c max_connections=50"
+        run(
+            *(programs[-1] / "pg_ctl", "-D", cluster, "-w"),
+            *("-l", Path(folder, "log"), "-o", options, "start"),
+        )
+        try:
+            yield f"postgresql+psycopg://{user}@127.0.0.1:{port}/"
+        finally:
+            run(programs[-1] / "pg_ctl", "-D", cluster, "-m", "immediate", "stop")
+
+
+def execute(url, *statements):
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as db:
+        for statement in statements:
+            found = db.execute(text(statement))
+        return found.fetchall() if found.returns_rows else found.rowcount
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def url(server):
+    """A new database."""
+    name = f"study{next(NUMBERS)}"
+    execute(server + "postgres", f"CREATE DATABASE {name}")
+    return server + name
+
+
+def make(url, head, dataset="claims", ceiling=PLAIN):
+    return Ledger.create(url, dataset=dataset, ceiling=ceiling, head=head)
+
+
+def charge(ledger, epsilon=0.25, **summary):
+    return ledger.charge(Pure(epsilon), adjacency="replace-one", summary=summary)
+
+
+def processes(command, *arguments):
+    done = subprocess.run(
+        [sys.executable, PROCESSES, command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_create_charge_verify_export_and_open_again(url, tmp_path):
+    head = tmp_path / "claims.head"
+    ledger = make(url, head)
+    assert [charge(ledger, 0.5, note="a"), charge(ledger, 0.75)] == [1, 2]
+    with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+        charge(ledger, 1.0)
+    again = Ledger.open(url, head=head)
+    assert (again.dataset, again.ceiling) == ("claims", PLAIN)
+    assert again.verify() == ledger.verify()
+    assert again.spent.epsilon == 1.25
+    assert again.charges == ledger.charges
+    exported = json.loads(again.export())
+    assert [c["total"] for c in exported["charges"]] == [500_000_000, 1_250_000_000]
+    assert json.loads(head.read_text())["key"] not in again.export()
+    assert "left     epsilon 0.75" in again.show()
+    assert pickle.loads(pickle.dumps(ledger)).charges == ledger.charges
+
+
+def test_fits_are_charged(url, tmp_path):
+    ledger = make(url, tmp_path / "head", ceiling=Budget(1.0, 1e-6))
+    model = PrivateLasso(1.0, 1e-6, bounds=Bounds(1.0, 1.0), steps=2, ledger=ledger)
+    model.fit([[0.5], [0.25], [1.0]], [0.5, 0.25, 1.0])
+    with pytest.raises(BudgetExceeded):
+        model.fit([[0.5], [0.25], [1.0]], [0.5, 0.25, 1.0])
+    assert [c.summary["estimator"] for c in ledger.charges] == ["PrivateLasso"]
+
+
+def test_a_second_ledger_of_a_data_set_is_refused(url, tmp_path):
+    charge(make(url, tmp_path / "one"))
+    with pytest.raises(LedgerError, match="would forget"):
+        make(url, tmp_path / "two")
+    assert not (tmp_path / "two").exists()
+    assert Ledger.open(url, head=tmp_path / "one").verify().charges == 1
+
+
+def test_several_data_sets_in_one_database(url, tmp_path):
+    claims = make(url, tmp_path / "claims")
+    trips = make(url, tmp_path / "trips", "trips", Budget(1.0, 0.0))
+    charge(claims, 2.0)
+    assert charge(trips, 0.5) == 1
+    assert (claims.spent.epsilon, trips.spent.epsilon) == (2.0, 0.5)
+    with pytest.raises(LedgerError, match="say which with dataset="):
+        Ledger.open(url, head=tmp_path / "trips")
+    assert Ledger.open(url, dataset="trips", head=tmp_path / "trips").verify().charges == 1
+    with pytest.raises(LedgerError, match="head of the ledger of 'claims'"):
+        Ledger.open(url, dataset="trips", head=tmp_path / "claims")
+    with pytest.raises(LedgerError, match="no ledger of 'other'"):
+        Ledger.open(url, dataset="other", head=tmp_path / "claims")
+    execute(
+        url,
+        "INSERT INTO charge SELECT 'trips', 2, charged_at, event, summary, total, mac "
+        "FROM charge WHERE dataset = 'claims'",
+    )
+    with pytest.raises(LedgerError, match=r"Charge 2 .* was edited"):
+        charge(trips)
+    assert claims.verify().charges == 1
+
+
+def test_a_team_with_two_heads_sees_each_others_charges(url, tmp_path):
+    ana = make(url, tmp_path / "ana.head")
+    shutil.copy(tmp_path / "ana.head", tmp_path / "ben.head")
+    ben = Ledger.open(url, head=tmp_path / "ben.head")
+    assert [charge(ana), charge(ben), charge(ana)] == [1, 2, 3]
+    assert ana.verify() == ben.verify()
+    assert (tmp_path / "ana.head").read_text() == (tmp_path / "ben.head").read_text()
+
+
+def test_a_rolled_back_database_is_refused_by_whoever_saw_more(url, tmp_path):
+    ana = make(url, tmp_path / "ana.head")
+    charge(ana)
+    shutil.copy(tmp_path / "ana.head", tmp_path / "ben.head")
+    charge(ana)
+    assert execute(url, "DELETE FROM charge WHERE seq = 2") == 1
+    with pytest.raises(LedgerError, match="rolled back: it has 1 charges"):
+        charge(ana)
+    ben = Ledger.open(url, head=tmp_path / "ben.head")  # has seen only the first
+    charge(ben, 0.125)
+    with pytest.raises(LedgerError, match="charge 2 is not the one"):
+        charge(ana)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE charge SET event = replace(event, '0.25', '0.01') WHERE seq = 1",
+        "UPDATE charge SET total = 1",
+        "DELETE FROM charge WHERE seq = 1",
+        "UPDATE ledger SET ceiling = 99 * ceiling",
+        "DELETE FROM ledger",
+        "DROP TABLE charge",
+    ],
+)
+def test_an_edit_is_refused(url, tmp_path, statement):
+    head = tmp_path / "head"
+    ledger = make(url, head)
+    charge(ledger)
+    charge(ledger)
+    assert Ledger.open(url, head=head).verify().charges == 2
+    execute(url, statement)
+    for use in (lambda: charge(ledger), ledger.verify, lambda: Ledger.open(url, head=head)):
+        with pytest.raises(LedgerError):
+            use()
+
+
+def test_of_eight_processes_that_race_for_the_last_budget_one_wins(url, tmp_path):
+    assert processes("race", tmp_path, 8, 10, url)["wins"] == [1] * 10
+
+
+def test_eight_threads_overspend_nothing(url, tmp_path):
+    make(url, tmp_path / "head0")
+    granted, refused, start = [], [], threading.Barrier(8)
+
+    def spend(number):
+        shutil.copy(tmp_path / "head0", tmp_path / f"head{number}")
+        ledger = Ledger.open(url, head=tmp_path / f"head{number}")
+        start.wait()
+        for _ in range(3):
+            try:
+                granted.append(charge(ledger))
+            except BudgetExceeded:
+                refused.append(1)
+
+    threads = [threading.Thread(target=spend, args=(n,)) for n in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sorted(granted), len(refused)) == (list(range(1, 9)), 16)
+    assert Ledger.open(url, head=tmp_path / "head0").spent.epsilon == 2.0
+
+
+def test_no_release_outlives_its_charge_when_processes_are_killed(url, tmp_path):
+    found = processes("kill", tmp_path, 150, 5, "sound", url)
+    assert found["lost"] == 0
+    assert found["charged"] >= found["released"] > 0
+
+
+def test_a_lock_that_is_never_released_ends_in_an_error(url, tmp_path, monkeypatch):
+    make(url, tmp_path / "head")
+    monkeypatch.setattr("riata.privacy.storage.PATIENCE", 1)
+    ledger = Ledger.open(url, head=tmp_path / "head")
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as db:
+        db.execute(text("SELECT * FROM ledger FOR UPDATE"))
+        with pytest.raises(LedgerError, match="lock timeout"):
+            charge(ledger)
+    charge(ledger)
+
+
+def test_a_server_that_is_not_there_is_a_ledger_error(server, tmp_path):
+    head = tmp_path / "head"
+    with pytest.raises(LedgerError, match="cannot be used"):
+        make(make_url(server).set(port=1).render_as_string() + "none", head)
+    assert not head.exists()
+
+
+def test_a_url_needs_a_head_and_no_password(server, tmp_path):
+    with pytest.raises(InvalidArgument, match="needs head="):
+        Ledger.create(server + "postgres", dataset="d", ceiling=PLAIN)
+    secret = server.replace("@", ":hunter2@") + "postgres"
+    for use in (make, lambda url, head: Ledger.open(url, head=head)):
+        with pytest.raises(InvalidArgument, match="password") as caught:
+            use(secret, tmp_path / "head")
+        assert "hunter2" not in str(caught.value)

@@ -1,0 +1,291 @@
+"""Break the code in known ways and check that the tests notice.
+
+Each mutant is one edit that would break the guarantee. It is made in a copy of the project, and the
+tests named with it are run there: they must fail. A mutant that survives is a hole in the suite.
+
+    python tools/mutants.py            # all of them
+    python tools/mutants.py clipping   # those whose name contains "clipping"
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+ROOT = Path(__file__).parent.parent
+
+SENSITIVITY = ("tests/sensitivity",)
+REPLAY = ("tests/audit/test_grey_box.py",)
+AUDIT = ("tests/audit/test_mechanisms.py",)
+DRAWS = ("tests/statistical/test_exact_draws.py",)
+NOISE = ("tests/statistical/test_noise.py",)
+ATTACKS = ("tests/statistical/test_peer_attacks.py",)
+LEDGER = ("tests/unit/test_ledger.py", "tests/unit/test_chain.py")
+FAULTS = ("tests/faults",)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One edit, and the tests that must notice it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def applied(self, source: str) -> str:
+        if source.count(self.old) != 1:
+            raise SystemExit(
+                f"Mutant {self.name!r} is out of date: {self.file} has its text "
+                f"{source.count(self.old)} times."
+            )
+        return source.replace(self.old, self.new)
+
+
+MUTANTS = [
+    # Sensitivity
+    Mutant(
+        "missing factor 2 between neighbours", "privacy/budget.py",
+        "REPLACE_ONE: 2, ADD_REMOVE: 1", "REPLACE_ONE: 1, ADD_REMOVE: 1", SENSITIVITY,
+    ),
+    Mutant(
+        "wrong Lipschitz constant, squared loss", "losses/squared.py",
+        "return 2 * (margin + y)", "return margin + y", ("tests/unit/test_losses.py",),
+    ),
+    Mutant(
+        "wrong Lipschitz constant, logistic loss", "losses/logistic.py",
+        "return y * float(expit(y * margin))", "return y * 0.5", ("tests/unit/test_losses.py",),
+    ),
+    Mutant(
+        "Lipschitz constant that forgets the iterate", "queries.py",
+        "reach = self.bounds.reach(self.theta) + abs(self.theta.offset)", "reach = 0.0",
+        SENSITIVITY,
+    ),
+    Mutant(
+        "no clipping of rows",
+        "bounds.py",
+        "return np.clip(kept, -limit, limit, out=kept)",
+        "return kept",
+        ("tests/unit/test_bounds.py",),
+    ),
+    Mutant(
+        "no clipping on the grid",
+        "grid.py",
+        "    np.fmin(steps, most, out=steps)  # not clip: NaN must not get through\n",
+        "",
+        ("tests/sensitivity/test_exact_sums.py",),
+    ),
+    Mutant(
+        "rounding that makes rows too long", "bounds.py",
+        "lambda entries: 1 - np.sqrt(entries) / (2 * X_STEPS) - 2.0**-20",
+        "lambda entries: 1.0", ("tests/sensitivity/test_exact_sums.py",),
+    ),
+    Mutant(
+        "sensitivity without its rounding", "queries.py",
+        "return super().sensitivity(norm) + rounding * self.row_bound(norm)",
+        "return super().sensitivity(norm) / ROUNDED_UP", SENSITIVITY,
+    ),
+    Mutant(
+        "coefficients off their grid", "grid.py",
+        "return np.rint(values / step), step", "return values / step, step",
+        ("tests/sensitivity/test_exact_sums.py",),
+    ),
+    Mutant(
+        "slopes off their grid",
+        "grid.py",
+        "    np.rint(steps, out=steps)\n",
+        "",
+        ("tests/sensitivity/test_exact_sums.py",),
+    ),
+    # Mechanisms
+    Mutant(
+        "epsilon ignored by selections", "mechanisms/selection.py",
+        "return self.epsilon / (2 * self.sensitivity)", "return 4 / (2 * self.sensitivity)",
+        AUDIT,
+    ),
+    Mutant(
+        "epsilon ignored by Gaussian noise", "mechanisms/additive.py",
+        'return self.noise_multiplier * query.sensitivity("l2")',
+        'return query.sensitivity("l2")', AUDIT,
+    ),
+    Mutant(
+        "epsilon ignored by Laplace noise", "mechanisms/additive.py",
+        'return query.sensitivity("l1") / self.epsilon', 'return query.sensitivity("l1") / 8',
+        AUDIT,
+    ),
+    Mutant(
+        "exponential mechanism without its factor 2", "mechanisms/selection.py",
+        "return self.epsilon / (2 * self.sensitivity)", "return self.epsilon / self.sensitivity",
+        AUDIT,
+    ),
+    Mutant(
+        "off-grid release", "mechanisms/additive.py",
+        "return (whole + nearest.astype(np.int64)) * grid",
+        "return total + scale * draws.values", ATTACKS,
+    ),
+    Mutant(
+        "noise scale passed as the mean", "mechanisms/additive.py",
+        "place += draws.values * (scale / grid)", "place += draws.values + scale / grid", ATTACKS,
+    ),
+    Mutant(
+        "one-sided Laplace noise", "mechanisms/additive.py",
+        "return np.where(self._negative, -size, size)", "return size", ATTACKS,
+    ),
+    Mutant(
+        "selection that never draws more bits", "mechanisms/selection.py",
+        "_TAIL = 2.0**-30", "_TAIL = 0.0", DRAWS,
+    ),
+    Mutant(
+        "release that never draws more bits", "mechanisms/additive.py",
+        "_BAND = 2.0**-20", "_BAND = 0.0", DRAWS,
+    ),
+    Mutant(
+        "more bits that are always zero", "mechanisms/exact.py",
+        "self._cell = (self._cell << _MORE) | int(self._noise.words(1)[0])",
+        "self._cell = self._cell << _MORE", DRAWS,
+    ),
+    Mutant(
+        "top k charged as one selection", "mechanisms/selection.py",
+        "return compose((BoundedRange(self.epsilon), self.k))",
+        "return compose((BoundedRange(self.epsilon), 1))", DRAWS,
+    ),
+    # Randomness
+    Mutant(
+        "noise reused between steps", "mechanisms/noise.py",
+        "return np.frombuffer(self._stream().update(bytes(8 * n)), dtype=\"<u8\")",
+        "self._forget_keys(); self._seed = self._seed or 1\n"
+        "        return np.frombuffer(self._stream().update(bytes(8 * n)), dtype=\"<u8\")",
+        NOISE,
+    ),
+    Mutant(
+        "noise reused between processes", "mechanisms/noise.py",
+        "os.register_at_fork(after_in_child=_after_fork)", "pass", NOISE,
+    ),
+    Mutant(
+        "noise reused between threads", "mechanisms/noise.py",
+        "text = f\"riata test seed {self._seed}, thread {next(self._ordinals)}\"",
+        "text = f\"riata test seed {self._seed}\"", NOISE,
+    ),
+    Mutant(
+        "noise from 256 seeds", "mechanisms/noise.py",
+        "key = os.urandom(32)", "key = os.urandom(1) * 32", (*NOISE, *ATTACKS),
+    ),
+    # Accounting
+    Mutant(
+        "charge after use", "curator.py",
+        """        if ledger is not None:
+            ledger.charge(event, adjacency=adjacency, summary=summary or {})
+        return cls(read(), event, noise)""",
+        """        engine = read()
+        if ledger is not None:
+            ledger.charge(event, adjacency=adjacency, summary=summary or {})
+        return cls(engine, event, noise)""",
+        ("tests/unit", "tests/faults/test_kill.py"),
+    ),
+    Mutant(
+        "releases beyond the plan", "curator.py",
+        "        self._paid_for -= cost\n", "", ("tests/unit/test_plan.py",),
+    ),
+    Mutant(
+        "classes that are not counted", "solvers/plan.py",
+        """        times = self.steps * self.fits
+        return compose(""",
+        """        times = self.steps
+        return compose(""",
+        ("tests/unit/test_plan.py", "tests/conformance/test_estimators.py"),
+    ),
+    Mutant(
+        "a seeded fit on a real ledger", "estimators/base.py",
+        "if self.ledger is not None and self.random_state is not None:",
+        "if False:", ("tests/unit/test_ledger.py", "tests/conformance/test_estimators.py"),
+    ),
+    Mutant(
+        "adaptive charges composed as if fixed", "privacy/ledger.py",
+        "adaptive=len(events) > 1", "adaptive=False", LEDGER,
+    ),
+    # The ledger
+    Mutant(
+        "ledger that refunds what does not fit nano-units", "privacy/ledger.py",
+        "total = _nano(cost.epsilon, ROUND_CEILING)", "total = _nano(cost.epsilon, ROUND_FLOOR)",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger without an exclusive transaction", "privacy/storage.py",
+        """return _starting_with(engine, path, "BEGIN IMMEDIATE")""",
+        """return _starting_with(engine, path, "BEGIN")""", FAULTS,
+    ),
+    Mutant(
+        "ledger that believes an edited line", "privacy/chain.py",
+        "if fields[0] != reached.seq or not _same(mac, reached.mac):", "if False:",
+        (*LEDGER, "tests/faults/test_tampering.py"),
+    ),
+    Mutant(
+        "ledger that forgets how far it went", "privacy/chain.py",
+        "    if reached.seq < head.seq:\n", "    if False:\n",
+        (*LEDGER, "tests/faults/test_tampering.py"),
+    ),
+    Mutant(
+        "ledger whose head stays behind", "privacy/ledger.py",
+        """            if head != seen:
+                self._head.write(head)
+""", "", (*LEDGER, "tests/faults/test_tampering.py"),
+    ),
+]  # fmt: skip
+
+
+def survives(mutant: Mutant, project: Path) -> tuple[bool, str]:
+    """Whether the tests pass in spite of the mutant, and the test that did not."""
+    file = project / "src/riata" / mutant.file
+    original = file.read_text(encoding="utf-8")
+    file.write_text(mutant.applied(original), encoding="utf-8")
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
+             "-m", "not slow and not services", *mutant.tests],
+            cwd=project,
+            env={**os.environ, "PYTHONPATH": str(project / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )  # fmt: skip
+    finally:
+        file.write_text(original, encoding="utf-8")
+    if ran.returncode not in (0, 1):
+        raise SystemExit(f"The tests of mutant {mutant.name!r} did not run:\n{ran.stdout[-2000:]}")
+    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return ran.returncode == 0, failed[0].split(" ")[1] if failed else ""
+
+
+def main() -> int:
+    wanted = [m for m in MUTANTS if not sys.argv[1:] or any(w in m.name for w in sys.argv[1:])]
+    console, alive = Console(width=150), 0
+    table = Table("mutant", "", "noticed by", "seconds", title="Mutants", title_justify="left")
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder)
+        for part in ("src", "tests", "tools", "pyproject.toml"):
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy(ROOT / part, project / part)
+        for mutant in track(wanted, "Mutants", console=console, transient=True):
+            start = time.perf_counter()
+            lives, noticed = survives(mutant, project)
+            alive += lives
+            verdict = "[red]SURVIVES[/red]" if lives else "killed"
+            seconds = f"{time.perf_counter() - start:.0f}"
+            table.add_row(mutant.name, verdict, noticed, seconds)
+    console.print(table)
+    console.print(f"{len(wanted) - alive} of {len(wanted)} mutants killed.")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
