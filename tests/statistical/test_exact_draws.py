@@ -97,7 +97,7 @@ def test_normal_quantiles_are_as_accurate_as_trusted():
 
 def test_the_middles_of_cells_are_what_the_words_say():
     words = Noise(seed=62).words(1_000)
-    middle = Uniforms(1_000, Noise(seed=62)).middle
+    middle = Uniforms(1_000, Noise(seed=62)).middle()
     for word, found in zip(words, middle, strict=True):
         assert MP.mpf(float(found)) == (MP.mpf(int(word) >> 12) + 0.5) * MP.mpf(2) ** -52
 
@@ -202,7 +202,7 @@ def test_a_scale_for_each_coordinate_gives_what_each_would_get_alone(draws):
 
         def pick(self, i):
             self.values = self.values[i : i + 1]
-            self.uniforms.middle = self.uniforms.middle[i : i + 1]
+            self._middle = self._middle[i : i + 1]
             return self
 
     for i in range(len(SCALES)):
@@ -245,7 +245,7 @@ def script(monkeypatch):
 
         def take(uniforms, i):
             asked.append(i)
-            return Refined(int(uniforms._cells[i]), own[i])
+            return Refined(int(uniforms._words[i]) >> (64 - BITS), own[i])
 
         monkeypatch.setattr(exact.Uniforms, "__getitem__", take)
         return Scripted([*before, *first])
@@ -255,7 +255,8 @@ def script(monkeypatch):
     MP.prec = 200
 
 
-PLUS, MINUS = 2**63, 0
+#: Words that make a Laplace variable of a selection positive or negative.
+PLUS, MINUS = 0, 2**63
 
 
 def gumbel(u):
@@ -340,24 +341,28 @@ def test_the_sign_of_a_mirrored_column_turns_at_exactly_the_right_uniform_variab
             assert chosen(ExponentialMechanism(1.0), [value], noise, True) == (int(not positive),)
 
 
+#: Epsilon 1 and sensitivity 1/2.
+UNITS = selection.Scale(1.0, 0.5)
+
+
 @pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
 @pytest.mark.parametrize("gap", [0.0, 3.0, 35.0, 300.0])
 def test_the_mirrored_column_turns_at_exactly_the_right_uniform_variable(script, gap, mirrored):
-    # Rates exp(v) + exp(-v); the second candidate has v = -1, so that its size counts.
+    # Rates exp(v), or exp(v) + exp(-v) for a column that stands for two opposite candidates.
+    second = 0.25
 
     def rate(v):
         return MP.exp(v) + mirrored * MP.exp(-v)
 
     better = MP.mpf(0.3)
-    turn = MP.exp(MP.log(better) * rate(MP.mpf(-1)) / rate(MP.mpf(gap)))
+    turn = MP.exp(MP.log(better) * rate(MP.mpf(second)) / rate(MP.mpf(gap)))
     for bits in (60, 500, 2_000):
         for above in (True, False):
             worse = turn + MP.ldexp(1, -bits) if above else turn - MP.ldexp(1, -bits)
             if not 0 < worse < 1:
                 continue
-            utilities = selection.Utilities(np.array([gap, -1.0]), 1.0, 0.5, mirrored)
-            noise = script([better, worse])
-            first = selection._first_arrivals(utilities, 1, noise, both_signs=mirrored)
+            sizes = selection.Candidates(np.array([gap, second]), UNITS, both_signs=mirrored)
+            first = selection._largest(sizes, selection.Gumbel(), script([better, worse]))
             assert first == [int(above)]
 
 
@@ -403,7 +408,7 @@ def test_a_release_turns_at_exactly_the_right_uniform_variable(script, draws, sc
         for step in (min(turn, 1 - turn) / 2**20, MP.ldexp(1, -300)):
             for up in (True, False):
                 u = turn + (step if up == rising else -step)
-                noise = script([u], before=(MINUS,) if laplace else ())
+                noise = script([u], before=(0,) if laplace else ())
                 found = rounded(total, scale, draws(1, noise))
                 assert found == float(int(place + up) * grid)
 
