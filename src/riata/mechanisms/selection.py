@@ -231,7 +231,8 @@ def _largest(candidates: Candidates, law: Law, noise: Noise, k: int = 1) -> list
         tails[part] = np.abs(middle - 0.5) > 0.5 - _TAIL
         np.add(candidates.log_weights(part, top), law.values(middle, part), out=keys[part])
 
-    last = np.partition(keys, n - k)[n - k] if k > 1 else keys.max()
+    known = np.where(tails, -np.inf, keys)  # of a tail, the first bits say too little
+    last = np.partition(known, n - k)[n - k] if k > 1 else known.max()
     band = _BAND + _ROUNDING * abs(last)
     found = np.flatnonzero((keys >= last - band) | tails)
     found = found[np.argsort(-keys[found], kind="stable")]
