@@ -271,7 +271,7 @@ class LuckyWords(Noise):
         return words
 
 
-LEAST, MOST, PLUS, MINUS = 0, 2**64 - 1, 2**63, 0
+LEAST, MOST, PLUS, MINUS = 0, 2**64 - 1, 0, 2**63
 
 
 @pytest.mark.parametrize(
