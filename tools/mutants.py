@@ -252,6 +252,7 @@ def survives(mutant: Mutant, project: Path) -> tuple[bool, str]:
     try:
         ran = subprocess.run(
             [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
+             "--hypothesis-profile=mutants",
              "-m", "not slow and not services", *mutant.tests],
             cwd=project,
             env={**os.environ, "PYTHONPATH": str(project / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
