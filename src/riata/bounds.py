@@ -12,7 +12,7 @@ from scipy import sparse
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS, to_steps
 from riata.privacy.budget import check_scale
-from riata.vectors import Vector
+from riata.vectors import Vector, length
 
 NORMS = ("inf", "l2")
 
@@ -97,7 +97,7 @@ class Bounds:
     def reach(self, theta: Vector) -> float:
         """The largest |<x, theta>| over all rows x that keep the promise."""
         if self.norm == "l2":
-            return float(self.x * np.linalg.norm(theta.values))
+            return float(self.x * length(theta.values))
         return float(np.sum(np.abs(theta.values) * self.of_columns(theta.support)))
 
     def row_norm(self, norm: str, n_features: int) -> float:
@@ -105,8 +105,8 @@ class Bounds:
         if self.norm == "l2":
             return float(self.x) * (np.sqrt(n_features) if norm == "l1" else 1.0)
         columns = np.array(self.per_column(n_features))
-        if norm == "l2":  # summed in pairs: a dot product of BLAS may lose a digit a column
-            return float(np.sqrt(np.square(columns).sum()))
+        if norm == "l2":
+            return length(columns)
         return float(columns.sum() if norm == "l1" else columns.max())
 
     def clip_x(self, x: Any) -> Any:

@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 
 
+def length(v: np.ndarray) -> float:
+    """||v||_2, summed in pairs: BLAS may lose a digit an entry, and other digits on other threads."""
+    return float(np.sqrt(np.square(v).sum()))
+
+
 @dataclass(frozen=True, eq=False)
 class Vector:
     """A vector with few non-zeros, and an unpenalised offset (the intercept) beside it.

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from riata.vectors import Vector
+from riata.bounds import Bounds
+from riata.vectors import Vector, length
 
 RNG = np.random.default_rng(7)
 
@@ -114,3 +115,10 @@ def test_with_offset_leaves_the_original_alone():
     theta, _ = random_vector(30, 3, offset=1.0)
     assert theta.with_offset(2.0).offset == 2.0
     assert theta.offset == 1.0
+
+
+def test_a_length_keeps_its_digits_over_millions_of_entries():
+    # A dot product of BLAS on one thread is 2.5e-12 too small here: more than noise is rounded up.
+    n = 8_000_000
+    assert length(np.full(n, 1 / 3)) == pytest.approx(np.sqrt(n) / 3, rel=1e-14)
+    assert Bounds(1 / 3).row_norm("l2", n) == pytest.approx(np.sqrt(n) / 3, rel=1e-14)

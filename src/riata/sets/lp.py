@@ -12,7 +12,7 @@ from riata.privacy.budget import check_number
 from riata.sets.base import Ball, Width, conjugate
 from riata.sets.l1 import L1Ball
 from riata.sets.widths import expected_l2, expected_linf
-from riata.vectors import Vector
+from riata.vectors import Vector, length
 
 
 class LpGeometry(Ball):
@@ -130,7 +130,9 @@ class L2Ball(LpGeometry):
 def _length(v: np.ndarray, p: float) -> float:
     """||v||_p, for lengths and exponents whose powers would overflow or vanish."""
     scale = np.abs(v).max(initial=0.0)
-    return float(scale * np.linalg.norm(v / scale, p)) if scale > 0 else 0.0
+    if scale == 0:
+        return 0.0
+    return float(scale * (length(v / scale) if p == 2 else np.linalg.norm(v / scale, p)))
 
 
 def _shrunk(size: np.ndarray, log_multiplier: float, p: float) -> np.ndarray:
