@@ -20,7 +20,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
 
@@ -269,8 +268,7 @@ def survives(mutant: Mutant, project: Path) -> tuple[bool, str]:
 
 def main() -> int:
     wanted = [m for m in MUTANTS if not sys.argv[1:] or any(w in m.name for w in sys.argv[1:])]
-    console, alive = Console(width=150), 0
-    table = Table("mutant", "", "noticed by", "seconds", title="Mutants", title_justify="left")
+    console, alive = Console(soft_wrap=True, highlight=False), 0
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         for part in ("src", "tests", "tools", "pyproject.toml"):
@@ -280,10 +278,8 @@ def main() -> int:
             start = time.perf_counter()
             lives, noticed = survives(mutant, project)
             alive += lives
-            verdict = "[red]SURVIVES[/red]" if lives else "killed"
-            seconds = f"{time.perf_counter() - start:.0f}"
-            table.add_row(mutant.name, verdict, noticed, seconds)
-    console.print(table)
+            verdict = "[red]SURVIVES[/red]" if lives else f"killed by {noticed}"
+            console.print(f"{mutant.name}: {verdict} ({time.perf_counter() - start:.0f} s)")
     console.print(f"{len(wanted) - alive} of {len(wanted)} mutants killed.")
     return 1 if alive else 0
 

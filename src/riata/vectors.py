@@ -9,7 +9,7 @@ import numpy as np
 
 
 def length(v: np.ndarray) -> float:
-    """||v||_2, summed in pairs: BLAS may lose a digit an entry, and other digits on other threads."""
+    """||v||_2, summed in pairs: BLAS may lose a digit an entry, and others on other threads."""
     return float(np.sqrt(np.square(v).sum()))
 
 
