@@ -41,7 +41,7 @@ test-services: $(VENV)/.test-group
 
 audit: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m slow
-	$(BIN)/python -m riata.audit
+	$(BIN)/python -m riata.audit --strict
 
 mutants: $(VENV)/.test-group
 	$(BIN)/python tools/mutants.py

@@ -9,7 +9,6 @@ import pytest
 from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
 from riata.audit import random_pairs, replay, replays, worst_pair
 from riata.audit.pairs import extreme_rows
-from riata.audit.standard import ESTIMATORS, replay_estimator
 from riata.engines import LocalEngine
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
@@ -172,15 +171,3 @@ def test_the_pairs_of_an_audit_are_neighbours():
             theirs = ours if adjacency == REPLACE_ONE else slice(None)
             np.testing.assert_array_equal(x[ours], their_x[theirs])
             np.testing.assert_array_equal(y[ours], their_y[theirs])
-
-
-# The long version: ten thousand pairs for each estimator.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_ten_thousand_neighbours_of_an_estimator(name):
-    found = replay_estimator(name, 10_000, lambda done: None)
-    assert found.exceeded == 0
-    assert found.largest <= 1.0
-    assert found.worst_pair >= 0.95

@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--draws", type=int, default=100_000, help="fits of one step, a side")
     parser.add_argument("--fits", type=int, default=4_000, help="fits of several steps, a side")
     parser.add_argument("--out", type=Path, default=Path("audit.html"), help="the report")
+    parser.add_argument(
+        "--strict", action="store_true", help="fail also if an attack shows less than it should"
+    )
     wanted = parser.parse_args(arguments)
 
     console = Console()
@@ -49,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     wanted.out.write_text(report.page(list(replayed.values()), attacks, curves), encoding="utf-8")
     console.print(f"The report is in {wanted.out}.")
-    return 0 if standard.all_sound(replayed.values(), attacks, curves) else 1
+    found = replayed.values(), attacks, curves
+    if wanted.strict and not standard.all_sharp(*found):
+        console.print("An attack shows less of its claim than it should.")
+        return 1
+    return 0 if standard.all_sound(*found) else 1
 
 
 def _advance(progress: Progress, task: TaskID, done: int) -> None:
