@@ -31,8 +31,8 @@ from riata.privacy.accountants import spent
 #: Numeric outputs are sorted into this many bins of equal weight.
 _BINS = 50
 
-#: The part of the draws that chooses the event.
-_LEARN = 0.1
+#: The part of the draws that chooses the event: little if only a threshold is to be found.
+_LEARN, _LEARN_ORDERED = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,8 @@ def epsilon_lower_bound(
         must also find out which outputs do.
     """
     ours, theirs = np.asarray(ours), np.asarray(theirs)
-    first = int(_LEARN * len(ours)), int(_LEARN * len(theirs))
+    learn_part = _LEARN_ORDERED if ordered else _LEARN
+    first = int(learn_part * len(ours)), int(learn_part * len(theirs))
     if min(first) < 1:
         raise InvalidArgument("An audit needs draws on both sides: pass at least 10 for each.")
     labels = _labelling(np.concatenate([ours[: first[0]], theirs[: first[1]]]))
