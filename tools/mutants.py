@@ -10,6 +10,7 @@ tests named with it are run there: they must fail. A mutant that survives is a h
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -243,27 +244,34 @@ MUTANTS = [
 ]  # fmt: skip
 
 
+def run_tests(project: Path, *tests: str) -> tuple[bool, str]:
+    """Whether the tests pass in the copy of the project, and the first that does not."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
+         "--hypothesis-profile=mutants", "-m", "not slow and not services", *tests],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    if ran.returncode not in (0, 1):
+        raise SystemExit(f"The tests {tests} did not run:\n{ran.stdout[-2000:]}")
+    failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
+    return ran.returncode == 0, failed[0] if failed else ""
+
+
 def survives(mutant: Mutant, project: Path) -> tuple[bool, str]:
-    """Whether the tests pass in spite of the mutant, and the test that did not."""
+    """Whether the tests pass in spite of the mutant, and the one that does not."""
     file = project / "src/riata" / mutant.file
     original = file.read_text(encoding="utf-8")
     file.write_text(mutant.applied(original), encoding="utf-8")
     try:
-        ran = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
-             "--hypothesis-profile=mutants",
-             "-m", "not slow and not services", *mutant.tests],
-            cwd=project,
-            env={**os.environ, "PYTHONPATH": str(project / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-        )  # fmt: skip
+        lives, noticed = run_tests(project, *mutant.tests)
     finally:
         file.write_text(original, encoding="utf-8")
-    if ran.returncode not in (0, 1):
-        raise SystemExit(f"The tests of mutant {mutant.name!r} did not run:\n{ran.stdout[-2000:]}")
-    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return ran.returncode == 0, failed[0].split(" ")[1] if failed else ""
+    if not lives and not run_tests(project, noticed)[0]:
+        raise SystemExit(f"{noticed} fails without a mutant too.")
+    return lives, noticed
 
 
 def main() -> int:
