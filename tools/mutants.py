@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 
 ROOT = Path(__file__).parent.parent
@@ -286,7 +287,7 @@ def main() -> int:
             start = time.perf_counter()
             lives, noticed = survives(mutant, project)
             alive += lives
-            verdict = "[red]SURVIVES[/red]" if lives else f"killed by {noticed}"
+            verdict = "[red]SURVIVES[/red]" if lives else f"killed by {escape(noticed)}"
             console.print(f"{mutant.name}: {verdict} ({time.perf_counter() - start:.0f} s)")
     console.print(f"{len(wanted) - alive} of {len(wanted)} mutants killed.")
     return 1 if alive else 0
