@@ -111,7 +111,7 @@ MUTANTS = [
     ),
     # Mechanisms
     Mutant(
-        "epsilon ignored by selections", "mechanisms/selection.py",
+        "epsilon ignored by selections", "mechanisms/largest.py",
         "return self.epsilon / (2 * self.sensitivity)", "return 4 / (2 * self.sensitivity)",
         AUDIT,
     ),
@@ -126,7 +126,7 @@ MUTANTS = [
         AUDIT,
     ),
     Mutant(
-        "exponential mechanism without its factor 2", "mechanisms/selection.py",
+        "exponential mechanism without its factor 2", "mechanisms/largest.py",
         "return self.epsilon / (2 * self.sensitivity)", "return self.epsilon / self.sensitivity",
         AUDIT,
     ),
@@ -144,7 +144,7 @@ MUTANTS = [
         "return np.where(self._negative, -size, size)", "return size", ATTACKS,
     ),
     Mutant(
-        "selection that never draws more bits", "mechanisms/selection.py",
+        "selection that never draws more bits", "mechanisms/largest.py",
         "_TAIL = 2.0**-30", "_TAIL = 0.0", DRAWS,
     ),
     Mutant(
