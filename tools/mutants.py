@@ -152,9 +152,9 @@ MUTANTS = [
         "_BAND = 2.0**-20", "_BAND = 0.0", DRAWS,
     ),
     Mutant(
-        "more bits that are always zero", "mechanisms/exact.py",
+        "more bits that are always the same", "mechanisms/exact.py",
         "self._cell = (self._cell << _MORE) | int(self._noise.words(1)[0])",
-        "self._cell = self._cell << _MORE", DRAWS,
+        "self._cell = (self._cell << _MORE) | 0x123456789ABCDEF0", DRAWS,
     ),
     Mutant(
         "top k charged as one selection", "mechanisms/selection.py",
