@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         "more bits that are always the same", "mechanisms/exact.py",
         "self._cell = (self._cell << _MORE) | int(self._noise.words(1)[0])",
-        "self._cell = (self._cell << _MORE) | 0x123456789ABCDEF0", DRAWS,
+        "self._cell = (self._cell << _MORE) | 0x123456789ABCDEF0", (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",),
     ),
     Mutant(
         "top k charged as one selection", "mechanisms/selection.py",
