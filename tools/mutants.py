@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant(
         "a seeded fit on a real ledger", "estimators/base.py",
         "if self.ledger is not None and self.random_state is not None:",
-        "if False:", ("tests/unit/test_ledger.py", "tests/conformance/test_estimators.py"),
+        "if False:", ("tests/unit/test_bad_input.py",),
     ),
     Mutant(
         "adaptive charges composed as if fixed", "privacy/ledger.py",
