@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import mpmath
 import numpy as np
 
 from riata.mechanisms.noise import Noise
@@ -104,6 +103,8 @@ def blocks(n: int) -> Iterator[slice]:
 def _context() -> Any:
     """mpmath's functions, with a precision that belongs to this thread."""
     if not hasattr(_THREADS, "mp"):
+        import mpmath  # hardly ever needed, and slow to import
+
         _THREADS.mp = mpmath.MPContext()
     return _THREADS.mp
 
