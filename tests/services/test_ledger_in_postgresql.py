@@ -29,8 +29,15 @@ PROCESSES = Path(__file__).parents[1] / "faults" / "processes.py"
 
 def run(*command):
     # PostgreSQL refuses to run as root; Debian's package brings a user for it
-    user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    subprocess.run([*user, *map(str, command)], check=True, capture_output=True, timeout=120)
+    whom = {"user": "postgres", "group": "postgres", "extra_groups": []}
+    subprocess.run(
+        [str(part) for part in command],
+        check=True,
+        capture_output=True,
+        timeout=120,
+        cwd="/",
+        **(whom if os.getuid() == 0 else {}),
+    )
 
 
 @pytest.fixture(scope="session")
