@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from riata import Ledger, PrivateLasso
 from riata.datasets import load_flights
+from riata.drawing import inline_svg
 from riata.privacy import Budget
 
 REPORT = Path("demo.html")
@@ -87,10 +87,7 @@ def _plot(private: PrivateLasso, exact: PrivateLasso, names: list[str]) -> str:
     axes.axvline(0, color="black", linewidth=0.8)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    drawing = io.StringIO()
-    figure.savefig(drawing, format="svg", metadata={"Date": None})
-    text = drawing.getvalue()
-    return text[text.index("<svg") :]
+    return inline_svg(figure)
 
 
 _PAGE = """<!doctype html>

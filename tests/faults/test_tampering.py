@@ -18,7 +18,7 @@ def edit(path, *statements):
             db.execute(statement)
 
 
-def refuses(ledger, path, match, **places):
+def check_refused(ledger, path, match, **places):
     """The open ledger, and one that is opened now, say what is wrong and charge nothing."""
     with closing(sqlite3.connect(path)) as db:
         before = db.execute("SELECT * FROM charge ORDER BY seq").fetchall()
@@ -71,7 +71,7 @@ EDITS = {
 @pytest.mark.parametrize("statement", EDITS.values(), ids=EDITS.keys())
 def test_an_edit_of_the_charges_is_refused(ledger, path, statement):
     edit(path, statement)
-    refuses(ledger, path, "was edited|were edited")
+    check_refused(ledger, path, "was edited|were edited")
 
 
 def test_exchanged_charges_are_refused(ledger, path):
@@ -81,30 +81,30 @@ def test_exchanged_charges_are_refused(ledger, path):
         "UPDATE charge SET seq = 1 WHERE seq = 2",
         "UPDATE charge SET seq = 2 WHERE seq = 99",
     )
-    refuses(ledger, path, "Charge 1 .* was edited")
+    check_refused(ledger, path, "Charge 1 .* was edited")
 
 
 def test_a_missing_gap_closed_by_renumbering_is_refused(ledger, path):
     edit(path, "DELETE FROM charge WHERE seq = 3", "UPDATE charge SET seq = 3 WHERE seq = 4")
-    refuses(ledger, path, "Charge 3 .* was edited")
+    check_refused(ledger, path, "Charge 3 .* was edited")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_truncated_chain_is_refused(ledger, path, kept):
     edit(path, f"DELETE FROM charge WHERE seq > {kept}")
-    refuses(ledger, path, f"rolled back: it has {kept} charges, and its head has seen 4")
+    check_refused(ledger, path, f"rolled back: it has {kept} charges, and its head has seen 4")
 
 
 def test_a_raised_ceiling_is_refused(ledger, path):
     edit(path, "UPDATE ledger SET ceiling = 10 * ceiling")
-    refuses(ledger, path, "header .* was edited")
+    check_refused(ledger, path, "header .* was edited")
 
 
 def test_an_older_copy_of_the_file_is_refused(ledger, path, tmp_path):
     shutil.copy(path, tmp_path / "copy.db")
     charge(ledger)
     shutil.copy(tmp_path / "copy.db", path)
-    refuses(ledger, path, "rolled back")
+    check_refused(ledger, path, "rolled back")
 
 
 def test_an_older_copy_with_its_wal_is_refused(ledger, path, tmp_path):
@@ -117,7 +117,7 @@ def test_an_older_copy_with_its_wal_is_refused(ledger, path, tmp_path):
         charge(ledger)
     for end in ("", "-wal"):
         shutil.copy(tmp_path / f"copy{end}", f"{path}{end}")
-    refuses(ledger, path, "rolled back: it has 5 charges, and its head has seen 6")
+    check_refused(ledger, path, "rolled back: it has 5 charges, and its head has seen 6")
 
 
 def test_a_wal_that_was_removed_is_refused(ledger, path, tmp_path):
@@ -126,7 +126,7 @@ def test_a_wal_that_was_removed_is_refused(ledger, path, tmp_path):
         charge(ledger)
         shutil.copy(path, tmp_path / "copy.db")
     shutil.copy(tmp_path / "copy.db", path)
-    refuses(ledger, path, "rolled back: it has 4 charges, and its head has seen 5")
+    check_refused(ledger, path, "rolled back: it has 4 charges, and its head has seen 5")
 
 
 def test_another_history_of_the_same_length_is_refused(ledger, path, tmp_path):
@@ -139,7 +139,7 @@ def test_another_history_of_the_same_length_is_refused(ledger, path, tmp_path):
     colleague = Ledger.open(path, head=old)  # seen the fifth charge goes on
     charge(colleague, 0.01)
     charge(colleague, 0.01)
-    refuses(ledger, path, "charge 5 is not the one that its head has seen")
+    check_refused(ledger, path, "charge 5 is not the one that its head has seen")
 
 
 def test_what_is_not_promised_old_ledger_and_old_head_together(ledger, path, tmp_path):
@@ -154,26 +154,26 @@ def test_what_is_not_promised_old_ledger_and_old_head_together(ledger, path, tmp
 
 def test_a_missing_head_is_refused_and_not_made_again(ledger, path, tmp_path):
     (tmp_path / "study.db.head").unlink()
-    refuses(ledger, path, "head .* is missing")
+    check_refused(ledger, path, "head .* is missing")
     assert not (tmp_path / "study.db.head").exists()
 
 
 def test_the_head_of_another_ledger_is_refused(ledger, path, tmp_path):
     other = make(tmp_path / "other.db")
     shutil.copy(other._head.path, ledger._head.path)
-    refuses(ledger, path, "head belongs to another ledger")
+    check_refused(ledger, path, "head belongs to another ledger")
 
 
 def test_the_head_of_another_data_set_is_refused(ledger, path, tmp_path):
     Ledger.create(tmp_path / "other.db", dataset="others", ceiling=ledger.ceiling)
     shutil.copy(tmp_path / "other.db.head", ledger._head.path)
-    refuses(ledger, path, "head of the ledger of 'others'")
+    check_refused(ledger, path, "head of the ledger of 'others'")
 
 
 def test_another_ledger_in_the_place_of_this_one_is_refused(ledger, path, tmp_path):
     make(tmp_path / "other.db")
     shutil.copy(tmp_path / "other.db", path)
-    refuses(ledger, path, "header .* was edited")
+    check_refused(ledger, path, "header .* was edited")
 
 
 def test_an_older_head_follows_the_ledger_and_never_goes_back(ledger, path, tmp_path):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from riata import __version__
 from riata.audit.black_box import Curve
 from riata.audit.standard import Replayed, all_sound
+from riata.drawing import inline_svg
 
 REPLAY_HEAD = ("estimator", "pairs", "exceeded", "largest of its claim", "worst pair")
 ATTACK_HEAD = ("one step", "draws", "epsilon at least", "claimed", "share")
@@ -81,10 +81,7 @@ def _plot(curves: Mapping[str, Curve]) -> str:
         axes.set_xlabel("delta")
     for row in grid:
         row[0].set_ylabel("epsilon")
-    drawing = io.StringIO()
-    figure.savefig(drawing, format="svg", metadata={"Date": None})
-    text = drawing.getvalue()
-    return text[text.index("<svg") :]
+    return inline_svg(figure)
 
 
 _PAGE = """<!doctype html>

@@ -6,7 +6,7 @@ docs/privacy/additive.md.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +104,7 @@ class Exact(Mechanism):
         return f"no noise: {times} exact answers"
 
 
-class Draws:
+class Draws(ABC):
     """Standard noise: its value in float64, and its exact value wherever that is asked for."""
 
     def __init__(self, n: int, noise: Noise) -> None:
@@ -116,12 +116,13 @@ class Draws:
         """Where the first bits say too little about the value."""
         return np.abs(self._middle - 0.5) > 0.5 - _TAIL
 
+    @abstractmethod
     def _values(self) -> np.ndarray:
-        raise NotImplementedError
+        """The values at the middles of the cells."""
 
+    @abstractmethod
     def exact(self, i: int, mp: Any, u: Any) -> Any:
         """The value of draw `i` at the uniform variable `u`, in any precision."""
-        raise NotImplementedError
 
 
 class NormalDraws(Draws):

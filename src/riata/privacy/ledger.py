@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, insert
 
 from riata.errors import BudgetExceeded, InvalidArgument, LedgerError
 from riata.privacy.accountants import Spent, spent
@@ -34,16 +34,18 @@ from riata.privacy.storage import (
     CHARGE,
     HEADER,
     TABLES,
+    VERSION,
     Storage,
+    charge_rows,
     create_file,
+    datasets,
     in_file,
     in_memory,
     in_postgresql,
+    locked_header,
 )
 
 IN_MEMORY = ":memory:"
-
-_VERSION = 1
 
 #: Epsilons are compared as whole numbers of this many parts of 1.
 _NANO = 10**9
@@ -170,7 +172,7 @@ class Ledger:
                 "Common ceilings lie between 0.1 and 10."
             )
         limit = _nano(ceiling.epsilon, ROUND_FLOOR)
-        header = (dataset, _VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency)
+        header = (dataset, VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency)
         first = new_head(dataset, header)
         storage, kept = _places(where, head, first)
         with contextlib.ExitStack() as undo:  # what is removed is new: nothing was charged to it
@@ -182,7 +184,7 @@ class Ledger:
                 undo.callback(os.unlink, kept.path)
             with storage.transaction() as db:
                 TABLES.create_all(db)
-                if dataset in _datasets(db):
+                if dataset in datasets(db):
                     raise LedgerError(
                         f"{storage.where} has a ledger of {dataset!r}: a new one would forget what "
                         "was spent. Use Ledger.open, or another name."
@@ -308,7 +310,7 @@ class Ledger:
 
     def _only_dataset(self) -> str:
         with self._storage.transaction() as db:
-            known = _datasets(db)
+            known = datasets(db)
         if len(known) != 1:
             raise LedgerError(
                 f"{self.path} holds the ledgers of {len(known)} data sets, {known}: this must be "
@@ -328,7 +330,7 @@ class Ledger:
                 'budget. Create it in a file: Ledger.create("study.db", ...).'
             )
         with self._storage.transaction() as db:
-            header = _header(db, self.dataset, self.path)
+            header = locked_header(db, self.dataset, self.path)
             seen = self._head.read()
             if seen.dataset != self.dataset:
                 raise LedgerError(
@@ -336,7 +338,7 @@ class Ledger:
                     f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
                     "one is."
                 )
-            rows = _rows(db, self.dataset)
+            rows = charge_rows(db, self.dataset)
             lines = [_line(row[1:]) for row in rows]
             head = verify(seen, _line(header), lines, self.path)
             if head != seen:
@@ -399,32 +401,6 @@ def _places(
 
 def _reopen(where: str, dataset: str, head: str) -> Ledger:
     return Ledger.open(where, dataset=dataset, head=head)
-
-
-def _datasets(db: Connection) -> list[str]:
-    return sorted(map(str, db.execute(select(HEADER.c.dataset)).scalars()))
-
-
-def _header(db: Connection, dataset: str, where: str) -> Row[Any]:
-    """The header's row, locked: whoever else wants to write waits here or before."""
-    wanted = select(HEADER).where(HEADER.c.dataset == dataset).with_for_update()
-    row = db.execute(wanted).one_or_none()
-    if row is None:
-        raise LedgerError(
-            f"{where} has no ledger of {dataset!r}, only of {_datasets(db)}. Check dataset=."
-        )
-    if row.version != _VERSION:
-        raise LedgerError(
-            f"{where} is not a ledger that this version of riata can read. "
-            "Check the path, or upgrade riata."
-        )
-    return row
-
-
-def _rows(db: Connection, dataset: str) -> Sequence[Row[Any]]:
-    return db.execute(
-        select(CHARGE).where(CHARGE.c.dataset == dataset).order_by(CHARGE.c.seq)
-    ).all()
 
 
 def _line(row: Sequence[Any]) -> Line:

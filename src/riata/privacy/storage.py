@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import (
@@ -17,11 +18,13 @@ from sqlalchemy import (
     Engine,
     Integer,
     MetaData,
+    Row,
     Table,
     Text,
     create_engine,
     event,
     make_url,
+    select,
 )
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
@@ -31,6 +34,9 @@ from riata.privacy.chain import sync_directory
 
 #: How long a transaction waits for others, in seconds.
 PATIENCE = 60
+
+#: Of the tables below, and of what stands in them.
+VERSION = 1
 
 TABLES = MetaData()
 
@@ -132,6 +138,32 @@ def in_postgresql(url: str) -> Storage:
         "SET LOCAL synchronous_commit = on",
         f"SET LOCAL lock_timeout = '{PATIENCE}s'",
     )
+
+
+def datasets(db: Connection) -> list[str]:
+    return sorted(map(str, db.execute(select(HEADER.c.dataset)).scalars()))
+
+
+def locked_header(db: Connection, dataset: str, where: str) -> Row[Any]:
+    """The header's row, locked: whoever else wants to write waits here or before."""
+    wanted = select(HEADER).where(HEADER.c.dataset == dataset).with_for_update()
+    row = db.execute(wanted).one_or_none()
+    if row is None:
+        raise LedgerError(
+            f"{where} has no ledger of {dataset!r}, only of {datasets(db)}. Check dataset=."
+        )
+    if row.version != VERSION:
+        raise LedgerError(
+            f"{where} is not a ledger that this version of riata can read. "
+            "Check the path, or upgrade riata."
+        )
+    return row
+
+
+def charge_rows(db: Connection, dataset: str) -> Sequence[Row[Any]]:
+    return db.execute(
+        select(CHARGE).where(CHARGE.c.dataset == dataset).order_by(CHARGE.c.seq)
+    ).all()
 
 
 def create_file(path: str) -> None:
