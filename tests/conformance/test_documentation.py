@@ -48,3 +48,26 @@ def test_every_example_in_a_docstring_holds(module):
     failed, attempted = doctest.testmod(importlib.import_module(module))
     assert failed == 0
     assert attempted > 0
+
+
+def formulas_cut_like_lists(text):
+    """Lines inside an inline formula that Markdown would take for the items of a list."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^\$\$.*?^\$\$", "", text, flags=re.DOTALL | re.MULTILINE)
+    found = []
+    for paragraph in text.split("\n\n"):
+        inside = False
+        for line in re.sub(r"`[^`]*`", "", paragraph).split("\n"):
+            if inside and re.match(r"\s*([-+*>#]|\d+[.)])\s", line):
+                found.append(line)
+            inside ^= line.count("$") % 2 == 1
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_formula_is_cut_like_a_list(page):
+    assert formulas_cut_like_lists(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_formula_that_is_cut_like_a_list_is_found():
+    assert formulas_cut_like_lists("Let $a\n+ b$ be.\n\n- $c$\n- d") == ["+ b$ be."]
