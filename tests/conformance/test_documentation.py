@@ -36,6 +36,7 @@ def test_every_relative_link_of_the_readme_exists():
 @pytest.mark.parametrize(
     "module",
     [
+        "riata.audit.grey_box",
         "riata.bounds",
         "riata.estimators.erm",
         "riata.estimators.lasso",
