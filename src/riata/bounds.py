@@ -119,11 +119,10 @@ class Bounds:
         Rounding can make a row longer, so with ``norm="l2"`` it is clipped to a little less.
         """
         rows = self._clipped(x, lambda entries: 1 - np.sqrt(entries) / (2 * X_STEPS) - 2.0**-20)
-        limit = self.per_column(rows.shape[1])
         if sparse.issparse(rows):
-            rows.data = to_steps(rows.data, limit[rows.indices], X_STEPS)
+            rows.data = to_steps(rows.data, self.of_columns(rows.indices), X_STEPS)
             return rows
-        return to_steps(rows, limit, X_STEPS)
+        return to_steps(rows, self.x, X_STEPS)
 
     def _clipped(self, x: Any, room: Callable[[Any], Any]) -> Any:
         """Rows clipped entry by entry, and to `room(entries)` times a bound on the length."""
@@ -131,13 +130,13 @@ class Bounds:
             if sparse.issparse(x):
                 rows = sparse.csr_array(x, dtype=np.float64, copy=True)
                 rows.sum_duplicates()  # two stored entries at one place would escape the clipping
-                rows.data = _clip(rows.data, self.per_column(rows.shape[1])[rows.indices])
+                rows.data = _clip(rows.data, self.of_columns(rows.indices))
                 if self.norm == "l2":
                     squares = sparse.csr_array(rows / self.x).power(2).sum(axis=1)
                     entries = np.diff(rows.indptr)
                     rows.data *= np.repeat(_shrink(squares, room(entries)), entries)
                 return rows
-            rows = _clip(np.ascontiguousarray(x), self.per_column(x.shape[1]))
+            rows = _clip(np.ascontiguousarray(x), self.x)
             if self.norm == "l2":
                 rows *= _shrink(np.square(rows / self.x).sum(axis=1), room(x.shape[1]))[:, None]
             return rows

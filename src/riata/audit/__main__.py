@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 from rich.table import Table
 
-from riata.audit import report, standard
+from riata.audit import report, standard, witness
 
 Found = TypeVar("Found")
 
@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Progress(*columns, console=console, transient=True) as progress:
 
         def run(
-            names: Iterable[str], total: int, audit: Callable[[str, int, standard.Tell], Found]
+            names: Iterable[str],
+            total: int,
+            audit: Callable[[str, int, witness.Progress], Found],
         ) -> dict[str, Found]:
             found = {}
             for name in names:

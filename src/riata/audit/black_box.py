@@ -26,6 +26,7 @@ from riata.audit.witness import Data, Progress, Seen, Trial
 from riata.errors import InvalidArgument
 from riata.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism
 from riata.mechanisms.noise import Noise
+from riata.mechanisms.selection import listed
 from riata.privacy.accountants import spent
 
 #: Numeric outputs are sorted into this many bins of equal weight.
@@ -226,6 +227,4 @@ def _log_ratio(seen: Seen) -> float:
 
 
 def _candidates(seen: Seen, total: np.ndarray) -> np.ndarray:
-    utilities = seen.query.finish(total)
-    mirrored = getattr(seen.query, "mirrored", False)
-    return np.concatenate([utilities, -utilities]) if mirrored else utilities
+    return listed(seen.query.finish(total), getattr(seen.query, "mirrored", False))

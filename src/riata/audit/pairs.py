@@ -15,7 +15,7 @@ from riata.privacy.budget import REPLACE_ONE
 from riata.problem import Problem
 from riata.public import public_normals
 from riata.sets import PolytopeSet
-from riata.vectors import Vector
+from riata.vectors import Vector, length
 
 #: How a row of bounded length is split between the support of theta and the other columns.
 _SPLITS = (0.0, 0.05, 0.3, 1.0)
@@ -53,7 +53,7 @@ def worst_pair(model: Any, n_rows: int, n_features: int, *, tilt: int = 1) -> Ne
     tilt : int, default=1
         More makes the loss larger and the outcome that shows it rarer.
     """
-    problem = model._planned(*_asked(model, n_rows, n_features))[2][0]
+    problem = _first_problem(model, n_rows, n_features)
     x, y = extreme_rows(problem, problem.set.start())
     one, other, ratio = _furthest(problem, x, y)
     rows = np.zeros((n_rows, n_features))
@@ -82,7 +82,7 @@ def random_pairs(
     They differ in the first row. A third of the entries are zeros, bounds, huge, infinite or
     missing; the others are normal, and mostly outside the bounds.
     """
-    problem = model._planned(*_asked(model, n_rows, n_features))[2][0]
+    problem = _first_problem(model, n_rows, n_features)
     limit = np.append(problem.bounds.per_column(n_features), problem.y_bound)
     codes = hasattr(model, "classes")
     for k in range(count):
@@ -124,8 +124,7 @@ def extreme_rows(problem: Problem, theta: Vector) -> tuple[np.ndarray, np.ndarra
             rows.append(sign * split * _unit(theta.dense()) + turned * _unit(direction))
     x = np.array(rows)
     if bounds.norm == "l2":
-        length = np.linalg.norm(x, axis=1, keepdims=True)
-        x = float(bounds.x) * x / np.where(length > 0, length, 1.0)
+        x = float(bounds.x) * np.array([_unit(row) for row in x])
     x = np.unique(x, axis=0)
     targets = _extreme_targets(problem)
     return np.repeat(x, len(targets), axis=0), np.tile(targets, len(x))
@@ -188,10 +187,10 @@ def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int 
     return best
 
 
-def _asked(model: Any, n_rows: int, n_features: int) -> tuple[Any, ...]:
-    """The arguments of `_planned` for data of this shape."""
+def _first_problem(model: Any, n_rows: int, n_features: int) -> Problem:
+    """What the first fit of a model solves on data of this shape."""
     job = model._job(np.zeros((n_rows, n_features)), _labels(model, np.zeros(n_rows)))
-    return job.losses, job.bounds, *job.shape
+    return model._planned(job.losses, job.bounds, *job.shape)[2][0]
 
 
 def _labels(model: Any, targets: np.ndarray) -> np.ndarray:
@@ -202,5 +201,4 @@ def _labels(model: Any, targets: np.ndarray) -> np.ndarray:
 
 
 def _unit(v: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(v)
-    return v / length if length > 0 else v
+    return v / (length(v) or 1.0)

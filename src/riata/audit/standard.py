@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from riata.audit.black_box import Curve, lower_bound
 from riata.audit.grey_box import replay, replays
 from riata.audit.pairs import random_pairs, worst_pair
+from riata.audit.witness import Progress
 from riata.bounds import Bounds
 from riata.estimators import PrivateErm, PrivateLasso, PrivateLogisticRegression
 from riata.losses import Huber, SmoothedHinge, Squared
@@ -107,11 +108,7 @@ def all_sharp(
     )
 
 
-#: Is told how many pairs or fits are done.
-Tell = Callable[[int], None]
-
-
-def replay_estimator(name: str, pairs: int, tell: Tell) -> Replayed:
+def replay_estimator(name: str, pairs: int, tell: Progress) -> Replayed:
     """Replay an estimator on random hostile neighbours and on its worst pair."""
     model, exceeded, largest = ESTIMATORS[name], 0, 0.0
     found = replays(model, random_pairs(model, pairs, ROWS, COLUMNS, label=name), seed=0)
@@ -124,14 +121,14 @@ def replay_estimator(name: str, pairs: int, tell: Tell) -> Replayed:
     return Replayed(name, pairs, exceeded + (not extreme.sound), largest, extreme.worst)
 
 
-def attack_one_step(name: str, draws: int, tell: Tell) -> Curve:
+def attack_one_step(name: str, draws: int, tell: Progress) -> Curve:
     """The black-box bound for a fit of one step on its worst pair."""
     model, tilt, _ = ONE_STEP[name]
     pair = worst_pair(model, tilt + 3, 1, tilt=tilt)
     return lower_bound(model, pair.data, pair.neighbour, draws=draws, seed=0, progress=tell)
 
 
-def attack_steps(name: str, draws: int, tell: Tell) -> Curve:
+def attack_steps(name: str, draws: int, tell: Progress) -> Curve:
     """The black-box curve for a fit of several steps.
 
     With two rows, what one of them pulls is not soon pushed back by the other.

@@ -22,6 +22,9 @@ from riata.solvers import Plan, Solver
 
 Data = tuple[Any, Any]
 
+#: Is told how many pairs or fits are done.
+Progress = Callable[[int], None]
+
 
 @dataclass(frozen=True, eq=False)
 class Seen:
@@ -92,6 +95,3 @@ class Trial:
         for problem in problems:
             solver.run(plan, problem, witness)
         return witness.seen
-
-
-Progress = Callable[[int], None]

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from riata.mechanisms.base import Engine, Mechanism
-from riata.mechanisms.exact import Refined, Uniforms, decide
+from riata.mechanisms.exact import Uniforms, decide, in_tail
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, Pure, Unprotected
 from riata.queries import Query
@@ -114,7 +114,7 @@ class Draws(ABC):
 
     def tails(self) -> np.ndarray:
         """Where the first bits say too little about the value."""
-        return np.abs(self._middle - 0.5) > 0.5 - _TAIL
+        return in_tail(self._middle, _TAIL)
 
     @abstractmethod
     def _values(self) -> np.ndarray:
@@ -157,20 +157,19 @@ def _rounded(total: np.ndarray, scale: np.ndarray, draws: Draws) -> np.ndarray:
     nearest = np.rint(place)
     unsure = np.abs(place - nearest) > 0.5 - _BAND
     unsure |= draws.tails()
+    scales, exponents = np.broadcast_to(scale, total.shape), np.broadcast_to(exponent, total.shape)
     for i in np.flatnonzero(unsure):
-        ours = [float(np.broadcast_to(each, total.shape)[i]) for each in (scale, exponent)]
-        nearest[i] = _exact_place(draws, int(i), int(rest[i]), *ours)
+        nearest[i] = _exact_place(draws, int(i), int(rest[i]), float(scales[i]), int(exponents[i]))
     return (whole + nearest.astype(np.int64)) * grid
 
 
-def _exact_place(draws: Draws, i: int, rest: int, scale: float, exponent: float) -> int:
+def _exact_place(draws: Draws, i: int, rest: int, scale: float, exponent: int) -> int:
     """The multiple of 2^exponent nearest to rest + scale * noise."""
 
     def place(mp: Any, u: Any) -> Any:
-        return mp.ldexp(rest + mp.mpf(scale) * draws.exact(i, mp, u), -int(exponent))
+        return mp.ldexp(rest + mp.mpf(scale) * draws.exact(i, mp, u), -exponent)
 
     def nearest(value: Any) -> int:
         return int(value.context.floor(value + 0.5))
 
-    u: Refined = draws.uniforms[i]
-    return decide(u, place, nearest)
+    return decide(draws.uniforms[i], place, nearest)

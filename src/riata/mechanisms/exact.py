@@ -94,6 +94,11 @@ class Refined:
         )
 
 
+def in_tail(middle: np.ndarray, tail: float) -> np.ndarray:
+    """Which uniform variables are nearer than `tail` to 0 or 1: their first bits say too little."""
+    return np.abs(middle - 0.5) > 0.5 - tail
+
+
 def blocks(n: int) -> Iterator[slice]:
     """0, ..., n - 1 in slices that fit a processor's cache."""
     for start in range(0, n, _BLOCK):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from riata.mechanisms.exact import Uniforms, blocks, decide
+from riata.mechanisms.exact import Uniforms, blocks, decide, in_tail
 from riata.mechanisms.noise import Noise
 
 #: Keys this near to each other are compared with more digits, ...
@@ -100,7 +100,7 @@ def largest(candidates: Candidates, law: Law, noise: Noise, k: int = 1) -> list[
     uniforms, keys, tails = Uniforms(n, noise), np.empty(n), np.empty(n, dtype=bool)
     for part in blocks(n):
         middle = uniforms.middle(part)
-        tails[part] = np.abs(middle - 0.5) > 0.5 - _TAIL
+        tails[part] = in_tail(middle, _TAIL)
         np.add(candidates.log_weights(part, top), law.values(middle, part), out=keys[part])
 
     open_ended = bool(tails.any())  # only keys that float64 knows can rule others out

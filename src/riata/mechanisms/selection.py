@@ -120,7 +120,7 @@ class ReportNoisyMax(Selection):
         return Pure(self.epsilon)
 
     def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
-        candidates = Candidates(_listed(values, mirrored), scale)
+        candidates = Candidates(listed(values, mirrored), scale)
         return largest(candidates, Laplace(len(candidates.values), noise), noise)[0]
 
     def describe(self, times: int) -> str:
@@ -140,11 +140,12 @@ class PermuteAndFlip(Selection):
         return Pure(self.epsilon)
 
     def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
-        return largest(Candidates(_listed(values, mirrored), scale), Exponential(), noise)[0]
+        return largest(Candidates(listed(values, mirrored), scale), Exponential(), noise)[0]
 
     def describe(self, times: int) -> str:
         return f"permute-and-flip, epsilon {self.epsilon:.4g} a selection, {times} selections"
 
 
-def _listed(values: np.ndarray, mirrored: bool) -> np.ndarray:
+def listed(values: np.ndarray, mirrored: bool) -> np.ndarray:
+    """The utilities of all candidates, those that a mirrored list leaves out included."""
     return np.concatenate([values, -values]) if mirrored else values
