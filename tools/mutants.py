@@ -70,7 +70,7 @@ MUTANTS = [
         "return y * float(expit(y * margin))", "return y * 0.5", ("tests/unit/test_losses.py",),
     ),
     Mutant(
-        "Lipschitz constant that forgets the iterate", "queries.py",
+        "Lipschitz constant that forgets the iterate", "queries/gradient.py",
         "reach = self.bounds.reach(self.theta) + abs(self.theta.offset)", "reach = 0.0",
         SENSITIVITY,
     ),
@@ -94,9 +94,9 @@ MUTANTS = [
         "lambda entries: 1.0", ("tests/sensitivity/test_exact_sums.py",),
     ),
     Mutant(
-        "sensitivity without its rounding", "queries.py",
+        "sensitivity without its rounding", "queries/utilities.py",
         "return super().sensitivity(norm) + rounding * self.row_bound(norm)",
-        "return super().sensitivity(norm) / ROUNDED_UP", SENSITIVITY,
+        "return super().sensitivity(norm) / (1 + 2.0**-40)", SENSITIVITY,
     ),
     Mutant(
         "coefficients off their grid", "grid.py",

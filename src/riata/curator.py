@@ -20,10 +20,10 @@ class Curator:
     Use `Curator.open`: it charges the plan first and only then lets the rows be read.
     """
 
-    def __init__(self, engine: Engine, event: Event, noise: Noise) -> None:
+    def __init__(self, engine: Engine, event: Event, noise: Noise, parts: int = 1) -> None:
         self._engine = engine
         self._noise = noise
-        self._paid_for = leaves(event)
+        self._paid_for = [leaves(event) for _ in range(parts)]
         self._turn = threading.Lock()
 
     @classmethod
@@ -34,6 +34,7 @@ class Curator:
         read: Callable[[], Engine],
         noise: Noise,
         adjacency: str,
+        parts: int = 1,
         ledger: Ledger | None = None,
         summary: dict[str, Any] | None = None,
     ) -> Curator:
@@ -47,29 +48,37 @@ class Curator:
             Builds the engine. It is called only after the charge is durable.
         noise : Noise
         adjacency : str
+        parts : int, default=1
+            Into how many disjoint parts the rows are split. Each may be asked all that the event
+            pays for: a row is in one part only.
         ledger : Ledger, optional
         summary : dict, optional
             Public facts about the plan, kept with the charge.
         """
         if ledger is not None:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(read(), event, noise)
+        return cls(read(), event, noise, parts)
 
-    def release(self, query: Query, mechanism: Mechanism) -> Any:
+    def release(self, query: Query, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
-        cost = leaves(mechanism.event)
+        cost, paid_for = leaves(mechanism.event), self._paid_for[part]
         with self._turn:
             for leaf, count in cost.items():
-                if self._paid_for[leaf] < count:
+                if paid_for[leaf] < count:
                     raise BudgetExceeded(
                         f"The plan has no {leaf} left: this release is outside what was charged. "
                         "Plan for every release that the solver makes."
                     )
-            self._paid_for -= cost
-        return mechanism.release(query, self._engine, self._noise)
+            paid_for -= cost
+        return mechanism.release(query, self._part(part), self._noise)
+
+    def _part(self, part: int) -> Engine:
+        parts = len(self._paid_for)
+        return self._engine if parts == 1 else self._engine.part(part, parts)
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("A curator holds private rows and cannot be pickled.")
 
     def __repr__(self) -> str:
-        return f"<Curator with {sum(self._paid_for.values())} releases left>"
+        left = sum(sum(paid_for.values()) for paid_for in self._paid_for)
+        return f"<Curator with {left} releases left>"

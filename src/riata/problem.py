@@ -9,7 +9,7 @@ from riata.errors import InvalidArgument
 from riata.grid import MOST_ROWS
 from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
-from riata.queries import Gradient, MeanSlope
+from riata.queries import ClippedGradient, Gradient, GradientStep, MeanSlope, Minimum
 from riata.sets import ConstraintSet
 from riata.vectors import Vector
 
@@ -62,6 +62,20 @@ class Problem:
     def gradient(self, theta: Vector) -> Gradient:
         """The gradient of the empirical risk at theta, unevaluated."""
         return Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
+
+    def clipped_gradient(self, theta: Vector, clip: float) -> ClippedGradient:
+        """The same with each row's part shortened to a length of at most `clip`."""
+        return ClippedGradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency, clip)
+
+    def step(self, theta: Vector, rate: float) -> GradientStep:
+        """Where a step along the gradient leads from theta, unevaluated."""
+        return GradientStep(self.gradient(theta), rate)
+
+    def minimum(self) -> Minimum:
+        """Where the regularised risk is smallest over the set, unevaluated."""
+        return Minimum(
+            self.loss, self.set, self.bounds, self.n_rows, self.adjacency, self.fit_intercept
+        )
 
     def mean_slope(self, theta: Vector) -> MeanSlope:
         """The derivative of the empirical risk in the intercept, unevaluated."""

@@ -26,7 +26,10 @@ class LocalEngine:
     """
 
     def __init__(self, x: Any, y: np.ndarray, bounds: Bounds, block_rows: int = BLOCK_ROWS) -> None:
-        x, y = bounds.grid_x(x), bounds.clip_y(y)
+        self._keep(bounds.grid_x(x), bounds.clip_y(y), block_rows)
+
+    def _keep(self, x: Any, y: np.ndarray, block_rows: int) -> None:
+        self._rows, self._block_rows = (x, y), block_rows
         self._blocks = [
             (x[start : start + block_rows], y[start : start + block_rows])
             for start in range(0, x.shape[0], block_rows)
@@ -35,6 +38,13 @@ class LocalEngine:
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
         return sum(query.partial(x, y).astype(np.int64) for x, y in self._blocks)  # type: ignore[return-value]
+
+    def part(self, part: int, parts: int) -> LocalEngine:
+        """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
+        x, y = self._rows
+        chosen = object.__new__(LocalEngine)
+        chosen._keep(x[part::parts], y[part::parts], self._block_rows)
+        return chosen
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("An engine holds private rows and cannot be pickled.")

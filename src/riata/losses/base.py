@@ -18,6 +18,8 @@ class Loss(ABC):
     name: str
     #: Whether y is a label (-1 or 1) and not a number.
     classifies: bool = False
+    #: Whether `slope` has a derivative everywhere.
+    twice_differentiable: bool = False
 
     @abstractmethod
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:

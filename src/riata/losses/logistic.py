@@ -17,6 +17,7 @@ class Logistic(Loss):
 
     name = "logistic"
     classifies = True
+    twice_differentiable = True
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.logaddexp(0.0, -y * margin)

@@ -27,6 +27,10 @@ class OneAgainstRest(Loss):
     def name(self) -> str:  # type: ignore[override]
         return self.loss.name
 
+    @property
+    def twice_differentiable(self) -> bool:  # type: ignore[override]
+        return self.loss.twice_differentiable
+
     def _labels(self, codes: np.ndarray) -> np.ndarray:
         return np.where(codes == self.positive, 1.0, -1.0)
 

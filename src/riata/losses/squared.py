@@ -12,6 +12,7 @@ class Squared(Loss):
     """(margin - y)^2, without a factor 1/2: the LASSO's loss as Talwar et al. (2015) write it."""
 
     name = "squared"
+    twice_differentiable = True
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (margin - y) ** 2

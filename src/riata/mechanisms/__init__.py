@@ -1,7 +1,14 @@
 """Mechanisms: what turns a query into a release."""
 
-from riata.mechanisms.additive import Exact, GaussianMechanism, LaplaceMechanism
+from riata.mechanisms.additive import Additive, Exact, GaussianMechanism, LaplaceMechanism
 from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.objective import (
+    GammaObjective,
+    GaussianObjective,
+    ObjectivePerturbation,
+)
+from riata.mechanisms.peeling import Peeling
+from riata.mechanisms.sampled import SampledGaussianMechanism
 from riata.mechanisms.selection import (
     ExponentialMechanism,
     PermuteAndFlip,
@@ -11,14 +18,20 @@ from riata.mechanisms.selection import (
 )
 
 __all__ = [
+    "Additive",
     "Engine",
     "Exact",
     "ExponentialMechanism",
+    "GammaObjective",
     "GaussianMechanism",
+    "GaussianObjective",
     "LaplaceMechanism",
     "Mechanism",
+    "ObjectivePerturbation",
+    "Peeling",
     "PermuteAndFlip",
     "ReportNoisyMax",
+    "SampledGaussianMechanism",
     "Selection",
     "TopK",
 ]

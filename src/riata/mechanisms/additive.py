@@ -44,7 +44,7 @@ class Additive(Mechanism):
         total = engine.total(query)
         # In steps of the sum. Dividing rounds, so the noise is made a little larger.
         scale = np.asarray(self.scale(query) / query.unit * (1 + 2.0**-50))
-        return query.finish(_rounded(total, scale, self._draw(len(total), noise)))
+        return query.finish(rounded(total, scale, self._draw(len(total), noise)))
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class Draws(ABC):
 
     def __init__(self, n: int, noise: Noise) -> None:
         self.uniforms = Uniforms(n, noise)
-        self._middle = self.uniforms.middle()
+        self.middle = self.uniforms.middle()
         self.values = self._values()
 
     def tails(self) -> np.ndarray:
         """Where the first bits say too little about the value."""
-        return in_tail(self._middle, _TAIL)
+        return in_tail(self.middle, _TAIL)
 
     @abstractmethod
     def _values(self) -> np.ndarray:
@@ -127,7 +127,7 @@ class Draws(ABC):
 
 class NormalDraws(Draws):
     def _values(self) -> np.ndarray:
-        return ndtri(self._middle)
+        return ndtri(self.middle)
 
     def exact(self, i: int, mp: Any, u: Any) -> Any:
         return mp.sqrt(2) * mp.erfinv(2 * u - 1)
@@ -139,14 +139,14 @@ class LaplaceDraws(Draws):
         super().__init__(n, noise)
 
     def _values(self) -> np.ndarray:
-        size = -np.log(self._middle)
+        size = -np.log(self.middle)
         return np.where(self._negative, -size, size)
 
     def exact(self, i: int, mp: Any, u: Any) -> Any:
         return mp.log(u) if self._negative[i] else -mp.log(u)
 
 
-def _rounded(total: np.ndarray, scale: np.ndarray, draws: Draws) -> np.ndarray:
+def rounded(total: np.ndarray, scale: np.ndarray, draws: Draws) -> np.ndarray:
     """`total` + `scale` * noise, rounded to multiples of a power of two, as floats."""
     exponent = np.maximum(np.frexp(scale)[1] - 1 - _GRID_BELOW_SCALE, 0).astype(np.int64)
     grid = np.ldexp(1.0, exponent)

@@ -19,6 +19,10 @@ class Engine(Protocol):
         """The sum of the query's integers over all rows, exactly, as 64-bit integers."""
         ...
 
+    def part(self, part: int, parts: int) -> Engine:
+        """The same for every row whose number leaves the rest `part` when divided by `parts`."""
+        ...
+
 
 class Mechanism(ABC):
     """A way to answer a query, with a proven cost.

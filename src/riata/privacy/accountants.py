@@ -10,10 +10,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import log_ndtr
+from scipy.special import gammaln, log_ndtr, logsumexp
 
 from riata.errors import UnsupportedEvent
 from riata.privacy.events import (
@@ -21,7 +22,9 @@ from riata.privacy.events import (
     Event,
     Gaussian,
     Leaf,
+    ObjectivePerturbed,
     Pure,
+    SampledGaussian,
     Unprotected,
     ZeroConcentrated,
     leaves,
@@ -67,7 +70,7 @@ class RenyiAccountant(Accountant):
     """Renyi divergences add up; converted at the best order (Canonne, Kamath, Steinke 2020)."""
 
     name = "Renyi differential privacy"
-    knows = (Pure, BoundedRange, Gaussian, ZeroConcentrated)
+    knows = (Pure, BoundedRange, Gaussian, SampledGaussian, ObjectivePerturbed, ZeroConcentrated)
 
     def applies_to(self, event: Event, delta: float) -> bool:
         return delta > 0 and super().applies_to(event, delta)
@@ -83,6 +86,10 @@ class RenyiAccountant(Accountant):
                 return min(_pure_divergence(eps, alpha), alpha * eps * eps / 2)
             case BoundedRange(eps):
                 return min(_bounded_range_divergence(eps, alpha), alpha * eps * eps / 8)
+            case SampledGaussian(z, rate):
+                return sampled_gaussian_divergence(z, rate, alpha)
+            case ObjectivePerturbed(z, stretch):
+                return stretch + alpha / (2 * z * z) + _log_folded((alpha - 1) / z) / (alpha - 1)
         raise UnsupportedEvent(f"{self.name} does not know {leaf!r}.")
 
     def _curve(self, event: Event) -> Callable[[float], float]:
@@ -130,6 +137,10 @@ class ZcdpAccountant(RenyiAccountant):
                 return eps * eps / 2
             case BoundedRange(eps):
                 return eps * eps / 8
+            case SampledGaussian(z, _):  # sampling never hurts
+                return 1 / (2 * z * z)
+            case ObjectivePerturbed(z, stretch):  # the line that meets the Renyi bound at order 1
+                return stretch + 1 / (2 * z * z) + _FOLDED_SLOPE / z
         raise UnsupportedEvent(f"{self.name} does not know {leaf!r}.")
 
 
@@ -149,29 +160,63 @@ class GaussianAccountant(Accountant):
         )
 
     def delta(self, event: Event, epsilon: float) -> float:
-        mu = self.shift(event)
-        if mu == 0:
-            return 0.0
-        upper = math.exp(float(log_ndtr(mu / 2 - epsilon / mu)))
-        lower = math.exp(min(0.0, epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))))
-        return max(0.0, upper - lower)
+        return _gaussian_delta(self.shift(event), epsilon)
 
     def epsilon(self, event: Event, delta: float) -> float:
         if self.delta(event, 0.0) <= delta:
             return 0.0
         mu = self.shift(event)
         top = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1e-9
-        root = float(
-            brentq(lambda eps: self.delta(event, eps) - delta, 0.0, top, xtol=1e-300, rtol=1e-14)
-        )
-        step = 1e-15
-        while self.delta(event, root) > delta:
-            root, step = root * (1 + step), step * 2
-        return root
+        return _root(lambda eps: self.delta(event, eps), delta, 0.0, top)
+
+
+class ObjectiveAccountant(Accountant):
+    """One objective perturbation, and Gaussian releases beside it."""
+
+    name = "objective perturbation beside Gaussian releases"
+    knows = (ObjectivePerturbed, Gaussian)
+
+    def applies_to(self, event: Event, delta: float) -> bool:
+        objectives = [k for leaf, k in leaves(event).items() if isinstance(leaf, ObjectivePerturbed)]
+        return delta > 0 and objectives == [1] and super().applies_to(event, delta)
+
+    def _parts(self, event: Event) -> tuple[float, float, float]:
+        """The stretch, and the shifts of all releases together and of the others alone."""
+        stretch, own, beside = 0.0, 0.0, 0.0
+        for leaf, k in leaves(event).items():
+            if isinstance(leaf, ObjectivePerturbed):
+                stretch, own = leaf.stretch, leaf.noise_multiplier**-2
+            else:
+                assert isinstance(leaf, Gaussian)
+                beside += k / leaf.noise_multiplier**2
+        return stretch, math.sqrt(own + beside), math.sqrt(beside)
+
+    def delta(self, event: Event, epsilon: float) -> float:
+        stretch, together, beside = self._parts(event)
+        rest = epsilon - stretch
+        if rest <= 0:
+            return 1.0
+        # Convex in the squared shift up to here, so that the worst pair of rows is opposite.
+        convex = together**2 <= 2 * (math.sqrt(1 + rest * rest) - 1)
+        largest = _gaussian_delta(together, rest)
+        other = _gaussian_delta(beside, rest) if convex else largest
+        return min(1.0, 2 * (largest + other))
+
+    def epsilon(self, event: Event, delta: float) -> float:
+        stretch, together, _ = self._parts(event)
+        top = stretch + together**2 / 2 + together * math.sqrt(2 * math.log(8 / delta)) + 1e-9
+        while self.delta(event, top) > delta:
+            top *= 2
+        return _root(lambda eps: self.delta(event, eps), delta, stretch, top)
 
 
 #: For events that are fixed in advance. Renyi's bound is never above zCDP's.
-ACCOUNTANTS: tuple[Accountant, ...] = (PureAccountant(), GaussianAccountant(), RenyiAccountant())
+ACCOUNTANTS: tuple[Accountant, ...] = (
+    PureAccountant(),
+    GaussianAccountant(),
+    ObjectiveAccountant(),
+    RenyiAccountant(),
+)
 
 #: For events that were themselves chosen in the light of earlier releases: sums that are privacy
 #: filters (docs/privacy/ledger.md, Theorem 2).
@@ -230,6 +275,72 @@ def _smallest(bound: Callable[[float], float]) -> float:
         options={"xatol": 1e-10},
     )
     return float(min(values[i], found.fun))
+
+
+def _root(curve: Callable[[float], float], level: float, low: float, high: float) -> float:
+    """The smallest epsilon, up to rounding, at which a falling curve is at most `level`."""
+    root = float(brentq(lambda eps: curve(eps) - level, low, high, xtol=1e-300, rtol=1e-14))
+    step = 1e-15
+    while curve(root) > level:
+        root, step = root * (1 + step), step * 2
+    return root
+
+
+def _gaussian_delta(shift: float, epsilon: float) -> float:
+    """The exact curve of two normals whose means are `shift` standard deviations apart."""
+    if shift == 0:
+        return 0.0
+    upper = math.exp(float(log_ndtr(shift / 2 - epsilon / shift)))
+    lower = math.exp(min(0.0, epsilon + float(log_ndtr(-shift / 2 - epsilon / shift))))
+    return max(0.0, upper - lower)
+
+
+#: The slope of `_log_folded` at 0, which it never exceeds.
+_FOLDED_SLOPE = math.sqrt(2 / math.pi)
+
+
+def _log_folded(a: float) -> float:
+    """log E exp(a |z|) - a^2 / 2 = log(2 Phi(a)) for a standard normal z and a >= 0."""
+    if a < 1e-4:  # where the difference of two logarithms would lose its digits
+        return _FOLDED_SLOPE * a
+    return math.log(2) + float(log_ndtr(a))
+
+
+#: Orders up to here are computed for sampled events; beyond, the bound without sampling is used.
+_MOST_SAMPLED_ORDER = 1024
+
+
+def sampled_gaussian_divergence(z: float, rate: float, alpha: float) -> float:
+    """A bound for neighbours that differ by one summand, or by two of half the sensitivity."""
+    plain = alpha / (2 * z * z)
+    if rate == 1 or 2 * alpha > _MOST_SAMPLED_ORDER:
+        return plain
+    removed = _sampled_log_moment(z, rate, alpha) / (alpha - 1)
+    there = _sampled_log_moment(2 * z, rate, 2 * alpha) / (2 * alpha - 1)
+    back = _sampled_log_moment(2 * z, rate, 2 * alpha - 1) / (2 * alpha - 2)
+    replaced = (alpha - 0.5) / (alpha - 1) * there + back
+    return min(plain, max(removed, replaced))
+
+
+def _sampled_log_moment(z: float, rate: float, alpha: float) -> float:
+    """(alpha - 1) times the divergence: convex in alpha, so interpolated between whole orders."""
+    low = math.floor(alpha)
+    at_low = _whole_log_moment(z, rate, low)
+    if alpha == low:
+        return at_low
+    return at_low + (alpha - low) * (_whole_log_moment(z, rate, low + 1) - at_low)
+
+
+@lru_cache(maxsize=2**16)
+def _whole_log_moment(z: float, rate: float, order: int) -> float:
+    """log E (1 - rate + rate * likelihood ratio)^order (Mironov, Talwar, Zhang 2019)."""
+    j = np.arange(order + 1)
+    terms = (
+        gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
+        + (order - j) * math.log1p(-rate) + j * math.log(rate)
+        + (j * j - j) / (2 * z * z)
+    )  # fmt: skip
+    return max(0.0, float(logsumexp(terms)))
 
 
 def _pure_divergence(eps: float, alpha: float) -> float:

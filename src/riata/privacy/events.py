@@ -71,6 +71,40 @@ class ZeroConcentrated:
 
 
 @dataclass(frozen=True)
+class SampledGaussian:
+    """Gaussian noise on a sum over a Poisson sample of the rows.
+
+    Each row takes part with probability `rate`, in secret. The noise multiplier counts the l2
+    sensitivity of the sum over all rows.
+    """
+
+    noise_multiplier: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check("noise_multiplier", self.noise_multiplier, positive=True)
+        _check("rate", self.rate, positive=True)
+        if self.rate > 1:
+            raise InvalidArgument(f"An event's rate must be at most 1, got {self.rate!r}.")
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbed:
+    """The exact minimiser of an objective with a Gaussian linear term.
+
+    The noise multiplier counts the l2 sensitivity of the objective's gradient. Neighbours change
+    the logarithm of the Jacobian determinant of the minimiser by at most `stretch`.
+    """
+
+    noise_multiplier: float
+    stretch: float
+
+    def __post_init__(self) -> None:
+        _check("noise_multiplier", self.noise_multiplier, positive=True)
+        _check("stretch", self.stretch)
+
+
+@dataclass(frozen=True)
 class Unprotected:
     """The value itself was released. No accountant gives this a finite cost."""
 
@@ -82,13 +116,23 @@ class Composed:
     parts: tuple[tuple[Event, int], ...]
 
 
-Leaf = Pure | BoundedRange | Gaussian | ZeroConcentrated | Unprotected
+Leaf = (
+    Pure
+    | BoundedRange
+    | Gaussian
+    | SampledGaussian
+    | ObjectivePerturbed
+    | ZeroConcentrated
+    | Unprotected
+)
 Event = Leaf | Composed
 
 _LEAVES: dict[str, type[Leaf]] = {
     "pure": Pure,
     "bounded-range": BoundedRange,
     "gaussian": Gaussian,
+    "sampled-gaussian": SampledGaussian,
+    "objective-perturbed": ObjectivePerturbed,
     "zero-concentrated": ZeroConcentrated,
     "unprotected": Unprotected,
 }

@@ -6,6 +6,7 @@ from riata.sets.l1 import L1Ball
 from riata.sets.lp import L2Ball, LpBall
 from riata.sets.polytope import Polytope
 from riata.sets.simplex import Simplex
+from riata.sets.sparse import SparseBall
 
 __all__ = [
     "ConstraintSet",
@@ -16,5 +17,6 @@ __all__ = [
     "Polytope",
     "PolytopeSet",
     "Simplex",
+    "SparseBall",
     "Width",
 ]

@@ -24,11 +24,14 @@ class Width(NamedTuple):
 
 
 class ConstraintSet(ABC):
-    """A compact convex set C in R^size.
+    """A compact set C in R^size, convex unless it says otherwise.
 
     A set is written down without a size, ``L1Ball(2.0)``, and gets one when a problem knows how
     many columns there are, `sized`. Where the set is named after a norm, `radius` is in it.
     """
+
+    #: Whether the set contains the segment between any two of its points.
+    convex: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -66,6 +69,13 @@ class ConstraintSet(ABC):
     @abstractmethod
     def weighted_reach(self, weights: np.ndarray) -> float:
         """The largest sum of weights_j |w_j| over w in C, for non-negative weights."""
+
+    def projection_error(self, largest: float) -> float | None:
+        """A proven bound on what rounding does to `project`, in l2, or None if there is none.
+
+        `largest` bounds the entries of the point that is projected.
+        """
+        return None
 
     def contains(self, v: np.ndarray, tolerance: float = 1e-9) -> bool:
         """Whether v lies in C, up to a relative tolerance."""
@@ -167,6 +177,11 @@ class Ball(ConstraintSet):
 
     def start(self) -> Vector:
         return Vector.zero(self.known_size())
+
+
+def rounding_of_simplex_projection(size: int, radius: float, largest: float) -> float:
+    """What rounding may do to a projection onto a simplex or an l1 ball, in l2."""
+    return float(2.0**-45 * np.sqrt(size) * (radius + largest))
 
 
 def conjugate(order: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from riata.sets.base import Ball, PolytopeSet, Width
+from riata.sets.base import Ball, PolytopeSet, Width, rounding_of_simplex_projection
 from riata.sets.widths import expected_linf
 
 
@@ -15,6 +15,9 @@ class CoordinatePolytope(Ball, PolytopeSet):
 
     def utilities(self, gradient: np.ndarray) -> np.ndarray:
         return -self.radius * gradient
+
+    def projection_error(self, largest: float) -> float:
+        return rounding_of_simplex_projection(self.known_size(), self.radius, largest)
 
     def dual_norm(self, v: np.ndarray) -> float:
         return float(self.radius * np.abs(v).max())

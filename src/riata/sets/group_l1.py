@@ -8,7 +8,7 @@ import numpy as np
 
 from riata.bounds import norm_order
 from riata.errors import InvalidArgument
-from riata.sets.base import Ball, Width
+from riata.sets.base import Ball, Width, rounding_of_simplex_projection
 from riata.sets.simplex import project_simplex
 from riata.sets.widths import expected_largest_group
 from riata.vectors import Vector
@@ -74,6 +74,11 @@ class GroupL1Ball(Ball):
             return np.array(v, dtype=np.float64)
         shrink = project_simplex(lengths, self.radius) / np.where(lengths > 0, lengths, 1.0)
         return v * shrink[self.codes()]
+
+    def projection_error(self, largest: float) -> float:
+        size = self.known_size()
+        longest = largest * np.sqrt(np.bincount(self.codes()).max())
+        return 2 * rounding_of_simplex_projection(size, self.radius, float(longest))
 
     def minkowski_norm(self, v: np.ndarray) -> float:
         return float(self.lengths(v).sum() / self.radius)

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from riata.bounds import norm_order
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_number
-from riata.sets.base import Ball, Width, conjugate
+from riata.sets.base import Ball, Width, conjugate, rounding_of_simplex_projection
 from riata.sets.l1 import L1Ball
 from riata.sets.widths import expected_l2, expected_linf
 from riata.vectors import Vector, length
@@ -57,6 +57,13 @@ class LpGeometry(Ball):
             high *= 2
         nearest = _shrunk(size, float(brentq(excess, low, high, xtol=1e-13)), self.p)
         return np.sign(v) * nearest * min(1.0, self.radius / _length(nearest, self.p))
+
+    def projection_error(self, largest: float) -> float | None:
+        if self.p == 1:
+            return rounding_of_simplex_projection(self.known_size(), self.radius, largest)
+        if np.isinf(self.p):
+            return 0.0
+        return 2.0**-45 * self.radius if self.p == 2 else None
 
     def minkowski_norm(self, v: np.ndarray) -> float:
         return _length(v, self.p) / self.radius

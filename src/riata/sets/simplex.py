@@ -43,6 +43,10 @@ class Simplex(CoordinatePolytope):
         return bool(np.all(v >= -slack) and abs(v.sum() - self.radius) <= slack * max(1, len(v)))
 
 
+#: Newton's method for the level ends after a few rounds; rounding could make it turn in a circle.
+_MOST_ROUNDS = 50
+
+
 def project_simplex(v: np.ndarray, radius: float) -> np.ndarray:
     """The nearest non-negative vector whose sum is `radius` (Held, Wolfe and Crowder 1974)."""
     v = v - v.max()  # changes nothing but the rounding of points far away
@@ -50,4 +54,11 @@ def project_simplex(v: np.ndarray, radius: float) -> np.ndarray:
     excess = np.cumsum(descending) - radius
     counts = np.arange(1, len(v) + 1)
     last = int(np.flatnonzero(descending * counts > excess)[-1])
-    return np.maximum(v - excess[last] / (last + 1), 0.0)
+    active, level = last + 1, 0.0
+    for _ in range(_MOST_ROUNDS):  # again, with sums in pairs: their rounding hardly grows
+        level = (descending[:active].sum() - radius) / active
+        above = int(np.searchsorted(-descending, -level))
+        if above == active:
+            break
+        active = max(above, 1)
+    return np.maximum(v - level, 0.0)

@@ -15,6 +15,7 @@ from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
 from riata.privacy.events import Composed, compose
 from riata.problem import Problem
+from riata.projections import Projection
 from riata.vectors import Vector
 
 
@@ -37,6 +38,13 @@ class Plan:
         A bound on the expected excess empirical risk of each model, with explicit constants. It
         holds for the worst data inside the bounds; usual data does far better. It does not count
         what a poor intercept costs.
+    parts : int
+        Into how many disjoint parts the rows are split. Each step reads its own part, so that the
+        whole plan costs what one part costs.
+    assumes : str
+        What the bound on the risk takes for granted, if it does not hold for all data.
+    projection : Projection, optional
+        What rows are multiplied by before they are clipped into the bounds of `problem`.
     """
 
     solver: str
@@ -46,15 +54,21 @@ class Plan:
     mechanisms: Mapping[str, Mechanism]
     fits: int
     excess_risk: float
+    parts: int = 1
+    assumes: str = ""
+    projection: Projection | None = None
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
 
     @property
     def event(self) -> Composed:
-        """The cost of every release of every fit."""
-        times = self.steps * self.fits
-        return compose(*((mechanism.event, times) for mechanism in self.mechanisms.values()))
+        """The cost of every release of every fit, seen from one part of the rows."""
+        return compose(*((m.event, self._times // self.parts) for m in self.mechanisms.values()))
+
+    @property
+    def _times(self) -> int:
+        return self.steps * self.fits
 
     @property
     def spent(self) -> Spent:
@@ -62,8 +76,9 @@ class Plan:
 
     @property
     def releases(self) -> tuple[str, ...]:
-        times = self.steps * self.fits
-        return tuple(f"{role}: {m.describe(times)}" for role, m in self.mechanisms.items())
+        lines = tuple(f"{role}: {m.describe(self._times)}" for role, m in self.mechanisms.items())
+        split = f"the rows are split into {self.parts} parts, and each step reads its own"
+        return (*lines, split) if self.parts > 1 else lines
 
     def summary(self) -> dict[str, Any]:
         """Public facts for the ledger."""
@@ -83,6 +98,7 @@ class Plan:
     def __str__(self) -> str:
         p = self.problem
         total = self.spent
+        where = f"if {self.assumes}" if self.assumes else "on the worst data"
         beside = ", the intercept's part not counted" if p.fit_intercept else ""
         rows = [
             ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
@@ -96,7 +112,7 @@ class Plan:
                 "costs",
                 f"epsilon {total.epsilon:.9g} at delta {total.delta:g} by {total.accountant}",
             ),
-            ("expects", f"excess risk at most {self.excess_risk:.3g} on the worst data" + beside),
+            ("expects", f"excess risk at most {self.excess_risk:.3g} {where}" + beside),
         ]
         head = f"Plan for {self.budget}: nothing is charged and no row is read."
         return "\n".join([head, *(f"  {key:<8} {value}" for key, value in rows)])

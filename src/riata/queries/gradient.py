@@ -1,62 +1,26 @@
-"""Unevaluated functions of the rows, each with a proven sensitivity.
-
-A query is a sum over rows of bounded integers, times a public unit. It says how to sum a block of
-rows, what one integer is worth, and how large one row's summand can be; an engine does the
-summing, wherever the rows are. The bounds are proven in docs/privacy/sensitivity.md, and that the
-sums are exact in docs/privacy/exact_sums.md.
-"""
+"""The gradient of the empirical risk, whole, in parts, or clipped row by row."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.grid import ROUNDED_UP, SLOPE_STEPS, X_STEPS, coefficient_steps, to_steps
-from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.grid import SLOPE_STEPS, X_STEPS, coefficient_steps, to_steps
+from riata.queries.base import Query
 from riata.vectors import Vector
 
 if TYPE_CHECKING:
     from riata.losses import Loss
-    from riata.sets import PolytopeSet
 
 
 #: Slope bounds lie in this range: at 0 there would be no noise.
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-150, 1e150
-
-
-class Query(ABC):
-    """A mean of bounded summands over the rows, each a whole number of units."""
-
-    n_rows: int
-    adjacency: str
-
-    @abstractmethod
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        """The sum of a block of rows on the grid: integers, exact in float64."""
-
-    @property
-    @abstractmethod
-    def unit(self) -> Any:
-        """What one step of the sum adds to the answer: a number, or one for each coordinate."""
-
-    @abstractmethod
-    def row_bound(self, norm: str) -> float:
-        """The largest length, in "l1", "l2" or "linf", of one row's summand."""
-
-    def finish(self, total: np.ndarray) -> np.ndarray:
-        """The answer, from the sum over all rows or from a release of it."""
-        return total * self.unit
-
-    def sensitivity(self, norm: str) -> float:
-        """The largest change of the answer, in `norm`, between neighbouring data sets."""
-        changed = CHANGED_CONTRIBUTIONS[self.adjacency]
-        return changed * self.row_bound(norm) / self.n_rows * ROUNDED_UP
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,46 +90,50 @@ class Gradient(MeanSlope):
 
 
 @dataclass(frozen=True, eq=False)
-class VertexUtilities(Query):
-    """How much each vertex s of a polytope promises: -<s, gradient>.
+class GradientEntries(Gradient):
+    """Some coordinates of the gradient."""
 
-    For a set that is symmetric in this sense only half of the list is written down: `mirrored`
-    says that the candidates are the utilities followed by their negatives.
-    """
+    columns: np.ndarray
 
-    gradient: Gradient
-    polytope: PolytopeSet
-
-    @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        return self.gradient.n_rows
-
-    @property
-    def adjacency(self) -> str:  # type: ignore[override]
-        return self.gradient.adjacency
-
-    @property
-    def mirrored(self) -> bool:
-        return self.polytope.mirrored
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        return x[:, self.columns].T @ self.slopes(x, y)
 
     @property
     def unit(self) -> Any:
-        return self.gradient.unit
-
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        return self.gradient.partial(x, y)
-
-    def finish(self, total: np.ndarray) -> np.ndarray:
-        return self.polytope.utilities(self.gradient.finish(total))
+        unit = super().unit
+        return unit if np.ndim(unit) == 0 else unit[self.columns]
 
     def row_bound(self, norm: str) -> float:
-        if norm != "linf":
-            raise ValueError(
-                f"Selection needs the change of one utility, not the {norm} norm of all."
-            )
-        return self.gradient.slope_bound() * self.polytope.reach(self.gradient.bounds)
+        bounds = replace(self.bounds, x=self.bounds.of_columns(self.columns))
+        return self.slope_bound() * bounds.row_norm(norm, len(self.columns))
 
-    def sensitivity(self, norm: str) -> float:
-        """As for every query, and what `finish` may round: a utility is at most `row_bound`."""
-        rounding = (self.polytope.roundings + 3) * 2.0**-52
-        return super().sensitivity(norm) + rounding * self.row_bound(norm)
+
+@dataclass(frozen=True, eq=False)
+class ClippedGradient(Gradient):
+    """The mean of slope * x, with each row's summand shortened to a length of at most `clip`."""
+
+    clip: float
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        steps = self.slopes(x, y)
+        with np.errstate(all="ignore"):
+            allowed = self.clip * (1 - 2.0**-40) / (self._row_lengths(x) * self._slope_unit)
+            limit = np.floor(np.fmin(allowed, SLOPE_STEPS))
+        return x.T @ np.clip(steps, -limit, limit)
+
+    @property
+    def _slope_unit(self) -> float:
+        return self.slope_bound() / SLOPE_STEPS
+
+    def _row_lengths(self, x: Any) -> np.ndarray:
+        """The Euclidean length of each row on the grid."""
+        weights = np.square(np.broadcast_to(self.bounds.x / X_STEPS, self.theta.size))
+        if sparse.issparse(x):
+            entries = np.square(x.data) * weights[x.indices]
+            squares = np.add.reduceat(np.append(entries, 0.0), x.indptr[:-1])
+            return np.sqrt(np.where(np.diff(x.indptr) > 0, squares, 0.0))
+        return np.sqrt(np.einsum("ij,ij,j->i", x, x, weights))
+
+    def row_bound(self, norm: str) -> float:
+        stretched = np.sqrt(self.theta.size) if norm == "l1" else 1.0
+        return min(super().row_bound(norm), float(self.clip * stretched))

@@ -1,0 +1,229 @@
+"""Objective perturbation: the minimiser of a risk with a random linear term.
+
+The exact minimiser is private, but only an approximate one can be computed. It is certified to lie
+within a public distance of the exact one, and noise that hides this distance is added (Iyengar et
+al. 2019). Proofs are in docs/privacy/objective_perturbation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from riata.mechanisms.additive import Draws, LaplaceDraws, NormalDraws, rounded
+from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.minimise import Objective, minimise
+from riata.mechanisms.near import ERROR_BITS, near_gamma, near_normals
+from riata.mechanisms.noise import Noise
+from riata.privacy.events import Event, Gaussian, ObjectivePerturbed, Pure, compose
+from riata.queries import Minimum
+from riata.vectors import Vector, length
+
+#: Linear terms that are this many times longer than expected are drawn again. One in e^1000 is.
+_LONGEST = 1024.0
+
+#: The released point lies on a grid this many times finer than the distance that is hidden.
+_GRID_BELOW_RADIUS = 16
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Mechanism):
+    """The common part of the two kinds of noise.
+
+    Parameters
+    ----------
+    regularisation : float
+        The weight lambda of ||theta||^2 / 2 beside the *sum* of the losses.
+    stretch : float
+        What the Jacobian costs: at least the query's own at this regularisation.
+    """
+
+    regularisation: float
+    stretch: float
+
+    @abstractmethod
+    def scale(self, query: Minimum) -> float:
+        """The scale of the linear term."""
+
+    @abstractmethod
+    def expected_length(self, query: Minimum) -> float:
+        """The expected length of the linear term, or a little more."""
+
+    @abstractmethod
+    def term_error(self, query: Minimum) -> float:
+        """How far the drawn linear term may be from the exact one, in l2."""
+
+    @abstractmethod
+    def _term(self, query: Minimum, noise: Noise) -> np.ndarray:
+        """The random linear term."""
+
+    @abstractmethod
+    def hiding_scale(self, query: Minimum) -> float:
+        """The scale of the noise that hides which approximate minimiser was found."""
+
+    @abstractmethod
+    def _hiding(self, n: int, noise: Noise) -> Draws: ...
+
+    def smoothness(self, query: Minimum) -> float:
+        return query.n_rows * query.row_curvature + self.regularisation
+
+    def tolerance(self, query: Minimum) -> float:
+        """The residual that a computed minimiser must not exceed: what rounding may hide."""
+        smoothness = self.smoothness(query)
+        size = query.set.radius_in("l2") + query.offset_bound
+        pull = query.n_rows * query.row_bound("l2") + _LONGEST * self.expected_length(query)
+        largest = 2 * size + pull / smoothness
+        projection = query.set.projection_error(largest)
+        assert projection is not None
+        projection += 2.0**-50 * largest * math.sqrt(query.size)
+        return 2 * query.gradient_error + self.term_error(query) + 3 * smoothness * projection
+
+    def radius(self, query: Minimum) -> float:
+        """A bound on the distance from the rounded, computed minimiser to the exact one."""
+        return 2.5 * self.tolerance(query) / self.regularisation
+
+    def grid(self, query: Minimum) -> float:
+        """A power of two: rounding to its multiples moves a point by less than radius / 16."""
+        step = self.radius(query) / (2 * _GRID_BELOW_RADIUS * math.sqrt(query.size))
+        return math.ldexp(1.0, math.frexp(step)[1] - 1)
+
+    def release(self, query: Minimum, engine: Engine, noise: Noise) -> Vector:  # type: ignore[override]
+        if query.stretch(self.regularisation) > self.stretch:
+            raise ValueError("The stretch that was charged is smaller than the query's.")
+        theta = self._minimiser(query, engine, self._term(query, noise))
+        grid = self.grid(query)
+        steps = np.rint(theta / grid).astype(np.int64)
+        scale = np.asarray(self.hiding_scale(query) / grid)
+        released = rounded(steps, scale, self._hiding(len(steps), noise)) * grid
+        return _as_vector(_into(query, released), query)
+
+    def _minimiser(self, query: Minimum, engine: Engine, term: np.ndarray) -> np.ndarray:
+        def gradient(theta: np.ndarray) -> np.ndarray:
+            sums = query.gradient(_as_vector(theta, query))
+            loss = sums.finish(engine.total(sums))[: query.size]
+            return loss + self.regularisation * theta + term
+
+        objective = Objective(
+            gradient, lambda v: _into(query, v), self.regularisation, self.smoothness(query)
+        )
+        start = np.zeros(query.size)
+        start[: query.set.known_size()] = query.set.start().dense()
+        return minimise(objective, start, self.tolerance(query))
+
+
+@dataclass(frozen=True)
+class GaussianObjective(ObjectivePerturbation):
+    """A Gaussian linear term: for (epsilon, delta).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        The standard deviation of the term over the l2 sensitivity of the sum of gradients.
+    hiding_multiplier : float
+        That of the hiding noise over the diameter of what it hides.
+    """
+
+    noise_multiplier: float
+    hiding_multiplier: float
+
+    @property
+    def event(self) -> Event:
+        own = ObjectivePerturbed(self.noise_multiplier, self.stretch)
+        return compose((own, 1), (Gaussian(self.hiding_multiplier), 1))
+
+    def scale(self, query: Minimum) -> float:
+        return self.noise_multiplier * query.sensitivity("l2")
+
+    def expected_length(self, query: Minimum) -> float:
+        return self.scale(query) * math.sqrt(query.size)
+
+    def term_error(self, query: Minimum) -> float:
+        return self.expected_length(query) * 2.0**-ERROR_BITS
+
+    def _term(self, query: Minimum, noise: Noise) -> np.ndarray:
+        while True:
+            term = self.scale(query) * near_normals(query.size, noise)
+            if length(term) <= _LONGEST * self.expected_length(query):
+                return term
+
+    def hiding_scale(self, query: Minimum) -> float:
+        return self.hiding_multiplier * 2 * self.radius(query)
+
+    def _hiding(self, n: int, noise: Noise) -> Draws:
+        return NormalDraws(n, noise)
+
+    def describe(self, times: int) -> str:
+        return (
+            f"objective perturbation, Gaussian term of {self.noise_multiplier:.4g} x sensitivity, "
+            f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, {times} releases"
+        )
+
+
+@dataclass(frozen=True)
+class GammaObjective(ObjectivePerturbation):
+    """A linear term with a random direction and a Gamma length: for pure epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        What the term costs, beside the stretch.
+    hiding_epsilon : float
+        What the hiding noise costs.
+    """
+
+    epsilon: float
+    hiding_epsilon: float
+
+    @property
+    def event(self) -> Event:
+        return compose((Pure(self.epsilon + self.stretch), 1), (Pure(self.hiding_epsilon), 1))
+
+    def scale(self, query: Minimum) -> float:
+        return query.sensitivity("l2") / self.epsilon
+
+    def expected_length(self, query: Minimum) -> float:
+        return self.scale(query) * query.size
+
+    def term_error(self, query: Minimum) -> float:
+        return self.expected_length(query) * 2.0 ** (9 - ERROR_BITS)
+
+    def _term(self, query: Minimum, noise: Noise) -> np.ndarray:
+        size = query.size
+        while True:
+            radius = near_gamma(size, noise)
+            if radius <= _LONGEST * size:
+                break
+        # A draw that is much longer than usual needs its direction to more digits.
+        bits = ERROR_BITS + max(0, math.frexp(radius / (16 * size))[1])
+        while True:
+            direction = near_normals(size, noise, bits)
+            if length(direction) >= math.sqrt(size) / 8:
+                break
+        return self.scale(query) * radius * direction / length(direction)
+
+    def hiding_scale(self, query: Minimum) -> float:
+        return 2 * self.radius(query) * math.sqrt(query.size) / self.hiding_epsilon
+
+    def _hiding(self, n: int, noise: Noise) -> Draws:
+        return LaplaceDraws(n, noise)
+
+    def describe(self, times: int) -> str:
+        return (
+            f"objective perturbation, Gamma term at epsilon {self.epsilon:.4g}, "
+            f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, {times} releases"
+        )
+
+
+def _into(query: Minimum, v: np.ndarray) -> np.ndarray:
+    """The nearest point of the set, the intercept within its own bound."""
+    size = query.set.known_size()
+    offset = np.clip(v[size:], -query.offset_bound, query.offset_bound)
+    return np.concatenate([query.set.project(v[:size]), offset])
+
+
+def _as_vector(v: np.ndarray, query: Minimum) -> Vector:
+    size = query.set.known_size()
+    return Vector.of(v[:size]).with_offset(float(v[size]) if query.fit_intercept else 0.0)

@@ -1,0 +1,76 @@
+"""Gaussian noise on a sum over a secret sample of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from riata.mechanisms.additive import GaussianMechanism
+from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.noise import Noise
+from riata.privacy.events import Event, SampledGaussian
+from riata.queries import Query
+
+
+@dataclass(frozen=True)
+class SampledGaussianMechanism(Mechanism):
+    """Each row takes part with probability `rate`, independently; then Gaussian noise.
+
+    The sample is never seen, so at the same noise a release costs far less than on all rows. Its
+    mean is taken over the expected number of rows in the sample.
+    """
+
+    noise_multiplier: float
+    rate: float
+
+    @property
+    def event(self) -> Event:
+        return SampledGaussian(self.noise_multiplier, self.rate)
+
+    def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
+        sampled = _Sampled(query, int(self.rate * 2**63), noise)
+        plain = GaussianMechanism(self.noise_multiplier)
+        return plain.release(sampled, engine, noise) / self.rate
+
+    def describe(self, times: int) -> str:
+        return (
+            f"Gaussian mechanism on a secret {self.rate:.3g} of the rows, noise "
+            f"{self.noise_multiplier:.4g} x sensitivity, {times} releases"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled(Query):
+    """A query over rows that a coin admits: with probability threshold / 2^63."""
+
+    query: Query
+    threshold: int
+    noise: Noise
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        return self.query.n_rows
+
+    @property
+    def adjacency(self) -> str:  # type: ignore[override]
+        return self.query.adjacency
+
+    @property
+    def unit(self) -> Any:
+        return self.query.unit
+
+    def row_bound(self, norm: str) -> float:
+        return self.query.row_bound(norm)
+
+    def sensitivity(self, norm: str) -> float:
+        return self.query.sensitivity(norm)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        return self.query.finish(total)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        words = self.noise.words(len(y)) >> np.uint64(1)
+        taken = np.flatnonzero(words < np.uint64(self.threshold))
+        return self.query.partial(x[taken], y[taken])

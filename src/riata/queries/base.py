@@ -1,0 +1,46 @@
+"""Unevaluated functions of the rows, each with a proven sensitivity.
+
+A query is a sum over rows of bounded integers, times a public unit. It says how to sum a block of
+rows, what one integer is worth, and how large one row's summand can be; an engine does the
+summing, wherever the rows are. The bounds are proven in docs/privacy/sensitivity.md, and that the
+sums are exact in docs/privacy/exact_sums.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from riata.grid import ROUNDED_UP
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+
+
+class Query(ABC):
+    """A mean of bounded summands over the rows, each a whole number of units."""
+
+    n_rows: int
+    adjacency: str
+
+    @abstractmethod
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        """The sum of a block of rows on the grid: integers, exact in float64."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> Any:
+        """What one step of the sum adds to the answer: a number, or one for each coordinate."""
+
+    @abstractmethod
+    def row_bound(self, norm: str) -> float:
+        """The largest length, in "l1", "l2" or "linf", of one row's summand."""
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """The answer, from the sum over all rows or from a release of it."""
+        return total * self.unit
+
+    def sensitivity(self, norm: str) -> float:
+        """The largest change of the answer, in `norm`, between neighbouring data sets."""
+        changed = CHANGED_CONTRIBUTIONS[self.adjacency]
+        return changed * self.row_bound(norm) / self.n_rows * ROUNDED_UP

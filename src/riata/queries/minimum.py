@@ -1,0 +1,147 @@
+"""The minimiser of a regularised risk: found inside a mechanism through sums of fine slopes.
+
+Only the perturbed minimiser leaves the mechanism. How near the computed point is to the exact one
+is proven from the errors stated here; docs/privacy/objective_perturbation.md has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.grid import ROUNDED_UP, X_STEPS, coefficient_steps
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.queries.base import Query
+from riata.queries.gradient import MeanSlope
+from riata.vectors import Vector
+
+if TYPE_CHECKING:
+    from riata.losses import Loss
+    from riata.sets import ConstraintSet
+
+#: A slope is split into three limbs of this many bits, so that each limb's sum is exact.
+_LIMB = 16
+_FINE_STEPS = 2.0 ** (3 * _LIMB)
+
+#: float64 computes a loss's slope to this part of the largest slope: 64 units in the last place.
+SLOPE_ERROR = 2.0**-46
+
+
+@dataclass(frozen=True, eq=False)
+class FineGradient(MeanSlope):
+    """The sum over the rows of slope * (x, 1), with slopes of 48 bits: the last entry is for 1."""
+
+    def margins(self, x: Any) -> np.ndarray:
+        """As for every query, with theta on a grid so fine that float64 sees no difference."""
+        values = self.theta.values * self.bounds.of_columns(self.theta.support)
+        coarse, step = coefficient_steps(values)
+        fine, small = coefficient_steps(values - coarse * step)
+        parts = [replace(self.theta, values=part, offset=0.0) for part in (coarse, fine)]
+        upper, lower = (part.margins(x) for part in parts)
+        return upper * (step / X_STEPS) + lower * (small / X_STEPS) + self.theta.offset
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        limbs = self._limbs(x, y)
+        return np.concatenate([x.T @ limbs, limbs.sum(axis=0, keepdims=True)]).ravel()
+
+    def _limbs(self, x: Any, y: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            slopes = self.loss.slope(self.margins(x), y) * (_FINE_STEPS / self.slope_bound())
+            slopes = np.fmax(np.fmin(np.rint(slopes), _FINE_STEPS), -_FINE_STEPS)
+        whole = slopes.astype(np.int64)
+        mask = 2**_LIMB - 1
+        limbs = (whole >> (2 * _LIMB), (whole >> _LIMB) & mask, whole & mask)
+        return np.stack(limbs, axis=1).astype(np.float64)
+
+    @property
+    def unit(self) -> Any:
+        return self.slope_bound() / _FINE_STEPS
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        limbs = total.reshape(-1, 3).astype(np.float64)
+        sums = (limbs[:, 0] * 2.0 ** (2 * _LIMB) + limbs[:, 1] * 2.0**_LIMB + limbs[:, 2]) * self.unit
+        sums[:-1] *= self.bounds.x / X_STEPS
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum(Query):
+    """Where the regularised risk, plus a random linear term, is smallest over a set.
+
+    The intercept is a coordinate like the others: its column is the constant 1.
+    """
+
+    loss: Loss
+    set: ConstraintSet
+    bounds: Bounds
+    n_rows: int
+    adjacency: str
+    fit_intercept: bool
+
+    def gradient(self, theta: Vector) -> FineGradient:
+        return FineGradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        """The gradient at the start: a minimum itself is no sum."""
+        return self.gradient(self.set.start()).partial(x, y)
+
+    @property
+    def unit(self) -> Any:
+        return self.gradient(self.set.start()).unit
+
+    @property
+    def size(self) -> int:
+        """How many numbers are released: the coefficients, and the intercept if there is one."""
+        return self.set.known_size() + self.fit_intercept
+
+    @property
+    def offset_bound(self) -> float:
+        assert self.bounds.y is not None
+        return self.loss.offset_bound(self.bounds.y) if self.fit_intercept else 0.0
+
+    @property
+    def row_length(self) -> float:
+        """The largest Euclidean length of a row, with the intercept's 1."""
+        row = self.bounds.row_norm("l2", self.set.known_size())
+        return math.hypot(row, 1.0 if self.fit_intercept else 0.0) * ROUNDED_UP
+
+    @property
+    def margin_bound(self) -> float:
+        return (self.set.reach(self.bounds) + self.offset_bound) * ROUNDED_UP
+
+    @property
+    def slope_bound(self) -> float:
+        """The largest |slope| anywhere in the set."""
+        assert self.bounds.y is not None
+        return self.loss.slope_bound(self.margin_bound, self.bounds.y) * ROUNDED_UP
+
+    @property
+    def row_curvature(self) -> float:
+        """The largest eigenvalue of one row's Hessian: curvature of the loss times length squared."""
+        assert self.bounds.y is not None
+        return self.loss.curvature_bound(self.bounds.y) * self.row_length**2 * ROUNDED_UP
+
+    def row_bound(self, norm: str) -> float:
+        if norm != "l2":
+            raise ValueError(f"Objective perturbation needs the Euclidean length, not {norm}.")
+        return self.slope_bound * self.row_length
+
+    def sensitivity(self, norm: str) -> float:
+        """The largest change of the *sum* of gradients between neighbours, at any point."""
+        return CHANGED_CONTRIBUTIONS[self.adjacency] * self.row_bound(norm) * ROUNDED_UP
+
+    def stretch(self, regularisation: float) -> float:
+        """The largest change between neighbours of the logarithm of the Jacobian determinant."""
+        return math.log1p(self.row_curvature / regularisation) * ROUNDED_UP
+
+    @property
+    def gradient_error(self) -> float:
+        """How far the computed sum of gradients may be from the exact one, in l2."""
+        assert self.bounds.y is not None
+        curvature = self.loss.curvature_bound(self.bounds.y)
+        row = 2 * SLOPE_ERROR * self.slope_bound + 2.0**-48 * curvature * self.margin_bound
+        return self.n_rows * self.row_length * row

@@ -1,0 +1,103 @@
+"""What a selection chooses between: a list of utilities, each a bounded mean over the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from riata.queries.base import Query
+from riata.queries.gradient import Gradient, GradientEntries
+from riata.vectors import Vector
+
+if TYPE_CHECKING:
+    from riata.sets import PolytopeSet
+
+
+class OfGradient(Query):
+    """A public function of the gradient, known when the gradient's sum is."""
+
+    gradient: Gradient
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        return self.gradient.n_rows
+
+    @property
+    def adjacency(self) -> str:  # type: ignore[override]
+        return self.gradient.adjacency
+
+    @property
+    def unit(self) -> Any:
+        return self.gradient.unit
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        return self.gradient.partial(x, y)
+
+
+@dataclass(frozen=True, eq=False)
+class VertexUtilities(OfGradient):
+    """How much each vertex s of a polytope promises: -<s, gradient>.
+
+    For a set that is symmetric in this sense only half of the list is written down: `mirrored`
+    says that the candidates are the utilities followed by their negatives.
+    """
+
+    gradient: Gradient
+    polytope: PolytopeSet
+
+    @property
+    def mirrored(self) -> bool:
+        return self.polytope.mirrored
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        return self.polytope.utilities(self.gradient.finish(total))
+
+    def row_bound(self, norm: str) -> float:
+        if norm != "linf":
+            raise ValueError(
+                f"Selection needs the change of one utility, not the {norm} norm of all."
+            )
+        return self.gradient.slope_bound() * self.polytope.reach(self.gradient.bounds)
+
+    def sensitivity(self, norm: str) -> float:
+        """As for every query, and what `finish` may round: a utility is at most `row_bound`."""
+        rounding = (self.polytope.roundings + 3) * 2.0**-52
+        return super().sensitivity(norm) + rounding * self.row_bound(norm)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientStep(OfGradient):
+    """Where a step along the gradient leads: theta - rate * gradient.
+
+    A selection ranks the entries by their size, so the list is `mirrored`.
+    """
+
+    gradient: Gradient
+    rate: float
+
+    mirrored: ClassVar[bool] = True
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        return self.gradient.theta.dense() - self.rate * self.gradient.finish(total)
+
+    def row_bound(self, norm: str) -> float:
+        return self.rate * self.gradient.row_bound(norm)
+
+    def sensitivity(self, norm: str) -> float:
+        """As for every query, and what `finish` may round, entry by entry."""
+        largest = np.abs(self.gradient.theta.values).max(initial=0.0) + self.row_bound("linf")
+        entries = self.gradient.theta.size if norm == "l1" else 1
+        return super().sensitivity(norm) + 2.0**-49 * entries * largest
+
+    def entries(self, columns: np.ndarray) -> GradientEntries:
+        """These columns of the gradient, for a release of their values."""
+        g = self.gradient
+        return GradientEntries(g.theta, g.loss, g.bounds, g.n_rows, g.adjacency, columns)
+
+    def moved(self, columns: np.ndarray, entries: np.ndarray) -> Vector:
+        """Where the step leads on these columns, from the released entries; 0 on the others."""
+        order = np.argsort(columns)
+        values = self.gradient.theta.dense()[columns] - self.rate * entries
+        return Vector(self.gradient.theta.size, columns[order], values[order])
