@@ -5,16 +5,27 @@ from __future__ import annotations
 from riata.errors import InvalidArgument
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.sets import PolytopeSet
+from riata.sets import PolytopeSet, SparseBall
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
+from riata.solvers.hard_thresholding import HardThresholding, PrivateHardThresholding
+from riata.solvers.noisy_gradient import NoisyGradient
+from riata.solvers.objective_perturbation import PerturbedObjective
+from riata.solvers.peeling import PrivatePeeling
 from riata.solvers.plan import Callback, Plan, Solution, Solver, Step
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 
 #: The solvers that can be asked for by name.
 SOLVERS: dict[str, type[Solver]] = {
-    PrivateFrankWolfe.name: PrivateFrankWolfe,
-    GaussianFrankWolfe.name: GaussianFrankWolfe,
+    kind.name: kind
+    for kind in (
+        PrivateFrankWolfe,
+        GaussianFrankWolfe,
+        NoisyGradient,
+        PerturbedObjective,
+        PrivateHardThresholding,
+        PrivatePeeling,
+    )
 }
 
 
@@ -30,9 +41,7 @@ def choose_solver(
             )
         return solver
     if solver == "auto":
-        if budget.epsilon == float("inf"):
-            return FrankWolfe(steps)
-        solver = "frank-wolfe" if isinstance(problem.set, PolytopeSet) else "gaussian-frank-wolfe"
+        return _automatic(problem, budget)(steps)  # type: ignore[call-arg]
     if solver not in SOLVERS:
         raise InvalidArgument(
             f"solver={solver!r} is not known. Use one of {['auto', *SOLVERS]} or a solver object."
@@ -40,13 +49,30 @@ def choose_solver(
     return SOLVERS[solver](steps)  # type: ignore[call-arg]
 
 
+def _automatic(problem: Problem, budget: Budget) -> type[Solver]:
+    """What docs/choose.md recommends, from the set, the norm of the bounds and the budget."""
+    sparse, in_l2 = isinstance(problem.set, SparseBall), problem.bounds.norm == "l2"
+    if budget.epsilon == float("inf"):
+        return HardThresholding if sparse else FrankWolfe
+    if sparse:
+        return PrivateHardThresholding if in_l2 and budget.delta > 0 else PrivatePeeling
+    if in_l2 and budget.delta > 0:
+        return NoisyGradient
+    return PrivateFrankWolfe if isinstance(problem.set, PolytopeSet) else GaussianFrankWolfe
+
+
 __all__ = [
     "SOLVERS",
     "Callback",
     "FrankWolfe",
     "GaussianFrankWolfe",
+    "HardThresholding",
+    "NoisyGradient",
+    "PerturbedObjective",
     "Plan",
     "PrivateFrankWolfe",
+    "PrivateHardThresholding",
+    "PrivatePeeling",
     "Solution",
     "Solver",
     "Step",

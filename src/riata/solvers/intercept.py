@@ -8,14 +8,19 @@ leads. The intercept of the model is the average of those that were visited.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from riata.curator import Curator
-from riata.mechanisms import GaussianMechanism, LaplaceMechanism, Mechanism
-from riata.privacy.accountants import ZcdpAccountant
+from riata.mechanisms import (
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+    SampledGaussianMechanism,
+)
+from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import Budget
-from riata.privacy.events import BoundedRange, Pure
 from riata.problem import Problem
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
@@ -28,9 +33,10 @@ SHARE = 0.1
 def intercept_mechanism(beside: Mechanism, budget: Budget) -> Mechanism:
     """The mechanism that gets `SHARE` of the budget when `beside` gets the rest."""
     ratio = SHARE / (1 - SHARE)
+    if isinstance(beside, SampledGaussianMechanism):
+        return replace(beside, noise_multiplier=beside.noise_multiplier / math.sqrt(ratio))
     if budget.delta == 0:
-        assert isinstance(beside.event, (Pure, BoundedRange))
-        return LaplaceMechanism(ratio * beside.event.epsilon)
+        return LaplaceMechanism(ratio * PureAccountant().epsilon(beside.event, 0.0))
     return GaussianMechanism(1 / math.sqrt(2 * ratio * ZcdpAccountant().rho(beside.event)))
 
 
@@ -46,12 +52,15 @@ class Intercept:
         self._plan, self._problem, self._curator = plan, problem, curator
         self._sum = self._weight = 0.0
 
-    def slope(self, theta: Vector) -> float:
-        """The released derivative of the risk in the intercept; 0 in a problem without one."""
+    def slope(self, theta: Vector, problem: Problem | None = None, part: int = 0) -> float:
+        """The released derivative of the risk in the intercept; 0 in a problem without one.
+
+        In a plan that splits the rows, `problem` and `part` say which of them are asked.
+        """
         if not self._problem.fit_intercept:
             return 0.0
-        query = self._problem.mean_slope(theta)
-        return float(self._curator.release(query, self._plan["intercept"])[0])
+        query = (problem or self._problem).mean_slope(theta)
+        return float(self._curator.release(query, self._plan["intercept"], part)[0])
 
     def descend(self, theta: Vector, slope: float, t: int) -> float:
         """The intercept after step t."""

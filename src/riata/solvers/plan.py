@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from riata.curator import Curator
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Mechanism
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
@@ -163,6 +164,24 @@ def counted(steps: int, callback: Callback | None) -> Iterator[int]:
         yield t
         if callback is not None:
             callback(Step(t, steps))
+
+
+def refuse_infinity(name: str, budget: Budget) -> None:
+    """A private solver does not run without noise: the references do, and say so."""
+    if budget.epsilon == math.inf:
+        raise Incompatible(
+            f'solver="{name}"', "epsilon=inf", because="it would add no noise at all",
+            instead='Use solver="auto", which takes a reference that says that it is not private',
+        )  # fmt: skip
+
+
+def refuse_pure(name: str, budget: Budget, instead: str) -> None:
+    """Gaussian noise needs a positive delta."""
+    if budget.delta == 0:
+        raise Incompatible(
+            f'solver="{name}"', "delta=0", because="Gaussian noise has no pure guarantee",
+            instead=f"Pass a positive delta, or use {instead}",
+        )  # fmt: skip
 
 
 def check_steps(steps: object) -> int | None:

@@ -1,0 +1,122 @@
+"""What private hard thresholding and peeling share: a plan of equal steps over a sparse ball."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+
+from riata.errors import Incompatible
+from riata.mechanisms import Mechanism
+from riata.privacy.budget import Budget
+from riata.privacy.calibrate import calibrate
+from riata.privacy.events import compose
+from riata.problem import Problem
+from riata.sets import SparseBall
+from riata.solvers.intercept import intercept_mechanism
+from riata.solvers.noisy_gradient import check_step_size
+from riata.solvers.plan import Plan, Solver, check_steps
+
+#: What one step is taken to leave of the distance to the optimum. With columns that are nearly
+#: uncorrelated, of variance bound^2 / 3, and the step of `sparse_rate` it is 2 / 3.
+CONTRACTION = 2 / 3
+
+#: "auto" never takes more steps than this.
+MOST_STEPS = 60
+
+ASSUMES = "the columns are nearly uncorrelated and a model of this sparsity is right"
+
+
+@dataclass(frozen=True)
+class SparseDescent(Solver):
+    """Private gradient steps over a `SparseBall`.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+    step_size : float or "auto", default="auto"
+    """
+
+    steps: int | str = "auto"
+    step_size: float | str = "auto"
+
+    #: The role of the mechanism that makes a step.
+    role = "gradient"
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+        check_step_size(self.step_size)
+
+    @abstractmethod
+    def check(self, problem: Problem, budget: Budget) -> None:
+        """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
+
+    @abstractmethod
+    def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
+        """One step's mechanism; a larger strength is more accurate and costs more."""
+
+    @abstractmethod
+    def noise_length(self, problem: Problem, mechanism: Mechanism) -> float:
+        """The expected length of the noise that one step leaves in the gradient, roughly."""
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        self.check(problem, budget)
+        steps = check_steps(self.steps)
+        if steps is None:
+            candidates = range(1, min(MOST_STEPS, problem.n_rows) + 1)
+            one = self.planned(problem, budget, fits, 1)
+            noise = self.noise_length(problem, one[self.role])
+            growth = 0.5 if budget.delta > 0 else 1.0
+            steps = min(candidates, key=lambda n: self.distance(problem, n, noise * n**growth))
+        return self.planned(problem, budget, fits, steps)
+
+    def planned(self, problem: Problem, budget: Budget, fits: int, steps: int) -> Plan:
+        times = steps * fits
+
+        def at(strength: float) -> dict[str, Mechanism]:
+            step = self.mechanism(problem, budget, strength)
+            if not problem.fit_intercept:
+                return {self.role: step}
+            return {self.role: step, "intercept": intercept_mechanism(step, budget)}
+
+        mechanisms = at(
+            calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget)
+        )
+        noise = self.noise_length(problem, mechanisms[self.role])
+        risk = self.excess_risk(problem, self.distance(problem, steps, noise))
+        return Plan(self.name, problem, budget, steps, mechanisms, fits, risk, assumes=ASSUMES)
+
+    def distance(self, problem: Problem, steps: int, noise: float) -> float:
+        """How far from the optimum T steps end: c^T ||C|| + rate * noise / (1 - c)."""
+        rate = sparse_rate(problem, self.step_size)
+        start = problem.set.radius_in("l2")
+        return CONTRACTION**steps * start + rate * noise / (1 - CONTRACTION)
+
+    def excess_risk(self, problem: Problem, distance: float) -> float:
+        """The risk at this distance if the rows spread evenly, at most that of the start."""
+        curvature = problem.loss.curvature_bound(problem.y_bound) * _spread(problem) ** 2
+        worst = 2 * problem.slope_bound * problem.margin_bound
+        return min(curvature * distance**2 / 2, worst)
+
+
+def sparse_rate(problem: Problem, step_size: float | str) -> float:
+    """The step: what is given, or 1 over the largest curvature along one column."""
+    if not isinstance(step_size, str):
+        return float(step_size)
+    return 1 / (problem.loss.curvature_bound(problem.y_bound) * _spread(problem) ** 2)
+
+
+def _spread(problem: Problem) -> float:
+    return problem.bounds.row_norm("linf", problem.n_features)
+
+
+def check_sparse(name: str, problem: Problem) -> SparseBall:
+    if not isinstance(problem.set, SparseBall):
+        raise Incompatible(
+            name, str(problem.set),
+            because="it keeps the largest coefficients, and this set does not say how many",
+            instead="Use SparseBall(sparsity, radius)",
+        )  # fmt: skip
+    return problem.set
+
+
