@@ -155,9 +155,7 @@ class HardInstance:
                 f"n_rows={n_rows!r} must be at least 16: smaller data has no hard instance. "
                 "Pass a larger number of rows."
             )
-        return max(
-            cls._of_size(int(n_rows), seed), key=lambda one: one.lower_bound(epsilon, delta)
-        )
+        return max(cls._of_size(int(n_rows), seed), key=lambda one: one.lower_bound(epsilon, delta))
 
     @classmethod
     def _of_size(cls, n_rows: int, seed: int) -> Iterator[Self]:
@@ -295,7 +293,10 @@ class HardInstance:
         momentum = (math.sqrt(smooth) - math.sqrt(k)) / (math.sqrt(smooth) + math.sqrt(k))
         ahead = theta = ball.project(theta)
         for _ in range(_MOST_STEPS):
-            before, theta = theta, ball.project(ahead - (x.T @ (x @ ahead - 1) + k * ahead) / smooth)
+            before, theta = (
+                theta,
+                ball.project(ahead - (x.T @ (x @ ahead - 1) + k * ahead) / smooth),
+            )
             ahead = theta + momentum * (theta - before)
             gradient = x.T @ (x @ theta - 1) + k * theta
             if theta @ gradient + np.abs(gradient).max() <= _TOLERANCE * len(x):
