@@ -97,8 +97,8 @@ def instances(n: int, epsilon: float, seeds: int) -> list[HardInstance]:
     ]
 
 
-def traced(name: str, epsilon: float, instance: HardInstance, theta: np.ndarray) -> np.ndarray:
-    """Shares of accused members and outsiders, agreement, and the mean score of members."""
+def traced(instance: HardInstance, theta: np.ndarray) -> np.ndarray:
+    """Shares of accused members and outsiders, the mean score of members, and the agreement."""
     i = instance.seed % (instance.code_rows + 1)
     scores = instance.trace(theta, i, OUTSIDERS)
     return np.array(
@@ -131,9 +131,7 @@ def measure(n: int, epsilon: float, seeds: int, notes: dict[str, str]) -> list[d
             each.excess_risk(theta, each.seed % (each.code_rows + 1))
             for each, theta in zip(same, models, strict=True)
         ]
-        seen = np.mean(
-            [traced(name, epsilon, e, t) for e, t in zip(same, models, strict=True)], axis=0
-        )
+        seen = np.mean([traced(e, t) for e, t in zip(same, models, strict=True)], axis=0)
         rows.append(
             {
                 "epsilon": epsilon,
