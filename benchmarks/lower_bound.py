@@ -168,7 +168,7 @@ def verdict(rows: list[dict[str, object]]) -> list[str]:
 def plot(rows: list[dict[str, object]]) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
     colours = ("#b45309", "#475569", "#0f766e", "#7c3aed", "#be123c", "#1d4ed8")
     for axes, epsilon in zip(figure.subplots(1, 2, sharey=True), EPSILONS, strict=True):
         here = [r for r in rows if r["epsilon"] == epsilon]
@@ -180,15 +180,15 @@ def plot(rows: list[dict[str, object]]) -> None:
                 for key in ("n", "excess risk", "standard error", "upper bound")
             )
             axes.errorbar(n, y, yerr=2 * np.array(e), fmt="o-", color=colour, label=name, ms=4)
-            axes.plot(n, bound, ":", color=colour, label="its upper bound")
+            axes.plot(n, bound, ":", color=colour, label=f"{name}, upper bound")
         first = [r for r in here if r["solver"] == "non-private"]
         n = [r["n"] for r in first]
         axes.plot(n, [r["model 0"] for r in first], "-", color="#94a3b8", label="the model 0")
         axes.plot(n, [r["lower bound"] for r in first], "k--", label="lower bound")
         axes.set(xscale="log", yscale="log", xlabel="rows n", title=f"epsilon = {epsilon:g}")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=7)
         axes.set_ylabel("excess risk")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False)
     figure.savefig(FOLDER / "lower_bound.png", dpi=150)
 
 
