@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from riata.audit.witness import Data, Seen, Trial
-from riata.mechanisms import Exact, GaussianMechanism, LaplaceMechanism
+from riata.mechanisms import (
+    Exact,
+    GaussianMechanism,
+    LaplaceMechanism,
+    ObjectivePerturbation,
+    SampledGaussianMechanism,
+)
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.events import (
@@ -21,7 +27,9 @@ from riata.privacy.events import (
     Event,
     Gaussian,
     Leaf,
+    ObjectivePerturbed,
     Pure,
+    SampledGaussian,
     compose,
     leaves,
 )
@@ -141,8 +149,10 @@ def _measured(seen: Seen) -> ReplayedRelease:
     match seen.mechanism:
         case Exact():
             ratio, sound = math.inf, False
-        case GaussianMechanism():
+        case GaussianMechanism() | SampledGaussianMechanism():
             ratio, sound = _norm_ratio(seen, "l2")
+        case ObjectivePerturbation():
+            ratio, sound = _objective_ratio(seen)
         case LaplaceMechanism():
             ratio, sound = _norm_ratio(seen, "l1")
         case _:
@@ -161,6 +171,16 @@ def _norm_ratio(seen: Seen, norm: str) -> tuple[float, bool]:
     )
     ratio = Fraction(length) / Fraction(seen.query.sensitivity(norm)) ** power
     return float(ratio) ** (1 / power), ratio <= 1
+
+
+def _objective_ratio(seen: Seen) -> tuple[float, bool]:
+    """The change of the sum of gradients at the released point over the sensitivity of all points.
+
+    The sums are in 48 bits, and rounding them to float64 moves their ratio by far less than 2^-30.
+    """
+    change = seen.query.finish(seen.ours) - seen.query.finish(seen.theirs)
+    ratio = float(np.linalg.norm(change[: seen.asked.size])) / seen.asked.sensitivity("l2")  # type: ignore[union-attr]
+    return ratio, ratio <= 1 + 2.0**-30
 
 
 def _range_ratio(seen: Seen) -> tuple[float, bool]:
@@ -196,4 +216,8 @@ def _scaled_leaf(leaf: Leaf, ratio: float) -> Leaf:
             return Pure(epsilon * ratio)
         case BoundedRange(epsilon):
             return BoundedRange(epsilon * ratio)
+        case SampledGaussian(z, rate):
+            return SampledGaussian(z / ratio, rate)
+        case ObjectivePerturbed(z, stretch):
+            return ObjectivePerturbed(z / ratio, stretch)
     return leaf

@@ -5,6 +5,7 @@ For auditors, who have both data sets: what is recorded here is not protected.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,16 @@ import numpy as np
 
 from riata.curator import Curator
 from riata.engines import LocalEngine
-from riata.mechanisms import Mechanism
+from riata.mechanisms import (
+    Mechanism,
+    ObjectivePerturbation,
+    Peeling,
+    SampledGaussianMechanism,
+)
 from riata.mechanisms.base import Engine
 from riata.mechanisms.noise import Noise
 from riata.problem import Problem
-from riata.queries import Query
+from riata.queries import GradientStep, Minimum, Query
 from riata.solvers import Plan, Solver
 
 Data = tuple[Any, Any]
@@ -35,6 +41,7 @@ class Seen:
     ours: np.ndarray
     theirs: np.ndarray
     released: Any
+    asked: Query
 
 
 class _Remembering:
@@ -47,20 +54,43 @@ class _Remembering:
         self.last = self._engine.total(query)
         return self.last
 
+    def part(self, part: int, parts: int) -> _Remembering:
+        self.of_part = _Remembering(self._engine.part(part, parts))
+        return self.of_part
+
 
 class Witness(Curator):
     """A curator of one data set that records every release beside its neighbour's sums."""
 
     def __init__(self, ours: Engine, theirs: Engine, plan: Plan, noise: Noise) -> None:
         self._ours, self._theirs = _Remembering(ours), theirs
-        super().__init__(self._ours, plan.event, noise)
+        super().__init__(self._ours, plan.event, noise, plan.parts)
+        self._parts = plan.parts
         self.seen: list[Seen] = []
 
-    def release(self, query: Query, mechanism: Mechanism) -> Any:
-        released = super().release(query, mechanism)
-        sums = self._ours.last, self._theirs.total(query)
-        self.seen.append(Seen(query, mechanism, *sums, released))
+    def release(self, query: Query, mechanism: Mechanism, part: int = 0) -> Any:
+        released = super().release(query, mechanism, part)
+        ours, theirs = self._ours, self._theirs
+        if self._parts > 1:
+            ours, theirs = ours.of_part, theirs.part(part, self._parts)
+        for look, how in looks(query, mechanism, released):
+            sums = ours.last if look is query else ours.total(look), theirs.total(look)
+            self.seen.append(Seen(look, how, *sums, released, query))
         return released
+
+
+def looks(query: Query, mechanism: Mechanism, released: Any) -> list[tuple[Query, Mechanism]]:
+    """The sums that one release rests on, each with the mechanism that protects it."""
+    match mechanism:
+        case Peeling(select, values):
+            assert isinstance(query, GradientStep)
+            return [(dataclasses.replace(query), select), (query.entries(released.support), values)]
+        case ObjectivePerturbation():
+            assert isinstance(query, Minimum)
+            return [(query.gradient(released), mechanism)]
+        case SampledGaussianMechanism():  # the sample is secret: all rows could be in it
+            return [(dataclasses.replace(query), mechanism)]  # type: ignore[type-var]
+    return [(query, mechanism)]
 
 
 class Trial:
@@ -80,7 +110,8 @@ class Trial:
             like.planned if like else model._planned(job.losses, job.bounds, *job.shape)
         )
         self.ours, self.theirs = (
-            LocalEngine(x, y, job.bounds) for x, y in (job.read(), model._job(*neighbour).read())
+            self.plan.engine(LocalEngine, x, y)
+            for x, y in (job.read(), model._job(*neighbour).read())
         )
 
     @property

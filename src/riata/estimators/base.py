@@ -56,9 +56,10 @@ class PrivateLinearModel(BaseEstimator):
         noise = Noise(self._seed())
         curator = Curator.open(
             plan.event,
-            read=lambda: LocalEngine(*job.read(), job.bounds),
+            read=lambda: plan.engine(LocalEngine, *job.read()),
             noise=noise,
             adjacency=self.adjacency,
+            parts=plan.parts,
             ledger=self.ledger,
             summary={"estimator": type(self).__name__, **plan.summary()},
         )

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
-import numpy as np
-from sklearn.base import RegressorMixin
-
-from riata.data.arrays import rows_and_targets
-from riata.estimators.base import Job, PrivateLinearModel
-from riata.losses import Squared
+from riata.estimators.regressor import PrivateRegressor
 from riata.sets import ConstraintSet, L1Ball
-from riata.solvers import Plan
 
 
-class PrivateLasso(RegressorMixin, PrivateLinearModel):
+class PrivateLasso(PrivateRegressor):
     """Sparse linear regression with differential privacy.
 
     Minimises the mean of (x . theta + intercept - y)^2 over ||theta||_1 <= radius.
@@ -31,7 +23,8 @@ class PrivateLasso(RegressorMixin, PrivateLinearModel):
     radius : float, default=1.0
         The largest l1 norm of the coefficients, in units of y over units of x. Public.
     solver : str or Solver, default="auto"
-        "frank-wolfe", "gaussian-frank-wolfe", "auto", or a solver object.
+        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
+        for rows with a bound on their length, and otherwise "frank-wolfe".
     steps : int or "auto", default="auto"
         The number of private steps. "auto" chooses it from public facts.
     fit_intercept : bool, default=True
@@ -109,34 +102,3 @@ class PrivateLasso(RegressorMixin, PrivateLinearModel):
 
     def _set(self) -> ConstraintSet:
         return L1Ball(self.radius)
-
-    def plan(self, n_rows: int, n_features: int) -> Plan:
-        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
-        return self._planned([Squared()], self._checked_bounds(), n_rows, n_features)[1]
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model and spend the budget.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-        """
-        (theta,) = self._fit(self._job(X, y))
-        self.coef_, self.intercept_ = theta.dense(), theta.offset
-        return self
-
-    def _job(self, X: Any, y: Any) -> Job:
-        bounds = self._checked_bounds()
-        self._check_parameters()
-        X, y = rows_and_targets(self, X, y, numeric=True)
-        return Job([Squared()], bounds, X.shape, lambda: (X, y))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict y for each row, read as rows are in `fit`."""
-        return self._margins(X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # on a hundred rows, noise is all there is
-        return tags

@@ -29,7 +29,7 @@ from riata.solvers.sparse_descent import SparseDescent, check_sparse, sparse_rat
 from riata.vectors import Vector, length
 
 #: The most steps of the reference.
-MOST_STEPS = 10_000
+MOST_STEPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class HardThresholding(Solver):
     Parameters
     ----------
     steps : int or "auto", default="auto"
-        The most steps to take; "auto" is 10,000.
+        The most steps to take; "auto" is 1,000.
     step_size : float or "auto", default="auto"
-    tolerance : float, default=1e-9
+    tolerance : float, default=1e-6
         Stop when a step moves the coefficients by less than this part of the radius.
 
     References
@@ -53,7 +53,7 @@ class HardThresholding(Solver):
 
     steps: int | str = "auto"
     step_size: float | str = "auto"
-    tolerance: float = 1e-9
+    tolerance: float = 1e-6
 
     name = "non-private hard-thresholding"
 

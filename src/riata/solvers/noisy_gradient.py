@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechanism
-from riata.privacy.budget import Budget, check_number, check_scale
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import compose
 from riata.problem import Problem
@@ -29,7 +29,13 @@ from riata.solvers.plan import (
 from riata.vectors import Vector
 
 #: The numbers of steps that "auto" chooses between.
-STEP_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+STEP_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+#: The weight of step t in the average of the iterates grows like t^(LATER - 1).
+LATER = 4
+
+#: The fewest steps are taken whose bound is at most this many times the best.
+NEARLY = 1.1
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,9 @@ class NoisyGradient(Solver):
     steps : int or "auto", default="auto"
     step_size : float or "auto", default="auto"
         How far a step follows the gradient.
-    clip : float, optional
-        The largest Euclidean length of one row's gradient; longer ones are shortened. Without it,
-        the bounds and the loss say how long one can be.
+    clip : float, "auto" or None, default="auto"
+        The largest Euclidean length of one row's gradient; longer ones are shortened. "auto" is
+        the length that one can have at theta = 0, None the one that it can have anywhere.
     sampling : float, default=1.0
         The share of the rows that a step reads, drawn in secret. Below 1 a step is faster and
         costs less, but sees less.
@@ -65,7 +71,7 @@ class NoisyGradient(Solver):
 
     steps: int | str = "auto"
     step_size: float | str = "auto"
-    clip: float | None = None
+    clip: float | str | None = "auto"
     sampling: float = 1.0
 
     name = "noisy-gradient"
@@ -73,7 +79,7 @@ class NoisyGradient(Solver):
     def __post_init__(self) -> None:
         check_steps(self.steps)
         check_step_size(self.step_size)
-        if self.clip is not None:
+        if self.clip not in (None, "auto"):
             check_scale("clip", self.clip, "it is the largest length of one row's gradient.")
         if not 0 < check_number("sampling", self.sampling) <= 1:
             raise InvalidArgument(
@@ -92,7 +98,8 @@ class NoisyGradient(Solver):
             )  # fmt: skip
         given = check_steps(self.steps)
         plans = [self._planned(problem, budget, fits, n) for n in ([given] if given else STEP_COUNTS)]
-        return min(plans, key=lambda plan: plan.excess_risk)
+        best = min(plan.excess_risk for plan in plans)
+        return next(plan for plan in plans if plan.excess_risk <= NEARLY * best)
 
     def _planned(self, problem: Problem, budget: Budget, fits: int, steps: int) -> Plan:
         def at(strength: float) -> dict[str, Mechanism]:
@@ -102,9 +109,9 @@ class NoisyGradient(Solver):
         mechanisms = at(
             calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget)
         )
-        plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0)
-        object.__setattr__(plan, "excess_risk", self._excess_risk(plan))
-        return plan
+        assumes = "" if self.clip is None else "gradients longer than the clip are rare"
+        plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
+        return replace(plan, excess_risk=self._excess_risk(plan))
 
     def _mechanisms(self, problem: Problem, budget: Budget, strength: float) -> dict[str, Mechanism]:
         gradient: Mechanism = GaussianMechanism(1 / strength)
@@ -114,36 +121,39 @@ class NoisyGradient(Solver):
             return {"gradient": gradient}
         return {"gradient": gradient, "intercept": intercept_mechanism(gradient, budget)}
 
+    def _clip(self, problem: Problem) -> float:
+        """The largest length of one row's gradient: given, or what it can be at the start."""
+        longest = problem.bounds.row_norm("l2", problem.n_features)
+        if self.clip == "auto":
+            return problem.loss.slope_bound(0.0, problem.y_bound) * longest
+        worst = problem.slope_bound * longest
+        return worst if self.clip is None else min(float(self.clip), worst)
+
     def _query(self, problem: Problem, theta: Vector) -> Gradient:
         if self.clip is None:
             return problem.gradient(theta)
-        return problem.clipped_gradient(theta, self.clip)
+        return problem.clipped_gradient(theta, self._clip(problem))
 
-    def _noise_length(self, plan: Plan) -> float:
-        """The expected length of the noise of one gradient, or a little more."""
-        problem, mechanism = plan.problem, plan["gradient"]
-        row = problem.bounds.row_norm("l2", problem.n_features)
-        sensitivity = problem.worst_sensitivity(row)
-        if self.clip is not None:
-            sensitivity = min(sensitivity, sensitivity / (problem.slope_bound * row) * self.clip)
-        z = mechanism.noise_multiplier  # type: ignore[attr-defined]
-        sampled = sensitivity * math.sqrt((1 - self.sampling) / self.sampling * problem.n_rows) / 2
-        return math.hypot(z * sensitivity / self.sampling * math.sqrt(problem.n_features), sampled)
+    def _length(self, plan: Plan) -> float:
+        """The root mean square length of a step's noisy gradient, or a little more."""
+        problem, clip = plan.problem, self._clip(plan.problem)
+        sensitivity = CHANGED_CONTRIBUTIONS[problem.adjacency] * clip / problem.n_rows
+        z = plan["gradient"].noise_multiplier  # type: ignore[attr-defined]
+        noise = z * sensitivity / self.sampling * math.sqrt(problem.n_features)
+        sampled = clip / math.sqrt(self.sampling * problem.n_rows) if self.sampling < 1 else 0.0
+        return math.hypot(clip, noise, sampled)
 
     def _rate(self, plan: Plan) -> float:
-        """The step that the explicit bound recommends."""
+        """The step that the explicit bound recommends: ||C|| / (length * sqrt(T))."""
         if not isinstance(self.step_size, str):
             return float(self.step_size)
-        distance, noise = plan.problem.set.radius_in("l2"), self._noise_length(plan)
-        return min(
-            1 / (2 * _smoothness(plan.problem)), distance / (noise * math.sqrt(2 * plan.steps))
-        )
+        return plan.problem.set.radius_in("l2") / (self._length(plan) * math.sqrt(plan.steps))
 
     def _excess_risk(self, plan: Plan) -> float:
-        """||C||^2 / (2 rate T) + rate * noise^2: for the average of T steps, each at most 1 / (2 L)."""
+        """distance^2 / (2 rate T) + rate * length^2 / 2, for the average of T steps."""
         problem, rate = plan.problem, self._rate(plan)
-        distance = 2 * problem.set.radius_in("l2")
-        risk = distance**2 / (2 * rate * plan.steps) + rate * self._noise_length(plan) ** 2
+        distance = problem.set.radius_in("l2") * (1 if np.all(problem.set.start().values == 0) else 2)
+        risk = distance**2 / (2 * rate * plan.steps) + rate * self._length(plan) ** 2 / 2
         return min(risk, 2 * problem.slope_bound * problem.margin_bound)
 
     def run(
@@ -155,14 +165,8 @@ class NoisyGradient(Solver):
             gradient = curator.release(self._query(problem, theta), plan["gradient"])
             b = intercept.descend(theta, intercept.slope(theta), t)
             theta = Vector.of(C.project(theta.dense() - rate * gradient)).with_offset(b)
-            mean += (theta.dense() - mean) * 2 / (t + 1)  # later iterates count more
+            mean += (theta.dense() - mean) * LATER / (t + LATER - 1)
         return Solution(Vector.of(mean).with_offset(intercept.average), plan.steps)
-
-
-def _smoothness(problem: Problem) -> float:
-    """The largest eigenvalue of the Hessian of the risk, whatever the rows inside the bounds."""
-    row = problem.bounds.row_norm("l2", problem.n_features)
-    return problem.loss.curvature_bound(problem.y_bound) * row**2
 
 
 def check_step_size(step_size: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,8 +19,15 @@ from riata.queries import Minimum
 from riata.sets.widths import expected_l2
 from riata.solvers.plan import Callback, Plan, Solution, Solver, check_steps, counted, refuse_infinity
 
-#: The parts of epsilon that may pay for the stretch: "auto" takes the best of these.
-STRETCH_SHARES = tuple(float(share) for share in np.geomspace(0.01, 0.8, 24))
+#: The stretch costs at most this part of epsilon, half of it where the user asks for a
+#: regularisation, ...
+MOST_SHARE = 0.8
+
+#: ... and never more than this: so weak a regularisation could not hide any rounding.
+MOST_STRETCH = 15.0
+
+#: How many stretches "auto" tries.
+CANDIDATES = 32
 
 #: How much more noise, in units of what it hides, the hiding noise has than the linear term: at 30
 #: it costs a thousandth of the budget.
@@ -77,7 +84,9 @@ class PerturbedObjective(Solver):
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self._check(problem, budget)
-        return min(self._plans(problem, budget, fits), key=lambda plan: plan.excess_risk)
+        plan = min(self._plans(problem, budget, fits), key=lambda plan: plan.excess_risk)
+        worst = 2 * problem.slope_bound * problem.margin_bound
+        return replace(plan, excess_risk=min(plan.excess_risk, worst))
 
     def _check(self, problem: Problem, budget: Budget) -> None:
         refuse_infinity(self.name, budget)
@@ -98,9 +107,10 @@ class PerturbedObjective(Solver):
         """One plan for each share of epsilon that may pay for the stretch."""
         query = problem.minimum()
         asked = 0.0 if self.regularisation == "auto" else float(self.regularisation)
-        shares = STRETCH_SHARES if asked == 0 else (STRETCH_SHARES[-1] / 2,)
-        for share in shares:
-            needed = query.row_curvature / math.expm1(share * budget.epsilon / fits)
+        most = min(MOST_SHARE * budget.epsilon / fits, MOST_STRETCH)
+        tried = np.geomspace(1e-3 * min(most, 1.0), most, CANDIDATES) if asked == 0 else [most / 2]
+        for stretch in map(float, tried):
+            needed = query.row_curvature / math.expm1(stretch)
             regularisation = max(needed, asked)
             mechanism = self._mechanism(query, budget, fits, regularisation)
             risk = _excess_risk(query, mechanism)
@@ -138,5 +148,4 @@ def _excess_risk(query: Minimum, mechanism: ObjectivePerturbation) -> float:
     size = math.hypot(query.set.radius_in("l2"), offset)
     risk = (2 * pull + mechanism.regularisation * size**2 / 2) / query.n_rows
     hidden = mechanism.hiding_scale(query) * math.sqrt(2 * query.size) + mechanism.radius(query)
-    worst = 2 * query.slope_bound * query.margin_bound
-    return min(risk + query.slope_bound * query.row_length * hidden, worst)
+    return risk + query.slope_bound * query.row_length * hidden

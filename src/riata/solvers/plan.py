@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Mechanism
@@ -44,8 +45,10 @@ class Plan:
         whole plan costs what one part costs.
     assumes : str
         What the bound on the risk takes for granted, if it does not hold for all data.
+    compressed : Problem, optional
+        The problem that the solver's releases are about, if it is not `problem` itself.
     projection : Projection, optional
-        What rows are multiplied by before they are clipped into the bounds of `problem`.
+        What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
 
     solver: str
@@ -57,6 +60,7 @@ class Plan:
     excess_risk: float
     parts: int = 1
     assumes: str = ""
+    compressed: Problem | None = None
     projection: Projection | None = None
 
     def __getitem__(self, role: str) -> Mechanism:
@@ -70,6 +74,12 @@ class Plan:
     @property
     def _times(self) -> int:
         return self.steps * self.fits
+
+    def engine(self, build: Callable[[Any, Any, Bounds], Any], x: Any, y: Any) -> Any:
+        """`build` called with the rows that the solver asks about, and their bounds."""
+        if self.projection is not None:
+            x = self.projection.rows(self.problem.bounds.clip_x(x))
+        return build(x, y, (self.compressed or self.problem).bounds)
 
     @property
     def spent(self) -> Spent:

@@ -1,0 +1,154 @@
+"""What every classifier does: public classes, one fit against the rest for each."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from riata.bounds import Bounds
+from riata.data.arrays import labels_as_codes, rows_and_targets
+from riata.errors import InvalidArgument
+from riata.estimators.base import Job, PrivateLinearModel
+from riata.losses import Loss, OneAgainstRest
+from riata.sets import ConstraintSet, L1Ball, L2Ball
+from riata.solvers import Plan
+
+OBSERVED = "observed"
+
+#: The radius that "auto" stands for: of an l1 ball, and of an l2 ball for rows of length 1. Coefficients
+#: that tell classes apart are large for short rows, and noisy gradients hardly mind a large ball.
+L1_RADIUS, L2_RADIUS = 10.0, 200.0
+
+
+class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
+    """A linear classifier. Subclasses name the loss for labels of -1 and 1."""
+
+    def _label_loss(self) -> Loss:
+        raise AssertionError("a subclass names its loss")
+
+    def _set(self) -> ConstraintSet:
+        if self.penalty not in ("auto", "l1", "l2"):
+            raise InvalidArgument(
+                f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
+            )
+        bounds = self._checked_bounds()
+        in_l2 = self.penalty == "l2" or (self.penalty == "auto" and bounds.norm == "l2")
+        if isinstance(self.radius, str) and self.radius == "auto":
+            radius = L2_RADIUS / float(np.max(bounds.x)) if in_l2 else L1_RADIUS
+            return L2Ball(radius) if in_l2 else L1Ball(radius)
+        return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
+
+    def _losses(self, n_classes: int) -> list[Loss]:
+        positives = [1] if n_classes == 2 else range(n_classes)
+        return [OneAgainstRest(self._label_loss(), k) for k in positives]
+
+    def _code_bounds(self, n_classes: int) -> Bounds:
+        """The bounds with y standing for class codes, -1 for none."""
+        return self._checked_bounds().with_y(float(n_classes))
+
+    def plan(self, n_rows: int, n_features: int) -> Plan:
+        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
+        n = len(self._public_classes(None))
+        return self._planned(self._losses(n), self._code_bounds(n), n_rows, n_features)[1]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model and spend the budget.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels.
+        """
+        job = self._job(X, y)
+        thetas = self._fit(job)
+        self.classes_ = job.classes
+        self.coef_ = np.array([theta.dense() for theta in thetas])
+        self.intercept_ = np.array([theta.offset for theta in thetas])
+        return self
+
+    def _job(self, X: Any, y: Any) -> Job:
+        self._checked_bounds()
+        self._check_parameters()
+        declared = None if y is None else _classes_of_type(y)
+        observed = np.asarray(y) if _is_observed(self.classes) else None
+        X, y = rows_and_targets(self, X, y, numeric=False)
+        if observed is not None:
+            check_classification_targets(observed)
+            declared = np.unique(observed)
+        classes = self._public_classes(declared)
+        return Job(
+            self._losses(len(classes)),
+            self._code_bounds(len(classes)),
+            X.shape,
+            read=lambda: (X, labels_as_codes(y, classes)),
+            classes=classes,
+            notes=_class_notes(self.classes),
+        )
+
+    def _public_classes(self, declared: np.ndarray | None) -> np.ndarray:
+        """The classes that the user named, or else those that y declares."""
+        if isinstance(self.classes, str):
+            if self.classes != OBSERVED:
+                raise InvalidArgument(
+                    f'classes={self.classes!r} must be a list of labels, or "observed".'
+                )
+            if declared is None:
+                raise InvalidArgument(
+                    'classes="observed" is known only at fit. Pass classes=[...] to plan before.'
+                )
+            classes = declared
+        elif self.classes is not None:
+            classes = np.unique(np.asarray(self.classes))
+        elif declared is not None:
+            classes = declared
+        else:
+            raise InvalidArgument(
+                f"{type(self).__name__} needs classes: reading the labels from the data would "
+                "reveal a person whose label is unique. Pass classes=[...], or "
+                'classes="observed" if the set of labels in y is public.'
+            )
+        if len(classes) < 2:
+            raise InvalidArgument(
+                f"Only {len(classes)} class is given, and a classifier needs at least 2 classes. "
+                "Pass every label that could occur."
+            )
+        return classes
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The margin of the second class, or of each class if there are more than two."""
+        margins = self._margins(X)
+        return margins[:, 0] if len(self.classes_) == 2 else margins
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely class of each row."""
+        margins = self.decision_function(X)
+        winners = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[winners]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on a hundred rows, noise is all there is
+        return tags
+
+
+def _classes_of_type(y: Any) -> np.ndarray | None:
+    """The labels that the type of y allows, if that says so: booleans.
+
+    A categorical type says so too, but usually took its categories from the rows.
+    """
+    kind = getattr(y, "dtype", None)
+    return np.array([False, True]) if isinstance(kind, np.dtype) and kind.kind == "b" else None
+
+
+def _is_observed(classes: Any) -> bool:
+    return isinstance(classes, str) and classes == OBSERVED
+
+
+def _class_notes(classes: Any) -> tuple[str, ...]:
+    if _is_observed(classes):
+        return ("The classes were read from y: the user declared the set of labels in y public.",)
+    return ()

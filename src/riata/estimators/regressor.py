@@ -1,0 +1,51 @@
+"""What every regressor does: one fit of a loss for numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from riata.data.arrays import rows_and_targets
+from riata.estimators.base import Job, PrivateLinearModel
+from riata.losses import Loss, Squared
+from riata.solvers import Plan
+
+
+class PrivateRegressor(RegressorMixin, PrivateLinearModel):
+    """A linear regression. Subclasses name the set, and the loss if it is not the squared one."""
+
+    def _loss(self) -> Loss:
+        return Squared()
+
+    def plan(self, n_rows: int, n_features: int) -> Plan:
+        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
+        return self._planned([self._loss()], self._checked_bounds(), n_rows, n_features)[1]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model and spend the budget.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        """
+        (theta,) = self._fit(self._job(X, y))
+        self.coef_, self.intercept_ = theta.dense(), theta.offset
+        return self
+
+    def _job(self, X: Any, y: Any) -> Job:
+        bounds = self._checked_bounds()
+        self._check_parameters()
+        X, y = rows_and_targets(self, X, y, numeric=True)
+        return Job([self._loss()], bounds, X.shape, lambda: (X, y))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict y for each row, read as rows are in `fit`."""
+        return self._margins(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # on a hundred rows, noise is all there is
+        return tags
