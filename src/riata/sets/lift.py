@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 
 from riata.errors import Incompatible, InvalidArgument
 from riata.projections import Projection
@@ -279,27 +279,40 @@ class Master:
             weights, prices = self.program(np.ones(len(self.indices)), self.entries)
             if len(weights) == 0:
                 return None
-            if self.proved(weights) or not self.add(prices, 1.0):
+            if not self.add(self.central(weights, prices), 1.0):
                 break
         weights = self.exact(weights)
         theta = np.zeros(self.equations.size)
         np.add.at(theta, self.indices, self.scale * self.signs * weights)
         return theta
 
-    def proved(self, weights: np.ndarray) -> bool:
-        """Whether the shortest prices at which the columns in use break even prove them best.
+    def central(self, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
+        """The shortest prices that prove the same.
 
         When fewer columns are in use than there are equations, many prices are right. Those of the
-        program lie in a corner, where other columns seem worth more than they cost.
+        program lie in a corner, where columns that are not in seem worth far too much.
         """
-        used = self.entries[:, weights > 1e-7 * weights.max()]
-        if used.shape[1] == len(used):
-            return False
-        prices = np.linalg.lstsq(used.T, np.ones(used.shape[1]))[0]
-        worth = self.scale * self.equations.back(prices)
-        most = np.abs(worth).max() if self.signed else worth.max()
-        missed = np.abs(used.T @ prices - 1).max()
-        return bool(missed <= MISS and most <= 1 + MISS)
+        in_use = weights > 1e-7 * weights.max()
+        used = self.entries[:, in_use]
+        if used.shape[1] >= len(used):
+            return prices
+        even = np.linalg.lstsq(used.T, np.ones(used.shape[1]))[0]
+        basis = np.linalg.qr(used)[0]
+        others = self.entries[:, ~in_use]
+        across = others - basis @ (basis.T @ others)
+        # The shortest z with across'z <= room (Lawson and Hanson 1974, chapter 23).
+        room = 1 - others.T @ even
+        system = -np.vstack([across, room])
+        goal = np.append(np.zeros(len(across)), 1.0)
+        try:
+            left = system @ nnls(system, goal)[0] - goal
+        except RuntimeError:
+            return prices
+        if abs(left[-1]) < 1e-9:
+            return prices
+        central = even - left[:-1] / left[-1]
+        right = np.abs(used.T @ central - 1).max() <= MISS
+        return central if right and (others.T @ central).max() <= 1 + MISS else prices
 
     def exact(self, weights: np.ndarray) -> np.ndarray:
         """The same solution to rounding, from as few of the columns as will do."""
