@@ -333,35 +333,37 @@ class Master:
 
 def _few_groups(equations: Equations, codes: np.ndarray) -> np.ndarray:
     """The solution whose groups have the smallest sum of lengths."""
+    target, order = equations.target, np.argsort(codes, kind="stable")
     members = np.bincount(codes)
-    order = np.argsort(codes, kind="stable")
     inside = np.zeros(len(members), dtype=bool)
-    prices, cost = equations.target, 0.0
+    prices, size, theta = target, np.inf, np.zeros(equations.size)
+
+    def solve() -> tuple[np.ndarray, np.ndarray, float]:
+        """The best theta on the groups inside; a size of infinity if they do not reach."""
+        columns = order[inside[codes[order]]]
+        entries, theta = equations.columns(columns), np.zeros(equations.size)
+        missed = target - entries @ np.linalg.lstsq(entries, target)[0]
+        if length(missed) > MISS * length(target):
+            return theta, missed, np.inf
+        theta[columns], prices, size = _smallest_groups(entries, codes[columns], target)
+        return theta, prices, size
+
     while True:
         worth = np.sqrt(np.bincount(codes, weights=np.square(equations.back(prices))))
-        if cost > 0:
-            gap = 1 - equations.target @ prices / worth.max() / size
-            if gap <= GAP:
-                break
-        fresh = np.flatnonzero(~inside & (worth > cost))
-        if len(fresh) == 0:
+        proved = target @ prices / worth.max()
+        fresh = np.flatnonzero(~inside & (worth > (1.0 if size < np.inf else 0.0)))
+        if len(fresh) == 0 or proved >= (1 - GAP) * size:
             break
         fresh = fresh[np.argsort(-worth[fresh], kind="stable")]
-        few = np.searchsorted(np.cumsum(members[fresh]), 2 * len(prices)) + 1
-        inside[fresh[:few]] = True
-        columns = order[inside[codes[order]]]
-        entries = equations.columns(columns)
-        some = np.linalg.lstsq(entries, equations.target)[0]
-        missed = equations.target - entries @ some
-        if length(missed) > MISS * length(equations.target):
-            prices = missed
-            continue
-        cost = 1.0
-        weights, prices, size = _smallest_groups(entries, codes[columns], equations.target)
-    _report(gap, 1e-6)
-    theta = np.zeros(equations.size)
-    theta[columns] = weights
-    return theta
+        some = np.searchsorted(np.cumsum(members[fresh]), 2 * len(target)) + 1
+        inside[fresh[:some]] = True
+        theta, prices, size = solve()
+    _report(1 - proved / size, 1e-6)
+
+    lengths = np.sqrt(np.bincount(codes, weights=np.square(theta)))
+    inside = lengths > 1e-5 * lengths.max()  # the barrier leaves no group quite at 0
+    fewer, _, their_size = solve()
+    return fewer if their_size <= max(size, proved / (1 - GAP)) else theta
 
 
 def _smallest_groups(
@@ -388,7 +390,7 @@ def _smallest_groups(
         return np.inf if slack.min() <= 0 else -goal @ y / height - np.log(slack).sum()
 
     y, height = np.zeros(len(goal)), length(goal)
-    best, least, found = np.inf, np.inf, (np.zeros(len(codes)), y)
+    best, found = np.inf, (np.zeros(len(codes)), y)
     for _ in range(300):
         g = rows.T @ y
         slack = np.repeat(1 - sums(np.square(g)), counts)
@@ -402,7 +404,6 @@ def _smallest_groups(
         theta += 2 * height * (dg / slack + 2 * g * turn / slack**2)
         size = np.sqrt(sums(np.square(theta))).sum()
         proved = goal @ y / max(np.sqrt(sums(np.square(g))).max(), 1e-300)
-        least = min(least, size)
         if size - proved < best:
             best, found = size - proved, (theta, y)
         if best <= 0.1 * GAP * size:
@@ -523,7 +524,36 @@ def into_set(constraint: ConstraintSet, projection: Projection, v: np.ndarray) -
 
 
 def _nearest(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.ndarray:
-    return _descent(constraint, phi, v, constraint.start().dense())
+    """Descent over few columns for as long as no other column can help, where the set allows it."""
+    theta = constraint.start().dense()
+    if isinstance(constraint, LpBall) and constraint.p == 1:
+        constraint = L1Ball(constraint.radius, constraint.n_features)
+    if not isinstance(constraint, L1Ball | Simplex | GroupL1Ball):
+        return _descent(constraint, phi, v, theta)
+    grouped = isinstance(constraint, GroupL1Ball)
+    codes = constraint.codes() if grouped else np.arange(phi.n_features)  # type: ignore[union-attr]
+    inside = theta != 0
+    while True:
+        image = phi.forward(theta)
+        gradient = phi.back(image - v)
+        furthest = constraint.minimiser(gradient)
+        gap = gradient @ theta - furthest.dot(gradient)
+        if _near_enough(gap, image, v) or np.all(inside[furthest.support]):
+            return theta
+        if isinstance(constraint, Simplex):
+            worth = -gradient
+        else:
+            worth = np.sqrt(np.bincount(codes, weights=np.square(gradient)))[codes]
+        worth[inside] = -np.inf
+        some = min(len(worth), 2 * len(v))
+        inside |= worth >= np.partition(worth, len(worth) - some)[len(worth) - some]
+        columns = np.flatnonzero(inside)
+        part: ConstraintSet
+        if isinstance(constraint, GroupL1Ball):
+            part = GroupL1Ball(codes[columns], constraint.radius)
+        else:
+            part = replace(constraint, n_features=len(columns))
+        theta[columns] = _descent(part, Matrix(phi.columns(columns)), v, theta[columns])
 
 
 def _descent(
@@ -538,11 +568,10 @@ def _descent(
     image = phi.forward(theta)
     gradient = phi.back(image - v)
     ahead, ahead_image, ahead_gradient, momentum = theta, image, gradient, 1.0
-    for _ in range(20_000):
+    for _ in range(50_000):
         furthest = constraint.minimiser(gradient)
         gap = gradient @ theta - furthest.dot(gradient)
-        distance = np.square(image - v).sum()
-        if gap <= 0.5 * GAP * distance + 1e-15 * (np.square(v).sum() + np.square(image).sum()):
+        if _near_enough(gap, image, v):
             return theta
         while True:
             new = constraint.project(ahead - ahead_gradient / bend)
@@ -559,8 +588,18 @@ def _descent(
         ahead_image = new_image + push * (new_image - image)
         ahead_gradient = new_gradient + push * (new_gradient - gradient)
         theta, image, gradient, momentum = new, new_image, new_gradient, later
-    warnings.warn("not converged", RuntimeWarning, stacklevel=2)
+    warnings.warn(
+        f"The point of the set is proved to be the nearest only up to a part of "
+        f"{2 * gap / np.square(image - v).sum():.1g} of the squared distance. It lies in the set and is usable.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
     return theta
+
+
+def _near_enough(gap: float, image: np.ndarray, v: np.ndarray) -> bool:
+    rounding = 1e-15 * (np.square(v).sum() + np.square(image).sum())
+    return bool(gap <= 0.5 * GAP * np.square(image - v).sum() + rounding)
 
 
 def _largest_stretch(phi: Linear, rows: int) -> float:
