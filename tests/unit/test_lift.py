@@ -52,15 +52,17 @@ def norm(C, w):
     return (cp.norm2(w) if p == 2 else cp.pnorm(w, p, approx=False)) / C.radius, []
 
 
-def solved(problem):
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+def solved(C, problem):
+    # Power cones need more; second-order cones stall when they are asked for it.
+    tolerance = 1e-10 if isinstance(C, LpBall) and C.p not in (1, 2, INF) else 1e-8
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=tolerance, tol_gap_rel=tolerance)
     return problem.value
 
 
 def cvxpy_lift(C, phi, v):
     w = cp.Variable(phi.n_features)
     size, also = norm(C, w)
-    return solved(cp.Problem(cp.Minimize(size), [phi.matrix() @ w == v, *also])), w.value
+    return solved(C, cp.Problem(cp.Minimize(size), [phi.matrix() @ w == v, *also])), w.value
 
 
 def cvxpy_nearest(C, phi, v):
@@ -68,7 +70,7 @@ def cvxpy_nearest(C, phi, v):
     size, also = norm(C, w)
     full = isinstance(C, Simplex | Polytope)
     inside = [size == 1 if full else size <= 1, *also]
-    return solved(cp.Problem(cp.Minimize(cp.norm2(phi.matrix() @ w - v)), inside)), w.value
+    return solved(C, cp.Problem(cp.Minimize(cp.sum_squares(phi.matrix() @ w - v)), inside))
 
 
 def reachable(C, phi, seed=3):
@@ -212,10 +214,9 @@ def test_the_nearest_point_is_cvxpys(C, scale):
     v = scale * np.random.default_rng(10).standard_normal(M) * C.radius_in("l2")
     theta = into_set(C, PHI, v)
     assert C.contains(theta, 1e-7)
-    best, _ = cvxpy_nearest(C, PHI, v)
-    assert np.linalg.norm(PHI.forward(theta) - v) == pytest.approx(
-        best, rel=1e-6, abs=1e-6 * np.linalg.norm(v)
-    )
+    best = cvxpy_nearest(C, PHI, v)
+    close = pytest.approx(best, rel=1e-6, abs=1e-7 * (v @ v))
+    assert np.square(PHI.forward(theta) - v).sum() == close
 
 
 @every_set

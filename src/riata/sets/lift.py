@@ -82,10 +82,9 @@ def _smallest(
 
 
 def _smallest_of(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.ndarray | None:
-    scale = length(v)
-    if scale == 0:
+    if not np.any(v):
         return np.zeros(phi.n_features)
-    equations = Equations.of(phi, v / scale)
+    equations = Equations.of(phi, v)
     if equations is None:
         return None
     p = constraint.p if isinstance(constraint, LpBall | L2Ball) else None
@@ -108,7 +107,7 @@ def _smallest_of(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.nd
         theta = _flat(equations)
     else:
         theta = _smooth(equations, p)
-    return None if theta is None else scale * theta
+    return None if theta is None else equations.scale * theta
 
 
 class Linear(Protocol):
@@ -151,14 +150,16 @@ def _mixtures(polytope: Polytope, projection: Projection) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """The equations Phi theta = v, mixed so that their rows are orthonormal.
+    """The equations Phi theta = v, mixed so that their rows are orthonormal and v has length 1.
 
-    No solution changes, and neither the scale of Phi nor rows that repeat others matter any more.
+    No solution changes but for the factor `scale`, and neither the units of Phi and v nor rows that
+    repeat others matter any more.
     """
 
     phi: Linear
     mix: np.ndarray
     target: np.ndarray
+    scale: float
 
     @classmethod
     def of(cls, phi: Linear, v: np.ndarray) -> Equations | None:
@@ -167,10 +168,11 @@ class Equations:
         values, vectors = np.linalg.eigh(gram)
         kept = values > 1e-13 * max(values[-1], 0.0)
         vectors = vectors[:, kept]
-        if length(v - vectors @ (vectors.T @ v)) > MISS:
+        if length(v - vectors @ (vectors.T @ v)) > MISS * length(v):
             return None
         mix = vectors.T / np.sqrt(values[kept])[:, None]
-        return cls(phi, mix, mix @ v)
+        target = mix @ v
+        return cls(phi, mix, target / length(target), length(target))
 
     @property
     def size(self) -> int:
@@ -321,7 +323,7 @@ class Master:
             kept = np.flatnonzero(weights > share * weights.max())
             values = np.linalg.lstsq(self.entries[:, kept], target)[0]
             missed = length(target - self.entries[:, kept] @ values)
-            if values.min() >= 0 and missed <= 1e-12 * length(target):
+            if values.min() >= 0 and missed <= 1e-12:
                 out = np.zeros(len(weights))
                 out[kept] = values
                 return out
@@ -343,7 +345,7 @@ def _few_groups(equations: Equations, codes: np.ndarray) -> np.ndarray:
         columns = order[inside[codes[order]]]
         entries, theta = equations.columns(columns), np.zeros(equations.size)
         missed = target - entries @ np.linalg.lstsq(entries, target)[0]
-        if length(missed) > MISS * length(target):
+        if length(missed) > MISS:
             return theta, missed, np.inf
         theta[columns], prices, size = _smallest_groups(entries, codes[columns], target)
         return theta, prices, size
@@ -577,7 +579,8 @@ def _descent(
             new = constraint.project(ahead - ahead_gradient / bend)
             new_image = phi.forward(new)
             moved = np.square(new - ahead).sum()
-            if np.square(new_image - ahead_image).sum() <= bend * moved * (1 + 1e-9):
+            stretched = np.square(new_image - ahead_image).sum()
+            if stretched <= bend * moved + 1e-15 * np.square(new_image).sum():
                 break
             bend *= 1.3
         new_gradient = phi.back(new_image - v)
@@ -589,8 +592,8 @@ def _descent(
         ahead_gradient = new_gradient + push * (new_gradient - gradient)
         theta, image, gradient, momentum = new, new_image, new_gradient, later
     warnings.warn(
-        f"The point of the set is proved to be the nearest only up to a part of "
-        f"{2 * gap / np.square(image - v).sum():.1g} of the squared distance. It lies in the set and is usable.",
+        "The point of the set is not yet proved to be the nearest to v. It lies in the set and is "
+        "usable.",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -598,8 +601,9 @@ def _descent(
 
 
 def _near_enough(gap: float, image: np.ndarray, v: np.ndarray) -> bool:
-    rounding = 1e-15 * (np.square(v).sum() + np.square(image).sum())
-    return bool(gap <= 0.5 * GAP * np.square(image - v).sum() + rounding)
+    distance = np.square(image - v).sum()
+    scale = np.square(v).sum() + np.square(image).sum()
+    return bool(gap <= 0.5 * GAP * distance + 1e-15 * scale or distance <= 1e-18 * scale)
 
 
 def _largest_stretch(phi: Linear, rows: int) -> float:
