@@ -83,12 +83,12 @@ class SquaredMoments(Query):
 
     @property
     def ball_radius(self) -> float:
-        """The radius of the ball of all coefficients: room for an intercept up to the bound on y."""
+        """The radius of the ball of all coefficients: an intercept up to the bound on y fits in."""
         return math.hypot(self.radius, self.fit_intercept * self.y_bound / self.bounds.x)
 
     @property
     def reach(self) -> float:
-        """The largest |<x, theta>| for x inside the bounds and theta in the ball, intercept aside."""
+        """The bound on x times the radius of the ball: the largest |<x, theta>|."""
         return self.bounds.x * self.ball_radius
 
     @property

@@ -168,25 +168,20 @@ class Envelope:
     def decide(self, target: Target, normals: list[Refined], coin: Refined) -> list[int] | None:
         """The multiples of 2^-30 nearest to a proposal if it is accepted, and None if it is not.
 
-        Each round knows z to a box, of which it takes a middle and a bound on the distance from
-        it. All numbers are integers, in units of 2^-bits.
+        Each round knows z to a box: a middle, and how far `apart` from it the rest can be. What it
+        decides holds in the whole box, and it computes with integers and fractions only.
         """
-        factor, centre = (
-            np.ldexp(part, _FACTOR_BITS).astype(np.int64).astype(object)
-            for part in (self.factor, self.centre)
-        )
+        factor: Any = _integers(self.factor)
+        centre: Any = _integers(self.centre)
         bits = 64
         while True:
             bits += 64
-            for variable in (coin, *normals):
-                variable.refine()
-            toss, box = _between(coin, _log, bits), [_between(u, _quantile, bits) for u in normals]
-            if toss is None or None in box:
-                continue  # an outermost cell
-            z = np.array([(low + high) // 2 for low, high in box], dtype=object)
+            box = [_more_bits(u, _quantile, bits) for u in normals]
+            coin_low, coin_high = _more_bits(coin, _log, bits)
+            z: Any = np.array([(low + high) // 2 for low, high in box], dtype=object)
             apart = sum(high for _, high in box) - int(z.sum())
 
-            wide = bits + _FACTOR_BITS + self.widening
+            wide = bits + _FACTOR_BITS + self.widening  # phi in units of 2^-wide is an integer
             phi = (centre << (wide - _FACTOR_BITS)) + ((1 << self.widening) + 1) * (factor @ z)
             one, slack = 1 << wide, 2 * apart << (wide - bits)
             square = int(phi @ phi)
@@ -196,13 +191,13 @@ class Envelope:
                 continue
 
             margin = target.exponent(phi, wide) + Fraction(int(z @ z), 2 * 4**bits)
-            margin = (margin - Fraction(self.level)) * 2**bits  # on the scale of the toss
+            margin = (margin - Fraction(self.level)) * 2**bits
             blur = apart * (Fraction(self.steepness) + 1 + Fraction(int(abs(z).sum()), 2**bits))
-            if toss[0] > margin + blur:
+            if coin_low > margin + blur:
                 return None
-            low, high = (_nearest(phi + shift, wide) for shift in (-slack, slack))
-            if toss[1] < margin - blur and low == high:
-                return low
+            found = _nearest(phi - slack, wide)
+            if coin_high < margin - blur and found == _nearest(phi + slack, wide):
+                return found
 
 
 def _best_tau(values: np.ndarray, pulls: np.ndarray) -> float:
@@ -218,21 +213,27 @@ def _best_tau(values: np.ndarray, pulls: np.ndarray) -> float:
     return high
 
 
-def _to_bits(values: np.ndarray) -> np.ndarray:
-    return np.ldexp(np.rint(np.ldexp(values, _FACTOR_BITS)), -_FACTOR_BITS)
-
-
 def _norm(matrix: np.ndarray) -> float:
     return length(matrix.ravel())
 
 
-def _between(u: Refined, function: Callable[[Any, Any], Any], bits: int) -> tuple[int, int] | None:
-    """Whole numbers of 2^-bits below and above a function of the variable, if it is bounded."""
-    low, high = u.between(function)
-    mp = low.context
-    if not (mp.isfinite(low) and mp.isfinite(high)):
-        return None
-    return int(mp.floor(mp.ldexp(low, bits))), int(mp.ceil(mp.ldexp(high, bits)))
+def _to_bits(values: np.ndarray) -> np.ndarray:
+    return np.ldexp(np.rint(np.ldexp(values, _FACTOR_BITS)), -_FACTOR_BITS)
+
+
+def _integers(values: np.ndarray) -> np.ndarray:
+    """What `_to_bits` left, as Python's integers."""
+    return np.ldexp(values, _FACTOR_BITS).astype(np.int64).astype(object)
+
+
+def _more_bits(u: Refined, function: Callable[[Any, Any], Any], bits: int) -> tuple[int, int]:
+    """Integers below and above 2^bits times a function of the variable, after more bits of it."""
+    while True:
+        u.refine()
+        low, high = u.between(function)
+        mp = low.context
+        if mp.isfinite(low) and mp.isfinite(high):
+            return int(mp.floor(mp.ldexp(low, bits))), int(mp.ceil(mp.ldexp(high, bits)))
 
 
 def _log(mp: Any, u: Any) -> Any:
