@@ -2,7 +2,16 @@
 
 from riata.bounds import Bounds
 from riata.errors import BudgetExceeded, RiataError
-from riata.estimators import PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata.estimators import (
+    HeavyTailedRegression,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSparseRegression,
+    ProjectedClassifier,
+    ProjectedRegression,
+)
 from riata.model_file import load, save
 from riata.privacy import Budget, Ledger, Statement
 
@@ -12,10 +21,15 @@ __all__ = [
     "Bounds",
     "Budget",
     "BudgetExceeded",
+    "HeavyTailedRegression",
     "Ledger",
     "PrivateErm",
     "PrivateLasso",
+    "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateSparseRegression",
+    "ProjectedClassifier",
+    "ProjectedRegression",
     "RiataError",
     "Statement",
     "load",

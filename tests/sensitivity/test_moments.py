@@ -12,8 +12,8 @@ from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
 from riata.grid import MOST_ROWS, X_STEPS
-from riata.moments import MOST_COEFFICIENTS, Y_STEPS, SquaredMoments
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
+from riata.queries.moments import MOST_COEFFICIENTS, Y_STEPS, SquaredMoments
 
 P, N = 4, 523
 RNG = np.random.default_rng(81)

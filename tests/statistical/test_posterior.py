@@ -2,8 +2,8 @@
 
 Laws are compared with densities that are integrated here, from the rows and not from their moments.
 Decisions are compared with thresholds computed here with hundreds of digits. Each test of a law
-would reject a correct sampler with probability below 1e-8 over the choice of its seed: `FALSE_ALARM`
-leaves room for the approximation of the chi-square law.
+would reject a correct sampler with probability below 1e-8 over the choice of its seed:
+`FALSE_ALARM` leaves room for the approximation of the chi-square law.
 """
 
 import itertools
@@ -25,9 +25,9 @@ from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.exact import BITS, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.posterior import Envelope, PosteriorSample, Target
-from riata.moments import SquaredMoments
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.privacy.events import BoundedRange
+from riata.queries.moments import SquaredMoments
 
 FALSE_ALARM = 1e-9
 MP = mpmath.MPContext()

@@ -33,6 +33,7 @@ from riata.privacy.events import (
     compose,
     leaves,
 )
+from riata.queries import Minimum
 from riata.solvers import Plan
 
 
@@ -179,7 +180,8 @@ def _objective_ratio(seen: Seen) -> tuple[float, bool]:
     The sums are in 48 bits, and rounding them to float64 moves their ratio by far less than 2^-30.
     """
     change = seen.query.finish(seen.ours) - seen.query.finish(seen.theirs)
-    ratio = float(np.linalg.norm(change[: seen.asked.size])) / seen.asked.sensitivity("l2")  # type: ignore[union-attr]
+    assert isinstance(seen.asked, Minimum)
+    ratio = float(np.linalg.norm(change[: seen.asked.size])) / seen.asked.sensitivity("l2")
     return ratio, ratio <= 1 + 2.0**-30
 
 

@@ -88,8 +88,11 @@ class PrivateLinearModel(BaseEstimator):
         ]
         delta = default_delta(n_rows) if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
-        solver = choose_solver(self.solver, problems[0], budget, self.steps)
+        solver = self._chosen(problems[0], budget)
         return solver, solver.plan(problems[0], budget, fits=len(losses)), problems
+
+    def _chosen(self, problem: Problem, budget: Budget) -> Solver:
+        return choose_solver(self.solver, problem, budget, self.steps)
 
     def _set(self) -> ConstraintSet:
         raise AssertionError("a subclass names its set")

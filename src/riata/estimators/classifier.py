@@ -18,8 +18,8 @@ from riata.solvers import Plan
 
 OBSERVED = "observed"
 
-#: The radius that "auto" stands for: of an l1 ball, and of an l2 ball for rows of length 1. Coefficients
-#: that tell classes apart are large for short rows, and noisy gradients hardly mind a large ball.
+#: The radius that "auto" stands for: of an l1 ball, and of an l2 ball for rows of length 1.
+#: Coefficients that tell classes apart are large for short rows, and noisy gradients hardly mind.
 L1_RADIUS, L2_RADIUS = 10.0, 200.0
 
 

@@ -9,8 +9,9 @@ from riata.losses import Loss, SmoothedHinge
 class PrivateLinearSVC(PrivateClassifier):
     """A linear support vector machine with differential privacy, for two classes or more.
 
-    Minimises the mean hinge loss with a quadratic corner over a ball of coefficients. More than two classes are fitted
-    one against the rest; every row takes part in every fit, and the accountant composes them all.
+    Minimises the mean hinge loss, its corner made quadratic, over a ball of coefficients. More than
+    two classes are fitted one against the rest; every row takes part in every fit, and the
+    accountant composes them all.
 
     Parameters
     ----------

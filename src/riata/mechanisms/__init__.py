@@ -8,6 +8,7 @@ from riata.mechanisms.objective import (
     ObjectivePerturbation,
 )
 from riata.mechanisms.peeling import Peeling
+from riata.mechanisms.posterior import PosteriorSample
 from riata.mechanisms.sampled import SampledGaussianMechanism
 from riata.mechanisms.selection import (
     ExponentialMechanism,
@@ -30,6 +31,7 @@ __all__ = [
     "ObjectivePerturbation",
     "Peeling",
     "PermuteAndFlip",
+    "PosteriorSample",
     "ReportNoisyMax",
     "SampledGaussianMechanism",
     "Selection",

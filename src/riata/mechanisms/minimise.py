@@ -55,9 +55,7 @@ def minimise(objective: Objective, start: np.ndarray, tolerance: float) -> np.nd
     return theta if found else _accelerated(objective, theta, tolerance)
 
 
-def _spectral(
-    objective: Objective, theta: np.ndarray, tolerance: float
-) -> tuple[np.ndarray, bool]:
+def _spectral(objective: Objective, theta: np.ndarray, tolerance: float) -> tuple[np.ndarray, bool]:
     """Projected gradient with the step of Barzilai and Borwein (1988): quick, and nearly always."""
     gradient, rate = objective.gradient(theta), 1 / objective.smoothness
     aim = tolerance

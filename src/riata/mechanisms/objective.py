@@ -158,7 +158,8 @@ class GaussianObjective(ObjectivePerturbation):
     def describe(self, times: int) -> str:
         return (
             f"objective perturbation, Gaussian term of {self.noise_multiplier:.4g} x sensitivity, "
-            f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, {times} releases"
+            f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, "
+            f"{times} releases"
         )
 
 
@@ -213,7 +214,8 @@ class GammaObjective(ObjectivePerturbation):
     def describe(self, times: int) -> str:
         return (
             f"objective perturbation, Gamma term at epsilon {self.epsilon:.4g}, "
-            f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, {times} releases"
+            f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, "
+            f"{times} releases"
         )
 
 

@@ -22,9 +22,9 @@ from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.base import Engine, Mechanism
 from riata.mechanisms.exact import Refined, Uniforms, in_tail
 from riata.mechanisms.noise import Noise
-from riata.moments import Y_STEPS, SquaredMoments
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.privacy.events import BoundedRange, Event
+from riata.queries.moments import Y_STEPS, SquaredMoments
 from riata.vectors import length
 
 #: A released coefficient is a multiple of the radius times 2^-30.
@@ -43,7 +43,7 @@ _TAIL = 2.0**-19
 _PROPOSALS = 64
 
 #: Rows times epsilon. Beyond, draws would stay exact but become slow.
-_MOST_INFORMATION = 2.0**32
+MOST_INFORMATION = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class PosteriorSample(Mechanism):
 
     def release(self, query: SquaredMoments, engine: Engine, noise: Noise) -> np.ndarray:  # type: ignore[override]
         """The coefficients; that of the constant column, if there is one, comes last."""
-        if query.n_rows * self.epsilon > _MOST_INFORMATION:
+        if query.n_rows * self.epsilon > MOST_INFORMATION:
             raise InvalidArgument(
                 f"{query.n_rows} rows at epsilon={self.epsilon:g} determine the coefficients so "
                 "sharply that an exact draw would take too long. Choose a smaller epsilon."

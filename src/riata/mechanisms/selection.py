@@ -24,7 +24,7 @@ from riata.mechanisms.largest import (
 )
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, Event, Pure, compose
-from riata.queries import VertexUtilities
+from riata.queries import GradientStep, VertexUtilities
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ class TopK(Mechanism):
     def event(self) -> Event:
         return compose((BoundedRange(self.epsilon), self.k))
 
-    def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> np.ndarray:  # type: ignore[override]
+    def release(  # type: ignore[override]
+        self, query: VertexUtilities | GradientStep, engine: Engine, noise: Noise
+    ) -> np.ndarray:
         values = query.finish(engine.total(query))
         if not 1 <= self.k <= len(values):
             raise InvalidArgument(

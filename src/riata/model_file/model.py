@@ -7,19 +7,18 @@ import json
 from typing import Any
 
 from riata.errors import InvalidArgument, ModelFileError
-from riata.estimators import PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata import estimators
+from riata.estimators.base import PrivateLinearModel
 from riata.model_file.archive import require, require_small
 from riata.model_file.fitted import check_attributes, read_fitted, read_statement, write_fitted
 from riata.model_file.values import Reader, Writer
 from riata.solvers import Solver
 from riata.solvers.plan import check_steps
 
-Model = PrivateLasso | PrivateLogisticRegression | PrivateErm
+Model = PrivateLinearModel
 
-ESTIMATORS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (PrivateLasso, PrivateLogisticRegression, PrivateErm)
-}
-_ANY_OF_THEM = "PrivateLasso, PrivateLogisticRegression or PrivateErm"
+ESTIMATORS: dict[str, type[Any]] = {name: getattr(estimators, name) for name in estimators.__all__}
+_ANY_OF_THEM = f"{', '.join(estimators.__all__[:-1])} or {estimators.__all__[-1]}"
 
 FORMAT, VERSION = "riata model", 1
 

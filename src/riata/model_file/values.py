@@ -13,15 +13,44 @@ from riata.errors import InvalidArgument
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.model_file.archive import require, require_small
 from riata.model_file.arrays import read_array, read_dtype, write_array
-from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
-from riata.solvers import FrankWolfe, GaussianFrankWolfe, PrivateFrankWolfe
+from riata.projections import (
+    GaussianProjection,
+    GivenProjection,
+    SparseSignProjection,
+    StructuredProjection,
+)
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
+from riata.solvers import (
+    FrankWolfe,
+    GaussianFrankWolfe,
+    HardThresholding,
+    NoisyGradient,
+    PerturbedObjective,
+    PosteriorSampling,
+    PrivateFrankWolfe,
+    PrivateHardThresholding,
+    PrivatePeeling,
+    Projected,
+)
 
 _LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest)
-_SETS = (L1Ball, Simplex, GroupL1Ball, L2Ball, LpBall, Polytope)
-_SOLVERS = (PrivateFrankWolfe, GaussianFrankWolfe, FrankWolfe)
+_SETS = (L1Ball, Simplex, GroupL1Ball, L2Ball, LpBall, Polytope, SparseBall)
+_SOLVERS = (
+    PrivateFrankWolfe,
+    GaussianFrankWolfe,
+    FrankWolfe,
+    NoisyGradient,
+    PerturbedObjective,
+    PrivateHardThresholding,
+    HardThresholding,
+    PrivatePeeling,
+    Projected,
+    PosteriorSampling,
+)
+_PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)
 
 #: The objects that a parameter may be, or hold. Loading builds nothing else.
-CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (Bounds, *_LOSSES, *_SETS, *_SOLVERS)}
+CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (Bounds, *_LOSSES, *_SETS, *_SOLVERS, *_PROJECTIONS)}
 
 #: What a label or a public fact may be.
 PLAIN = (bool, int, float, str, type(None), np.generic)

@@ -177,7 +177,9 @@ class ObjectiveAccountant(Accountant):
     knows = (ObjectivePerturbed, Gaussian)
 
     def applies_to(self, event: Event, delta: float) -> bool:
-        objectives = [k for leaf, k in leaves(event).items() if isinstance(leaf, ObjectivePerturbed)]
+        objectives = [
+            k for leaf, k in leaves(event).items() if isinstance(leaf, ObjectivePerturbed)
+        ]
         return delta > 0 and objectives == [1] and super().applies_to(event, delta)
 
     def _parts(self, event: Event) -> tuple[float, float, float]:

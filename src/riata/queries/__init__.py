@@ -3,6 +3,7 @@
 from riata.queries.base import Query
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.minimum import FineGradient, Minimum
+from riata.queries.moments import SquaredMoments
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "Minimum",
     "OfGradient",
     "Query",
+    "SquaredMoments",
     "VertexUtilities",
 ]

@@ -63,7 +63,9 @@ class FineGradient(MeanSlope):
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         limbs = total.reshape(-1, 3).astype(np.float64)
-        sums = (limbs[:, 0] * 2.0 ** (2 * _LIMB) + limbs[:, 1] * 2.0**_LIMB + limbs[:, 2]) * self.unit
+        sums = (
+            limbs[:, 0] * 2.0 ** (2 * _LIMB) + limbs[:, 1] * 2.0**_LIMB + limbs[:, 2]
+        ) * self.unit
         sums[:-1] *= self.bounds.x / X_STEPS
         return sums
 
@@ -121,7 +123,7 @@ class Minimum(Query):
 
     @property
     def row_curvature(self) -> float:
-        """The largest eigenvalue of one row's Hessian: curvature of the loss times length squared."""
+        """The largest eigenvalue of one row's Hessian: curvature times squared length."""
         assert self.bounds.y is not None
         return self.loss.curvature_bound(self.bounds.y) * self.row_length**2 * ROUNDED_UP
 

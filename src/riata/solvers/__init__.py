@@ -13,7 +13,9 @@ from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
 from riata.solvers.peeling import PrivatePeeling
 from riata.solvers.plan import Callback, Plan, Solution, Solver, Step
+from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
+from riata.solvers.projected import Projected
 
 #: The solvers that can be asked for by name.
 SOLVERS: dict[str, type[Solver]] = {
@@ -25,6 +27,8 @@ SOLVERS: dict[str, type[Solver]] = {
         PerturbedObjective,
         PrivateHardThresholding,
         PrivatePeeling,
+        Projected,
+        PosteriorSampling,
     )
 }
 
@@ -70,9 +74,11 @@ __all__ = [
     "NoisyGradient",
     "PerturbedObjective",
     "Plan",
+    "PosteriorSampling",
     "PrivateFrankWolfe",
     "PrivateHardThresholding",
     "PrivatePeeling",
+    "Projected",
     "Solution",
     "Solver",
     "Step",

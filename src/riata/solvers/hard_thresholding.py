@@ -76,7 +76,9 @@ class HardThresholding(Solver):
         mechanisms: dict[str, Mechanism] = {"gradient": Exact()}
         if problem.fit_intercept:
             mechanisms["intercept"] = Exact()
-        return Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes="it converges")
+        return Plan(
+            self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes="it converges"
+        )
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -152,5 +154,3 @@ class PrivateHardThresholding(SparseDescent):
             moved = C.project(theta.dense() - rate * np.asarray(gradient))  # lines 3-4
             theta = Vector.of(moved).with_offset(b)
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 6
-
-

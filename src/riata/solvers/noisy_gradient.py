@@ -97,7 +97,9 @@ class NoisyGradient(Solver):
                 instead='Use solver="hard-thresholding"',
             )  # fmt: skip
         given = check_steps(self.steps)
-        plans = [self._planned(problem, budget, fits, n) for n in ([given] if given else STEP_COUNTS)]
+        plans = [
+            self._planned(problem, budget, fits, n) for n in ([given] if given else STEP_COUNTS)
+        ]
         best = min(plan.excess_risk for plan in plans)
         return next(plan for plan in plans if plan.excess_risk <= NEARLY * best)
 
@@ -113,7 +115,9 @@ class NoisyGradient(Solver):
         plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
         return replace(plan, excess_risk=self._excess_risk(plan))
 
-    def _mechanisms(self, problem: Problem, budget: Budget, strength: float) -> dict[str, Mechanism]:
+    def _mechanisms(
+        self, problem: Problem, budget: Budget, strength: float
+    ) -> dict[str, Mechanism]:
         gradient: Mechanism = GaussianMechanism(1 / strength)
         if self.sampling < 1:
             gradient = SampledGaussianMechanism(1 / strength, self.sampling)
@@ -152,7 +156,9 @@ class NoisyGradient(Solver):
     def _excess_risk(self, plan: Plan) -> float:
         """distance^2 / (2 rate T) + rate * length^2 / 2, for the average of T steps."""
         problem, rate = plan.problem, self._rate(plan)
-        distance = problem.set.radius_in("l2") * (1 if np.all(problem.set.start().values == 0) else 2)
+        distance = problem.set.radius_in("l2") * (
+            1 if np.all(problem.set.start().values == 0) else 2
+        )
         risk = distance**2 / (2 * rate * plan.steps) + rate * self._length(plan) ** 2 / 2
         return min(risk, 2 * problem.slope_bound * problem.margin_bound)
 
@@ -171,4 +177,6 @@ class NoisyGradient(Solver):
 
 def check_step_size(step_size: object) -> None:
     if not (isinstance(step_size, str) and step_size == "auto"):
-        check_scale("step_size", step_size, 'it is how far a step goes. Use "auto" to have it chosen.')
+        check_scale(
+            "step_size", step_size, 'it is how far a step goes. Use "auto" to have it chosen.'
+        )

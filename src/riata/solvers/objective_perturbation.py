@@ -17,7 +17,15 @@ from riata.privacy.events import compose
 from riata.problem import Problem
 from riata.queries import Minimum
 from riata.sets.widths import expected_l2
-from riata.solvers.plan import Callback, Plan, Solution, Solver, check_steps, counted, refuse_infinity
+from riata.solvers.plan import (
+    Callback,
+    Plan,
+    Solution,
+    Solver,
+    check_steps,
+    counted,
+    refuse_infinity,
+)
 
 #: The stretch costs at most this part of epsilon, half of it where the user asks for a
 #: regularisation, ...

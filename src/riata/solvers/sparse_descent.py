@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-
 from riata.errors import Incompatible
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
@@ -126,5 +125,3 @@ def check_sparse(name: str, problem: Problem) -> SparseBall:
             instead="Use SparseBall(sparsity, radius)",
         )  # fmt: skip
     return problem.set
-
-

@@ -1,0 +1,161 @@
+"""Sparse regression for rows without a natural bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from riata.bounds import Bounds
+from riata.errors import InvalidArgument
+from riata.estimators.base import Job
+from riata.estimators.regressor import PrivateRegressor
+from riata.privacy.budget import check_scale
+from riata.sets import ConstraintSet, SparseBall
+from riata.solvers import Plan
+
+
+class HeavyTailedRegression(PrivateRegressor):
+    """Linear regression on few columns whose entries have heavy tails, with differential privacy.
+
+    Entries of x and y are truncated at K, which grows with the number of rows: rare huge values
+    then cost a little bias and no privacy. The rest is peeling, as in `PrivateSparseRegression`.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget.
+    delta : float, optional
+        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
+        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    scale : float, default=1.0
+        The usual size of an entry of x and of y, such as a standard deviation known from elsewhere.
+        Public.
+    truncation : float or "auto", default="auto"
+        K, where entries are cut. "auto" is scale * (n epsilon / (s log p))^(1/4), at least scale:
+        the order that suits four finite moments.
+    sparsity : int, default=10
+        The largest number of columns in the model. Public.
+    radius : float, default=1.0
+        The largest Euclidean length of the coefficients. Public.
+    solver : str or Solver, default="peeling"
+        "peeling" reads all rows in each step or a part of its own, whichever has less noise;
+        ``PrivatePeeling(split=True)`` always splits.
+    steps : int or "auto", default="auto"
+    fit_intercept : bool, default=True
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    ledger : Ledger, optional
+    engine : {"auto", "local"}, default="auto"
+    random_state : int, optional
+        Makes the fit reproducible, for tests. Such a model is marked as not private.
+    verbose : bool, default=False
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    truncation_ : float
+        K.
+    n_iter_ : int
+    privacy_ : Statement
+
+    Notes
+    -----
+    *Privacy.* As for `PrivateLasso`. K follows from public facts alone.
+
+    *Differences from the paper.* See `riata.solvers.PrivatePeeling`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from riata import HeavyTailedRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_t(5, (20_000, 50))
+    >>> y = 0.5 * X[:, 3] - 0.5 * X[:, 7] + rng.standard_t(5, 20_000)
+    >>> model = HeavyTailedRegression(4.0, sparsity=2).fit(X, y)
+    >>> model.truncation_
+    10.056...
+    """
+
+    def __init__(
+        self,
+        epsilon,
+        delta=None,
+        *,
+        scale=1.0,
+        truncation="auto",
+        sparsity=10,
+        radius=1.0,
+        solver="peeling",
+        steps="auto",
+        fit_intercept=True,
+        adjacency="replace-one",
+        ledger=None,
+        engine="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scale = scale
+        self.truncation = truncation
+        self.sparsity = sparsity
+        self.radius = radius
+        self.solver = solver
+        self.steps = steps
+        self.fit_intercept = fit_intercept
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _set(self) -> ConstraintSet:
+        return SparseBall(self.sparsity, self.radius)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_scale("scale", self.scale, "it is the usual size of an entry.")
+        if math.isinf(self.epsilon) and self.truncation == "auto":
+            raise InvalidArgument(
+                'truncation="auto" follows from epsilon, and epsilon is infinite. Pass a number.'
+            )
+
+    def _checked_bounds(self) -> Bounds:
+        """Where entries are cut, once it is known."""
+        cut = getattr(self, "truncation_", self.truncation)
+        cut = self.scale if isinstance(cut, str) and cut == "auto" else cut
+        return Bounds(x=check_scale("truncation", cut, "entries are cut there."), y=cut)
+
+    def _truncated(self, n_rows: int, n_features: int) -> Bounds:
+        if not (isinstance(self.truncation, str) and self.truncation == "auto"):
+            return Bounds(x=self.truncation, y=self.truncation)
+        self._set()
+        room = self.sparsity * math.log(max(n_features, 3))
+        cut = self.scale * max(1.0, (n_rows * self.epsilon / room) ** 0.25)
+        return Bounds(x=cut, y=cut)
+
+    def plan(self, n_rows: int, n_features: int) -> Plan:
+        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
+        self._check_parameters()
+        bounds = self._truncated(n_rows, n_features)
+        return self._planned([self._loss()], bounds, n_rows, n_features)[1]
+
+    def _job(self, X: Any, y: Any) -> Job:
+        vars(self).pop("truncation_", None)
+        job = super()._job(X, y)
+        return Job(job.losses, self._truncated(*job.shape), job.shape, job.read)
+
+    def fit(self, X: Any, y: Any) -> HeavyTailedRegression:
+        """Fit the model and spend the budget.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        """
+        super().fit(X, y)
+        self.truncation_ = self._truncated(self._n_rows_fitted(), self.n_features_in_).x
+        return self
+
+    def _n_rows_fitted(self) -> int:
+        return int(self.privacy_.public["rows"])

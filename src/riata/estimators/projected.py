@@ -1,0 +1,286 @@
+"""Models that are fitted in few dimensions, behind a public random projection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from riata.bounds import Bounds
+from riata.data.arrays import rows
+from riata.errors import InvalidArgument
+from riata.estimators.classifier import PrivateClassifier
+from riata.estimators.regressor import PrivateRegressor
+from riata.losses import Logistic, Loss
+from riata.privacy.budget import Budget
+from riata.problem import Problem
+from riata.projections import GivenProjection, Projection
+from riata.sets import ConstraintSet, L1Ball
+from riata.solvers import Plan, Projected, Solver
+
+
+class ProjectedModel:
+    """What the two faces share."""
+
+    def _set(self) -> ConstraintSet:
+        return L1Ball(self.radius)
+
+    def _chosen(self, problem: Problem, budget: Budget) -> Solver:
+        return Projected(
+            self.steps,
+            self.dimension,
+            self._projection(),
+            self.solver,
+            self.clip,
+            self.seed,
+            self.compressed,
+        )
+
+    def _projection(self) -> str | Projection:
+        given = not isinstance(self.projection, str | Projection)
+        return GivenProjection(self.projection) if given else self.projection
+
+    def _planned(
+        self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
+    ) -> tuple[Solver, Plan, list[Problem]]:
+        if self.compressed:
+            phi = self._projection()
+            if isinstance(phi, Projection):
+                if n_features != phi.dimension:
+                    raise InvalidArgument(
+                        f"Cannot use rows of {n_features} columns with a projection to "
+                        f"{phi.dimension} dimensions. This is because compressed=True says that "
+                        "the rows are already projected. Pass rows with one column for each "
+                        "dimension, or compressed=False."
+                    )
+                n_features = phi.n_features
+            if bounds.norm != "l2":
+                raise InvalidArgument(
+                    f"Compressed rows need a bound on their length, got {bounds!r}: a projection "
+                    'mixes the columns. Pass bounds=Bounds(x=..., norm="l2").'
+                )
+        return super()._planned(losses, bounds, n_rows, n_features)
+
+    def _margins(self, X: Any) -> np.ndarray:
+        if not self.compressed:
+            return super()._margins(X)
+        coef = np.atleast_2d(self.coef_)
+        images = np.array([self._projection().forward(theta) for theta in coef])
+        margins = self._checked_bounds().clip_x(rows(self, X, reset=False)) @ images.T
+        return (margins if self.coef_.ndim == 2 else margins[:, 0]) + self.intercept_
+
+
+class ProjectedRegression(ProjectedModel, PrivateRegressor):
+    """Linear regression behind a random projection, with differential privacy.
+
+    Minimises the mean squared loss over the image of an l1 ball, then takes the smallest
+    coefficients in the l1 norm that have this image.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget.
+    delta : float, optional
+        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
+        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    bounds : Bounds
+        How far a row may reach: public, and required. With ``compressed=True`` it is the largest
+        length of a projected row, ``Bounds(x=..., norm="l2")``.
+    radius : float, default=1.0
+        The largest l1 norm of the coefficients. Public.
+    dimension : int or "auto", default="auto"
+        The number of dimensions that rows are projected to. "auto" follows from public facts.
+    projection : str, Projection or array-like, default="gaussian"
+        "gaussian", "sparse-sign", "structured" (which stores no matrix), a `Projection`, or the
+        matrix itself, with one column for each column of the data.
+    compressed : bool, default=False
+        Whether `X` holds rows that are already projected, by the matrix that is given.
+    clip : float or "auto", default="auto"
+        The largest length of a projected row; longer ones are shortened.
+    seed : int, default=0
+        The public seed of the matrix.
+    solver : str or Solver, default="auto"
+        The solver in the projected space: "noisy-gradient", "objective-perturbation",
+        "posterior-sampling", or a solver object.
+    steps : int or "auto", default="auto"
+    fit_intercept : bool, default=True
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    ledger : Ledger, optional
+    engine : {"auto", "local"}, default="auto"
+    random_state : int, optional
+        Makes the fit reproducible, for tests. Such a model is marked as not private.
+    verbose : bool, default=False
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        For rows before the projection.
+    intercept_ : float
+    n_iter_ : int
+    privacy_ : Statement
+
+    Notes
+    -----
+    *Privacy.* As for `PrivateLasso`; see `riata.solvers.Projected`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from riata import Bounds, ProjectedRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((5_000, 200)) / np.sqrt(200)
+    >>> y = X[:, 3] - X[:, 7]
+    >>> model = ProjectedRegression(1.0, bounds=Bounds(x=1.0, y=1.0, norm="l2"), dimension=20)
+    >>> model.fit(X, y).coef_.shape
+    (200,)
+    """
+
+    def __init__(
+        self,
+        epsilon,
+        delta=None,
+        *,
+        bounds=None,
+        radius=1.0,
+        dimension="auto",
+        projection="gaussian",
+        compressed=False,
+        clip="auto",
+        seed=0,
+        solver="auto",
+        steps="auto",
+        fit_intercept=True,
+        adjacency="replace-one",
+        ledger=None,
+        engine="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.radius = radius
+        self.dimension = dimension
+        self.projection = projection
+        self.compressed = compressed
+        self.clip = clip
+        self.seed = seed
+        self.solver = solver
+        self.steps = steps
+        self.fit_intercept = fit_intercept
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class ProjectedClassifier(ProjectedModel, PrivateClassifier):
+    """Logistic regression behind a random projection, with differential privacy.
+
+    Minimises the mean logistic loss over the image of an l1 ball, then takes the smallest
+    coefficients in the l1 norm that have this image.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget of all classes together.
+    delta : float, optional
+        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
+        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    bounds : Bounds
+        How far a row may reach: public, and required. With ``compressed=True`` it is the largest
+        length of a projected row, ``Bounds(x=..., norm="l2")``. A bound on y is
+        not needed.
+    classes : array-like, or "observed"
+        The labels: public, as for `PrivateLogisticRegression`.
+    radius : float, default=10.0
+        The largest l1 norm of the coefficients. Public.
+    dimension : int or "auto", default="auto"
+        The number of dimensions that rows are projected to. "auto" follows from public facts.
+    projection : str, Projection or array-like, default="gaussian"
+        "gaussian", "sparse-sign", "structured" (which stores no matrix), a `Projection`, or the
+        matrix itself, with one column for each column of the data.
+    compressed : bool, default=False
+        Whether `X` holds rows that are already projected, by the matrix that is given.
+    clip : float or "auto", default="auto"
+        The largest length of a projected row; longer ones are shortened.
+    seed : int, default=0
+        The public seed of the matrix.
+    solver : str or Solver, default="auto"
+        The solver in the projected space: "noisy-gradient", "objective-perturbation",
+        "posterior-sampling", or a solver object.
+    steps : int or "auto", default="auto"
+    fit_intercept : bool, default=True
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    ledger : Ledger, optional
+    engine : {"auto", "local"}, default="auto"
+    random_state : int, optional
+        Makes the fit reproducible, for tests. Such a model is marked as not private.
+    verbose : bool, default=False
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        For rows before the projection.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    n_iter_ : int
+    privacy_ : Statement
+
+    Notes
+    -----
+    *Privacy.* As for `PrivateLasso`; see `riata.solvers.Projected`.
+    """
+
+    def __init__(
+        self,
+        epsilon,
+        delta=None,
+        *,
+        bounds=None,
+        classes=None,
+        radius=10.0,
+        dimension="auto",
+        projection="gaussian",
+        compressed=False,
+        clip="auto",
+        seed=0,
+        solver="auto",
+        steps="auto",
+        fit_intercept=True,
+        adjacency="replace-one",
+        ledger=None,
+        engine="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.radius = radius
+        self.dimension = dimension
+        self.projection = projection
+        self.compressed = compressed
+        self.clip = clip
+        self.seed = seed
+        self.solver = solver
+        self.steps = steps
+        self.fit_intercept = fit_intercept
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _label_loss(self) -> Loss:
+        return Logistic()
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class; one-against-rest scores are normalised to sum to 1."""
+        scores = expit(self.decision_function(X))
+        if len(self.classes_) == 2:
+            return np.column_stack([1 - scores, scores])
+        return scores / scores.sum(axis=1, keepdims=True)

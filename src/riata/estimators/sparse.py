@@ -1,0 +1,96 @@
+"""Sparse regression with a declared number of columns."""
+
+from __future__ import annotations
+
+from riata.estimators.regressor import PrivateRegressor
+from riata.sets import ConstraintSet, SparseBall
+
+
+class PrivateSparseRegression(PrivateRegressor):
+    """Linear regression on at most `sparsity` columns, with differential privacy.
+
+    Minimises the mean of (x . theta + intercept - y)^2 over all theta with at most `sparsity`
+    non-zeros and ||theta||_2 <= radius, by gradient steps of which only the largest entries stay.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget. ``float("inf")`` fits without privacy, and the Statement says so.
+    delta : float, optional
+        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
+        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    bounds : Bounds
+        How far a row may reach: public, and required.
+    sparsity : int, default=10
+        The largest number of columns in the model. Public.
+    radius : float, default=1.0
+        The largest Euclidean length of the coefficients. Public.
+    solver : str or Solver, default="auto"
+        "peeling" or "hard-thresholding", or a solver object. "auto" is "hard-thresholding" for rows
+        with a bound on their length and a positive delta, and otherwise "peeling".
+    steps : int or "auto", default="auto"
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, for a tenth of the budget.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    ledger : Ledger, optional
+    engine : {"auto", "local"}, default="auto"
+    random_state : int, optional
+        Makes the fit reproducible, for tests. Such a model is marked as not private.
+    verbose : bool, default=False
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_iter_ : int
+    privacy_ : Statement
+
+    Notes
+    -----
+    *Privacy.* As for `PrivateLasso`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from riata import Bounds, PrivateSparseRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 100))
+    >>> y = 0.6 * X[:, 3] - 0.4 * X[:, 7] + 0.1 * rng.standard_normal(20_000)
+    >>> model = PrivateSparseRegression(1.0, bounds=Bounds(x=1.0, y=2.0), sparsity=2).fit(X, y)
+    >>> int(np.count_nonzero(model.coef_))
+    2
+    """
+
+    def __init__(
+        self,
+        epsilon,
+        delta=None,
+        *,
+        bounds=None,
+        sparsity=10,
+        radius=1.0,
+        solver="auto",
+        steps="auto",
+        fit_intercept=True,
+        adjacency="replace-one",
+        ledger=None,
+        engine="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.sparsity = sparsity
+        self.radius = radius
+        self.solver = solver
+        self.steps = steps
+        self.fit_intercept = fit_intercept
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _set(self) -> ConstraintSet:
+        return SparseBall(self.sparsity, self.radius)

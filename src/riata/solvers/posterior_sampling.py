@@ -1,0 +1,132 @@
+"""The exponential mechanism for least squares over a ball (Bassily, Smith and Thakurta 2014)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from riata.curator import Curator
+from riata.errors import Incompatible, InvalidArgument
+from riata.losses import Squared
+from riata.mechanisms import PosteriorSample
+from riata.mechanisms.posterior import MOST_INFORMATION
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
+from riata.privacy.calibrate import calibrate
+from riata.privacy.events import compose
+from riata.problem import Problem
+from riata.queries import SquaredMoments
+from riata.sets import L2Ball
+from riata.solvers.plan import (
+    Callback,
+    Plan,
+    Solution,
+    Solver,
+    check_steps,
+    counted,
+    refuse_infinity,
+)
+from riata.vectors import Vector
+
+#: Beyond, exact sampling takes too long: it works on a matrix of this many rows in many digits.
+MOST_COLUMNS = 256
+
+
+@dataclass(frozen=True)
+class PosteriorSampling(Solver):
+    """One exact draw of a model, with a probability that falls with its squared loss.
+
+    For few columns and pure differential privacy. There is no Markov chain: the draw has exactly
+    the law that the guarantee speaks of.
+
+    Parameters
+    ----------
+    steps : 1 or "auto", default="auto"
+        There is one step.
+
+    Notes
+    -----
+    *Privacy.* The rows are read by one release, the exact second moments inside it.
+
+    *Differences from the paper.* The paper samples by a Markov chain, and a chain that is merely
+    close to its limit is not purely private.
+
+    References
+    ----------
+    Bassily, Smith, Thakurta (2014). Private empirical risk minimization. Algorithm 2.
+    """
+
+    steps: int | str = "auto"
+
+    name = "posterior-sampling"
+
+    def __post_init__(self) -> None:
+        if check_steps(self.steps) not in (None, 1):
+            raise InvalidArgument(f"steps={self.steps!r} must be 1: one model is drawn.")
+
+    def _check(self, problem: Problem, budget: Budget) -> None:
+        refuse_infinity(self.name, budget)
+        mine = f'solver="{self.name}"'
+        if not isinstance(problem.loss, Squared):
+            raise Incompatible(
+                mine, f"the {problem.loss.name} loss",
+                because="only a Gaussian law can be drawn exactly, and it belongs to squares",
+                instead='Use Squared(), or solver="objective-perturbation"',
+            )  # fmt: skip
+        if not isinstance(problem.set, L2Ball) or problem.bounds.norm != "l2":
+            raise Incompatible(
+                mine, f"{problem.set} and {problem.bounds}",
+                because="it draws from a Euclidean ball, for rows with a bound on their length",
+                instead='Use L2Ball and norm="l2", or solver="projected", which arranges both',
+            )  # fmt: skip
+        if problem.n_rows * budget.epsilon > MOST_INFORMATION:
+            raise Incompatible(
+                mine, f"{problem.n_rows} rows at epsilon={budget.epsilon:g}",
+                because="they fix the model so sharply that an exact draw would take too long",
+                instead="Use a smaller epsilon",
+            )  # fmt: skip
+        if problem.n_features > MOST_COLUMNS:
+            raise Incompatible(
+                mine, f"{problem.n_features} columns",
+                because=f"exact draws take too long beyond {MOST_COLUMNS}",
+                instead='Use solver="projected" with a smaller dimension',
+            )  # fmt: skip
+
+    def _query(self, problem: Problem) -> SquaredMoments:
+        return SquaredMoments(
+            problem.bounds,
+            problem.set.radius_in("l2"),
+            problem.n_rows,
+            problem.adjacency,
+            problem.n_features,
+            problem.fit_intercept,
+        )
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        self._check(problem, budget)
+
+        def at(strength: float) -> PosteriorSample:
+            return PosteriorSample(strength)
+
+        draw = at(calibrate(lambda s: compose((at(s).event, fits)), budget))
+        query = self._query(problem)
+        # The mean excess of an exponential mechanism on d coordinates, for the sum of the losses,
+        # is d / rate up to a logarithm; the rate is epsilon over the range of a neighbour's change.
+        spread = CHANGED_CONTRIBUTIONS[problem.adjacency] * query.loss_bound / draw.epsilon
+        size = query.n_coefficients
+        risk = size * spread * (1 + math.log1p(problem.n_rows * query.loss_bound / (size * spread)))
+        worst = 2 * problem.slope_bound * problem.margin_bound
+        return Plan(
+            self.name, problem, budget, 1, {"draw": draw}, fits, min(risk / problem.n_rows, worst)
+        )
+
+    def run(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
+    ) -> Solution:
+        for _ in counted(plan.steps, callback):
+            found = np.asarray(curator.release(self._query(problem), plan["draw"]))
+        theta = Vector.of(found[: problem.n_features])
+        if problem.fit_intercept:  # its column was as long as a row may be
+            theta = theta.with_offset(float(found[-1] * problem.bounds.x))
+        return Solution(theta, plan.steps)

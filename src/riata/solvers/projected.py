@@ -1,0 +1,238 @@
+"""Mechanisms 1 and 2 of Kasiviswanathan and Jin (2016): solve in few dimensions, then lift."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.curator import Curator
+from riata.errors import Incompatible, InvalidArgument
+from riata.losses import Squared
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_scale
+from riata.privacy.calibrate import calibrate
+from riata.privacy.events import Gaussian, compose
+from riata.problem import Problem
+from riata.projections import PROJECTIONS, Projection
+from riata.sets import ConstraintSet, L2Ball, Polytope, PolytopeSet
+from riata.sets.lift import lifted
+from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
+from riata.solvers.noisy_gradient import NoisyGradient
+from riata.solvers.objective_perturbation import PerturbedObjective
+from riata.solvers.plan import Callback, Plan, Solution, Solver, check_steps, refuse_infinity
+from riata.solvers.posterior_sampling import MOST_COLUMNS, PosteriorSampling
+from riata.vectors import Vector
+
+#: The solvers that may work in the projected space.
+INNER: dict[str, type[Solver]] = {
+    kind.name: kind
+    for kind in (NoisyGradient, PerturbedObjective, PosteriorSampling, GaussianFrankWolfe)
+}
+
+#: "auto" never projects to more dimensions than this: the lift would take long.
+MOST_DIMENSIONS = 512
+
+
+@dataclass(frozen=True)
+class Projected(Solver):
+    """A private solver in the image of a public random projection, and a lift back.
+
+    The noise grows with the number of projected dimensions and not with the number of columns,
+    and the set's Gaussian width says how many dimensions are needed.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+        Of the solver in the projected space.
+    dimension : int or "auto", default="auto"
+        The number of dimensions. "auto" is the theorem's rule with explicit constants.
+    projection : {"gaussian", "sparse-sign", "structured"} or Projection, default="gaussian"
+        How the public matrix is made, or the matrix itself.
+    inner : str or Solver, default="auto"
+        The solver in the projected space. "auto" is "noisy-gradient" where delta is positive, and
+        under pure differential privacy "posterior-sampling" for the squared loss and
+        "objective-perturbation" for others.
+    clip : float or "auto", default="auto"
+        The largest length of a projected row; longer ones are shortened. "auto" is the largest
+        length of a row before.
+    seed : int, default=0
+        The public seed of the matrix.
+    compressed : bool, default=False
+        Whether the rows are already projected, by the `projection` that is given.
+
+    Notes
+    -----
+    *Privacy.* That of the inner solver. Rows are clipped after they are projected, so that the
+    guarantee holds for every matrix and every row; the lift is post-processing.
+
+    *Differences from the paper.* A fixed matrix stretches some row far beyond the length that
+    Lemma 3.3 promises for n rows with high probability: clipping replaces the lemma. The Markov
+    chain for pure privacy is replaced by an exact draw.
+
+    References
+    ----------
+    Kasiviswanathan, Jin (2016). Efficient private empirical risk minimization for
+    high-dimensional learning.
+    """
+
+    steps: int | str = "auto"
+    dimension: int | str = "auto"
+    projection: str | Projection = "gaussian"
+    inner: str | Solver = "auto"
+    clip: float | str = "auto"
+    seed: int = 0
+    compressed: bool = False
+
+    name = "projected"
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+        if self.clip != "auto":
+            check_scale("clip", self.clip, "it is the largest length of a projected row.")
+        if not isinstance(self.projection, Projection) and self.projection not in PROJECTIONS:
+            raise InvalidArgument(
+                f"projection={self.projection!r} is not known. Use one of {list(PROJECTIONS)} or a "
+                "Projection."
+            )
+        if self.compressed and not isinstance(self.projection, Projection):
+            raise InvalidArgument(
+                f"compressed=True needs the matrix that the rows were projected with, got "
+                f"projection={self.projection!r}. Pass projection=GivenProjection(matrix)."
+            )
+        if not isinstance(self.inner, Solver) and self.inner not in ("auto", *INNER):
+            raise InvalidArgument(
+                f"inner={self.inner!r} is not known. Use one of {['auto', *INNER]} or a solver."
+            )
+        whole = isinstance(self.dimension, Integral) and not isinstance(self.dimension, bool)
+        if self.dimension != "auto" and not (whole and int(self.dimension) >= 1):
+            raise InvalidArgument(
+                f'dimension={self.dimension!r} must be a whole number of at least 1, or "auto".'
+            )
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        refuse_infinity(self.name, budget)
+        if not problem.set.convex:
+            raise Incompatible(
+                f'solver="{self.name}"', str(problem.set),
+                because="the lift needs a convex set", instead="Use L1Ball",
+            )  # fmt: skip
+        phi = self._phi(problem, budget)
+        compressed = self._compressed(problem, phi)
+        plan = self._inner(problem, budget).plan(compressed, budget, fits)
+        distorted = 2 * problem.slope_bound * _row_length(problem) * _distortion(problem)
+        risk = plan.excess_risk + distorted / math.sqrt(phi.dimension)
+        worst = 2 * problem.slope_bound * problem.margin_bound
+        return replace(
+            plan,
+            solver=f"{self.name} to {phi.dimension} dimensions, {plan.solver}",
+            problem=problem,
+            excess_risk=min(risk, worst),
+            compressed=compressed,
+            projection=None if self.compressed else phi,
+        )
+
+    def _phi(self, problem: Problem, budget: Budget) -> Projection:
+        """Line 1 of StdERM, or the matrix that was given."""
+        if isinstance(self.projection, Projection):
+            if self.projection.n_features != problem.n_features:
+                raise Incompatible(
+                    f"a projection of {self.projection.n_features} columns",
+                    f"{problem.n_features} columns of data",
+                    because="it multiplies each row",
+                    instead="Use a matrix with one column for each column of the data",
+                )
+            return self.projection
+        dimension = self.dimension
+        if isinstance(dimension, str):
+            dimension = best_dimension(problem, budget)
+        if dimension > problem.n_features:
+            raise Incompatible(
+                f"dimension={dimension}", f"{problem.n_features} columns",
+                because="a projection has fewer rows than columns",
+                instead=f"Use a dimension of at most {problem.n_features}",
+            )  # fmt: skip
+        kind = PROJECTIONS[self.projection]
+        return kind(int(dimension), problem.n_features, self.seed)
+
+    def _compressed(self, problem: Problem, phi: Projection) -> Problem:
+        """The problem that the inner solver sees: projected rows, a ball around the image of C."""
+        clip = _row_length(problem) if isinstance(self.clip, str) else float(self.clip)
+        return Problem(
+            problem.loss,
+            L2Ball(image_radius(problem.set, phi)),
+            Bounds(clip, problem.y_bound, norm="l2"),
+            problem.n_rows,
+            phi.dimension,
+            problem.adjacency,
+            problem.fit_intercept,
+        )
+
+    def _inner(self, problem: Problem, budget: Budget) -> Solver:
+        if isinstance(self.inner, Solver):
+            return self.inner
+        name = self.inner
+        if name == "auto":
+            pure = (
+                "posterior-sampling"
+                if isinstance(problem.loss, Squared)
+                else PerturbedObjective.name
+            )
+            name = pure if budget.delta == 0 else NoisyGradient.name
+        return INNER[name](self.steps)  # type: ignore[call-arg]
+
+    def run(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
+    ) -> Solution:
+        """ProjERM, line by line."""
+        assert plan.compressed is not None
+        small = replace(plan.compressed, loss=problem.loss)
+        inner = self._inner(problem, plan.budget)
+        found = inner.run(replace(plan, problem=small), small, curator, callback)  # line 1
+        phi = plan.projection or self._phi(problem, plan.budget)
+        theta = lifted(problem.set, phi, found.theta.dense())  # line 2
+        return Solution(Vector.of(theta).with_offset(found.theta.offset), found.steps)
+
+
+def best_dimension(problem: Problem, budget: Budget) -> int:
+    """The dimension that balances noise and distortion in Theorem 3.11, constants included.
+
+    In units of slope * row length, m dimensions distort margins by 2 (w + ||C|| (1 + sqrt(2 log
+    n))) / sqrt(m). Noise costs ||C|| sqrt(m) z c / n with Gaussian noise of multiplier z for c
+    changed rows, and ||C|| m c / (n epsilon) under pure differential privacy.
+    """
+    changed = CHANGED_CONTRIBUTIONS[problem.adjacency]
+    distorted = 2 * _distortion(problem) / problem.set.radius_in("l2")
+    if budget.delta > 0:
+        z = 1 / calibrate(lambda s: compose((Gaussian(1 / s), 1)), budget)
+        best, most = distorted * problem.n_rows / (changed * z), MOST_DIMENSIONS
+    else:
+        best = (distorted * problem.n_rows * budget.epsilon / (2 * changed)) ** (2 / 3)
+        most = MOST_COLUMNS
+    return max(1, int(min(best, problem.n_features, most)))
+
+
+def image_radius(constraint: ConstraintSet, phi: Projection) -> float:
+    """The radius of a ball that contains the image of the set."""
+    if isinstance(constraint, Polytope):
+        images = np.array([phi.forward(vertex) for vertex in constraint.vertices])
+        return float(np.sqrt(np.square(images).sum(axis=1)).max())
+    if isinstance(constraint, PolytopeSet):
+        return constraint.radius_in("l2") * float(phi.column_norms().max())
+    gram = np.zeros((phi.dimension, phi.dimension))
+    for _, columns in phi.blocks():
+        gram += columns @ columns.T
+    return constraint.radius_in("l2") * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
+
+
+def _distortion(problem: Problem) -> float:
+    """How far a margin of a row of length 1 may move, times the root of the dimension."""
+    radius = problem.set.radius_in("l2")
+    rows = math.sqrt(2 * math.log(max(problem.n_rows, 2)))
+    return problem.set.gaussian_width().value + radius * (1 + rows)
+
+
+def _row_length(problem: Problem) -> float:
+    return problem.bounds.row_norm("l2", problem.n_features)
