@@ -342,7 +342,9 @@ def plot(menu: Menu, path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[len(names) :]:
         axes.set_axis_off()
-    figure.supxlabel(f"epsilon (delta = {DELTA:g}, {ADJACENCY})", fontsize="medium")
+    for axes in panels[max(0, len(names) - columns) : len(names)]:
+        axes.set_xlabel("epsilon")
+    figure.suptitle(f"Score on held-out rows; delta {DELTA:g}, {ADJACENCY}", fontsize="medium")
     figure.legend(
         list(drawn.values()), list(drawn), loc="outside lower center", ncols=3, frameon=False,
         fontsize="small",
