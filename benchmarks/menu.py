@@ -1,9 +1,10 @@
 """Every solver on every data set of the menu, at equal epsilon, delta and adjacency.
 
 The score is R2 or accuracy on rows held out, a mean over seeds. The excess risk is the mean loss on
-the rows to fit minus the smallest that any model of the same set reaches, by accelerated projected
-gradient. Two numbers stand beside them: scikit-learn's score without privacy or constraint, and on
-text the score of DP-SGD tuned on the held-out rows, if benchmarks/dp_sgd.py has been run.
+the rows to fit minus that of the best model of the same set, found without privacy by accelerated
+projected gradient; "exact" is that model's score. Beside them stand scikit-learn's score without
+privacy or constraint, and on text that of DP-SGD tuned on the held-out rows, if
+benchmarks/dp_sgd.py has been run.
 
 Radii, steps and all other settings are public and fixed: no riata fit is tuned. A solver that
 cannot be used with a data set or a set says why.
@@ -173,10 +174,10 @@ def peak_of(run: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def measure(
-    data: Data, entry: Entry, epsilon: float, seeds: int, best: Reference | None
+    data: Data, entry: Entry, epsilon: float, seeds: int, best_of: Callable[..., Reference]
 ) -> dict[str, Any]:
     """One row of the table. Raises InvalidArgument if the entry does not apply."""
-    found = []
+    found, exact_score = [], np.nan
     for seed in range(seeds):
         model = entry.make(data, epsilon, seed)
         _, seconds, memory = peak_of(lambda model=model: model.fit(data.x, data.y))
@@ -185,8 +186,11 @@ def measure(
         if hasattr(model, "coef_"):
             coef, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
             used = np.count_nonzero(coef)
-            if best is not None:
-                excess = risk(data, entry.problem(data)[0], coef, intercept) - best.risk
+            if entry.problem is not None:
+                of, over = entry.problem(data)
+                best = best_of(of, over)
+                excess = risk(data, of, coef, intercept) - best.risk
+                exact_score = best.score
         found.append((score, excess, used, seconds, memory))
     score, excess, used, seconds, _ = np.mean(found, axis=0)
     return {
@@ -195,6 +199,7 @@ def measure(
         "epsilon": epsilon,
         "score": float(score),
         "sd": float(np.std([f[0] for f in found])),
+        "exact": exact_score,
         "excess risk": float(excess),
         "non-zeros": float(used),
         "steps": int(getattr(model, "n_iter_", 0)),
@@ -244,21 +249,22 @@ class Menu:
             "without features": data.score_without_features(),
         }
         self.references[name] = self.references.get(name, {}) | known
-        reference = cache(lambda problem: exact(data, *problem))
+
+        @cache
+        def best_of(of: Loss, over: ConstraintSet) -> Reference:
+            found = exact(data, of, over)
+            self.references[name][f"{of.name} over {over}"] = found._asdict()
+            return found
+
         for entry in track(entries, name):
             self.forget(name, entry.label)
             if entry.task not in (None, data.task):
                 continue
             for epsilon in epsilons:
                 try:
-                    entry.make(data, epsilon, 0).plan(*data.x.shape)
-                    best = None if entry.problem is None else reference(entry.problem(data))
-                    self.rows.append(measure(data, entry, epsilon, seeds, best))
+                    self.rows.append(measure(data, entry, epsilon, seeds, best_of))
                 except InvalidArgument as refusal:
                     self.refuse(name, entry.label, reason_of(refusal))
-                    continue
-                if best is not None:
-                    self.references[name][str(entry.problem(data)[1])] = best._asdict()
         mine = [
             {k: v for k, v in row.items() if k != "data"}
             for row in self.rows

@@ -143,7 +143,7 @@ _LEFT_OUT = {"encounter_id", "patient_nbr", "time_in_hospital", "readmitted", *_
 def diabetes() -> Data:
     """Days in hospital of 71,518 patients, the first stay of each: one row is a person.
 
-    A stay has 38 categories, two of them under one hash at times, and seven numbers. Days run from
+    A stay has 39 categories, two of them under one hash at times, and seven numbers. Days run from
     1 to 14, and -1 to 1 stands for them.
     """
     first: dict[str, dict[str, str]] = {}
