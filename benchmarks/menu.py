@@ -6,8 +6,8 @@ projected gradient; "exact" is that model's score. Beside them stand scikit-lear
 privacy or constraint, and on text that of DP-SGD tuned on the held-out rows, if
 benchmarks/dp_sgd.py has been run.
 
-Radii, steps and all other settings are public and fixed: no riata fit is tuned. A solver that
-cannot be used with a data set or a set says why.
+The radii are those of menu_data.py, for all solvers and epsilons, and everything else is left to
+riata's defaults. A solver that cannot be used with a data set or a set says why.
 
 A run with --data or --solver replaces its own rows in the kept results and leaves the others.
 
