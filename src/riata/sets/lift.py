@@ -405,9 +405,10 @@ def _smallest_groups(
         turn = np.repeat(sums(g * dg), counts)
         theta += 2 * height * (dg / slack + 2 * g * turn / slack**2)
         size = np.sqrt(sums(np.square(theta))).sum()
-        proved = goal @ y / max(np.sqrt(sums(np.square(g))).max(), 1e-300)
+        longest = max(np.sqrt(sums(np.square(g))).max(), 1e-300)
+        proved = goal @ y / longest
         if size - proved < best:
-            best, found = size - proved, (theta, y)
+            best, found = size - proved, (theta, y / longest)
         if best <= 0.1 * GAP * size:
             break
         decrease = missed @ step / height
@@ -462,7 +463,9 @@ def _newton(
         power = size ** (q - 1)
         height = (power @ size) / (target @ y)
         theta = np.sign(g) * power
-        bend = (q - 1) * np.maximum(size, 1e-30) ** (q - 2)
+        bend = (q - 1) * np.maximum(size, 1e-12) ** (
+            q - 2
+        )  # no entry so loose that others are lost
         missed = height * target - equations.forward(theta)
         step = _solve(_weighted_gram(equations.columns, len(y), bend), missed)
         dg = equations.back(step)
