@@ -294,6 +294,13 @@ def test_the_nearest_point_to_zero_is_zero(C):
     np.testing.assert_allclose(into_set(C, PHI, np.zeros(M)), 0.0, atol=1e-12)
 
 
+def test_a_simplex_that_reaches_zero_reaches_it():
+    phi = GivenProjection(np.hstack([PHI.matrix(), -PHI.matrix()]))
+    theta = lifted(Simplex(1.0), phi, np.zeros(M))
+    assert Simplex(1.0).contains(theta)
+    np.testing.assert_allclose(phi.forward(theta), 0.0, atol=1e-8)
+
+
 # bad arguments
 
 
