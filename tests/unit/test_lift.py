@@ -94,6 +94,24 @@ def test_the_lift_is_as_small_as_cvxpys(C, seed):
         np.testing.assert_allclose(theta, where, atol=2e-4 * np.abs(where).max())
 
 
+@pytest.mark.parametrize(("m", "d", "seed"), [(9, 97, 3), (6, 112, 29), (2, 91, 53)])
+def test_one_large_group_is_not_taken_for_the_best_because_it_was_looked_at_first(m, d, seed):
+    rng = np.random.default_rng(seed)
+    phi, C = GaussianProjection(m, d, seed), GroupL1Ball(rng.integers(0, 5, d))
+    v = rng.standard_normal(m)
+    assert C.minkowski_norm(lift(C, phi, v)) == pytest.approx(cvxpy_lift(C, phi, v)[0], rel=2e-7)
+
+
+@pytest.mark.parametrize("p", [1.02, 1.3, 4.0, 30.0])
+def test_exponents_far_from_2_are_solved_to_their_certificate(p):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 80))
+        phi = GaussianProjection(int(rng.integers(1, d + 1)), d, seed)
+        v = rng.standard_normal(phi.dimension)
+        np.testing.assert_allclose(phi.forward(lift(LpBall(p), phi, v)), v, atol=1e-10)
+
+
 @every_ball
 @pytest.mark.parametrize("kind", PROJECTIONS)
 def test_the_lift_undoes_every_kind_of_projection(C, kind):
@@ -274,6 +292,13 @@ def test_the_nearest_point_among_a_hundred_thousand_columns(C):
 @every_ball
 def test_the_nearest_point_to_zero_is_zero(C):
     np.testing.assert_allclose(into_set(C, PHI, np.zeros(M)), 0.0, atol=1e-12)
+
+
+def test_a_simplex_that_reaches_zero_reaches_it():
+    phi = GivenProjection(np.hstack([PHI.matrix(), -PHI.matrix()]))
+    theta = lifted(Simplex(1.0), phi, np.zeros(M))
+    assert Simplex(1.0).contains(theta)
+    np.testing.assert_allclose(phi.forward(theta), 0.0, atol=1e-8)
 
 
 # bad arguments

@@ -405,9 +405,10 @@ def _smallest_groups(
         turn = np.repeat(sums(g * dg), counts)
         theta += 2 * height * (dg / slack + 2 * g * turn / slack**2)
         size = np.sqrt(sums(np.square(theta))).sum()
-        proved = goal @ y / max(np.sqrt(sums(np.square(g))).max(), 1e-300)
+        longest = max(np.sqrt(sums(np.square(g))).max(), 1e-300)
+        proved = goal @ y / longest
         if size - proved < best:
-            best, found = size - proved, (theta, y)
+            best, found = size - proved, (theta, y / longest)
         if best <= 0.1 * GAP * size:
             break
         decrease = missed @ step / height
@@ -462,7 +463,9 @@ def _newton(
         power = size ** (q - 1)
         height = (power @ size) / (target @ y)
         theta = np.sign(g) * power
-        bend = (q - 1) * np.maximum(size, 1e-30) ** (q - 2)
+        bend = (q - 1) * np.maximum(size, 1e-12) ** (
+            q - 2
+        )  # no entry so loose that others are lost
         missed = height * target - equations.forward(theta)
         step = _solve(_weighted_gram(equations.columns, len(y), bend), missed)
         dg = equations.back(step)
@@ -528,10 +531,11 @@ def into_set(constraint: ConstraintSet, projection: Projection, v: np.ndarray) -
 def _nearest(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.ndarray:
     """Descent over few columns for as long as no other column can help, where the set allows it."""
     theta = constraint.start().dense()
+    scale = np.square(v).sum() + np.square(phi.forward(theta)).sum()
     if isinstance(constraint, LpBall) and constraint.p == 1:
         constraint = L1Ball(constraint.radius, constraint.n_features)
     if not isinstance(constraint, L1Ball | Simplex | GroupL1Ball):
-        return _descent(constraint, phi, v, theta)
+        return _descent(constraint, phi, v, theta, scale)
     grouped = isinstance(constraint, GroupL1Ball)
     codes = constraint.codes() if grouped else np.arange(phi.n_features)  # type: ignore[union-attr]
     inside = theta != 0
@@ -540,7 +544,7 @@ def _nearest(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.ndarra
         gradient = phi.back(image - v)
         furthest = constraint.minimiser(gradient)
         gap = gradient @ theta - furthest.dot(gradient)
-        if _near_enough(gap, image, v) or np.all(inside[furthest.support]):
+        if _near_enough(gap, image - v, scale) or np.all(inside[furthest.support]):
             return theta
         if isinstance(constraint, Simplex):
             worth = -gradient
@@ -555,11 +559,11 @@ def _nearest(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.ndarra
             part = GroupL1Ball(codes[columns], constraint.radius)
         else:
             part = replace(constraint, n_features=len(columns))
-        theta[columns] = _descent(part, Matrix(phi.columns(columns)), v, theta[columns])
+        theta[columns] = _descent(part, Matrix(phi.columns(columns)), v, theta[columns], scale)
 
 
 def _descent(
-    constraint: ConstraintSet, phi: Linear, v: np.ndarray, theta: np.ndarray
+    constraint: ConstraintSet, phi: Linear, v: np.ndarray, theta: np.ndarray, scale: float
 ) -> np.ndarray:
     """Accelerated projected gradient descent, which starts anew where it goes uphill.
 
@@ -573,7 +577,7 @@ def _descent(
     for _ in range(50_000):
         furthest = constraint.minimiser(gradient)
         gap = gradient @ theta - furthest.dot(gradient)
-        if _near_enough(gap, image, v):
+        if _near_enough(gap, image - v, scale):
             return theta
         while True:
             new = constraint.project(ahead - ahead_gradient / bend)
@@ -600,9 +604,8 @@ def _descent(
     return theta
 
 
-def _near_enough(gap: float, image: np.ndarray, v: np.ndarray) -> bool:
-    distance = np.square(image - v).sum()
-    scale = np.square(v).sum() + np.square(image).sum()
+def _near_enough(gap: float, missed: np.ndarray, scale: float) -> bool:
+    distance = np.square(missed).sum()
     return bool(gap <= 0.5 * GAP * distance + 1e-15 * scale or distance <= 1e-18 * scale)
 
 
