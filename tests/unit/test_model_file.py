@@ -405,7 +405,7 @@ class MyLasso(PrivateLasso):
     "thing", [make_pipeline(PrivateLasso(1.0)), MyLasso(1.0), PrivateLasso, {"coef_": 1}, None]
 )
 def test_what_is_no_model_of_riata_is_refused(thing, path):
-    with pytest.raises(InvalidArgument, match="a model file holds a fitted PrivateLasso"):
+    with pytest.raises(InvalidArgument, match="a model file holds a fitted HeavyTailedRegression"):
         riata.save(thing, path)
 
 
@@ -548,7 +548,7 @@ EDITS = {
     "version that equals 1": (put("version", True), "reads version 1"),
     "no version": (put("version", DELETED), "reads version 1"),
     "riata": (put("riata", 1), "which riata"),
-    "estimator": (put("estimator", "os.system"), "riata loads a PrivateLasso"),
+    "estimator": (put("estimator", "os.system"), "riata loads a HeavyTailedRegression"),
     "estimator of another kind": (put("estimator", ["PrivateLasso"]), "riata loads"),
     "estimator that has classes": (put("estimator", "PrivateLogisticRegression"), "radius|has"),
     "extra entry": (put("code", "print(1)"), "does not have the entries"),

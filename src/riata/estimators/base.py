@@ -94,6 +94,10 @@ class PrivateLinearModel(BaseEstimator):
     def _chosen(self, problem: Problem, budget: Budget) -> Solver:
         return choose_solver(self.solver, problem, budget, self.steps)
 
+    def _n_coefficients(self, n_features: int) -> int:
+        """How many coefficients a fit on rows of this many columns has, for each class."""
+        return n_features
+
     def _set(self) -> ConstraintSet:
         raise AssertionError("a subclass names its set")
 

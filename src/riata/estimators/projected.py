@@ -41,6 +41,9 @@ class ProjectedModel:
         given = not isinstance(self.projection, str | Projection)
         return GivenProjection(self.projection) if given else self.projection
 
+    def _n_coefficients(self, n_features: int) -> int:
+        return self._projection().n_features if self.compressed else n_features
+
     def _planned(
         self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
     ) -> tuple[Solver, Plan, list[Problem]]:

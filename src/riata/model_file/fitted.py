@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.estimators import PrivateLogisticRegression
+from riata.estimators import HeavyTailedRegression
+from riata.estimators.classifier import PrivateClassifier
 from riata.model_file.archive import require, require_small
 from riata.model_file.arrays import require_array
 from riata.model_file.values import PLAIN, Reader, Writer
-from riata.privacy.budget import ADJACENCY_IN_WORDS
+from riata.privacy.budget import ADJACENCY_IN_WORDS, LARGEST_SCALE, SMALLEST_SCALE
 from riata.privacy.statement import Statement
 
 _OPTIONAL = "feature_names_in_"
@@ -20,8 +21,9 @@ _OPTIONAL = "feature_names_in_"
 
 def _names(kind: type[Any]) -> set[str]:
     """The attributes that a fitted model of this kind has, besides its Statement."""
-    classes = {"classes_"} if kind is PrivateLogisticRegression else set()
-    return {"coef_", "intercept_", "n_features_in_", "n_iter_", *classes}
+    own = {"classes_"} if issubclass(kind, PrivateClassifier) else set()
+    own |= {"truncation_"} if issubclass(kind, HeavyTailedRegression) else set()
+    return {"coef_", "intercept_", "n_features_in_", "n_iter_", *own}
 
 
 def check_attributes(model: Any) -> None:
@@ -44,7 +46,8 @@ def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
     return {**nodes, "coef_": _write_coefficients(writer, model.coef_)}
 
 
-def read_fitted(reader: Reader, kind: type[Any], nodes: Any) -> dict[str, Any]:
+def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
+    kind = type(model)
     expected = _names(kind)
     require(
         isinstance(nodes, dict) and expected <= nodes.keys() <= expected | {_OPTIONAL},
@@ -59,9 +62,14 @@ def read_fitted(reader: Reader, kind: type[Any], nodes: Any) -> dict[str, Any]:
         named = isinstance(columns, np.ndarray) and columns.dtype == object
         named = named and columns.shape == (n,) and all(type(name) is str for name in columns)
         require(named, f"It does not have one name for each of its {n} columns.")
-    shape: tuple[int, ...] = (n,)
+    if "truncation_" in found:
+        cut = found["truncation_"]
+        usual = isinstance(cut, float) and SMALLEST_SCALE <= cut <= LARGEST_SCALE
+        require(usual, "Its truncation is not a positive number.")
+    size = model._n_coefficients(n)
+    shape: tuple[int, ...] = (size,)
     if "classes_" in found:
-        shape = (_number_of_fits(found["classes_"]), n)
+        shape = (_number_of_fits(found["classes_"]), size)
         require_array(intercept, "intercept_", "<f8", shape[:1])
     else:
         finite = isinstance(intercept, float) and math.isfinite(intercept)

@@ -66,7 +66,7 @@ def build(members: dict[str, bytes], max_bytes: int) -> Model:
     manifest = _manifest(text)
     reader = Reader(members, max_bytes)
     model = _unfitted(reader, ESTIMATORS[manifest["estimator"]], manifest["parameters"])
-    fitted = read_fitted(reader, type(model), manifest["fitted"])
+    fitted = read_fitted(reader, model, manifest["fitted"])
     fitted["privacy_"] = read_statement(reader, manifest["statement"])
     _check_parameters(model, fitted["n_features_in_"])
     require(not members, f"It has members that no array needs: {sorted(members)[:5]}.")
