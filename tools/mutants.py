@@ -188,23 +188,20 @@ MUTANTS = [
         "charge after use", "curator.py",
         """        if ledger is not None:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(read(), event, noise)""",
+        return cls(read(), event, noise, parts)""",
         """        engine = read()
         if ledger is not None:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(engine, event, noise)""",
+        return cls(engine, event, noise, parts)""",
         ("tests/unit", "tests/faults/test_kill.py"),
     ),
     Mutant(
         "releases beyond the plan", "curator.py",
-        "            self._paid_for -= cost\n", "", ("tests/unit/test_plan.py",),
+        "            paid_for -= cost\n", "", ("tests/unit/test_plan.py",),
     ),
     Mutant(
         "classes that are not counted", "solvers/plan.py",
-        """        times = self.steps * self.fits
-        return compose(""",
-        """        times = self.steps
-        return compose(""",
+        "        return self.steps * self.fits\n", "        return self.steps\n",
         ("tests/unit/test_plan.py", "tests/conformance/test_estimators.py"),
     ),
     Mutant(

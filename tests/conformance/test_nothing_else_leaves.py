@@ -301,10 +301,10 @@ def hostile_data(name):
 def test_steps_and_releases_are_those_of_the_plan_whatever_the_rows_contain(name, monkeypatch):
     release, taken, left = Curator.release, [], []
 
-    def counted(self, query, mechanism):
+    def counted(self, query, mechanism, part=0):
         taken.append((type(query).__name__, mechanism.event))
-        released = release(self, query, mechanism)
-        left.append(sum(self._paid_for.values()))
+        released = release(self, query, mechanism, part)
+        left.append(sum(self._paid_for[part].values()))
         return released
 
     monkeypatch.setattr(Curator, "release", counted)

@@ -2,7 +2,7 @@
 
 Laws are compared with densities that are integrated here, from the rows and not from their moments.
 Decisions are compared with thresholds computed here with hundreds of digits. Each test of a law
-would reject a correct sampler with probability below 1e-8 over the choice of its seed:
+would reject a correct sampler with probability below 1e-8 over the choice of its seed;
 `FALSE_ALARM` leaves room for the approximation of the chi-square law.
 """
 
@@ -25,9 +25,9 @@ from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.exact import BITS, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.posterior import Envelope, PosteriorSample, Target
+from riata.queries.moments import SquaredMoments
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.privacy.events import BoundedRange
-from riata.queries.moments import SquaredMoments
 
 FALSE_ALARM = 1e-9
 MP = mpmath.MPContext()
@@ -164,7 +164,7 @@ def released(case, draws, seed, mechanism=None):
 
 @every_case
 def test_a_release_has_the_law_of_the_exponential_mechanism(case):
-    assert p_value(case, released(case, 260, seed=91)) >= FALSE_ALARM
+    assert p_value(case, released(case, 220, seed=91)) >= FALSE_ALARM
 
 
 def proposals_that_stay(case, envelope, draws, seed):
@@ -201,7 +201,7 @@ def test_the_law_does_not_rest_on_linear_algebra(case, monkeypatch):
 
     monkeypatch.setattr(np.linalg, "eigh", careless)
     assert Envelope.of(case.target).widening < 10
-    assert p_value(case, released(case, 260, seed=94)) >= FALSE_ALARM
+    assert p_value(case, released(case, 220, seed=94)) >= FALSE_ALARM
 
 
 # The envelope.
@@ -217,11 +217,11 @@ def turned(matrix):
 
 def noisy(matrix, eigh=np.linalg.eigh):
     values, basis = eigh(matrix)
-    return values, basis + 1e-3 * np.random.default_rng(95).standard_normal(basis.shape)
+    return values, basis + 3e-3 * np.random.default_rng(95).standard_normal(basis.shape)
 
 
 def excess(target, envelope, z):
-    """log of the accepted part, less its bound - tau (1 - |phi|^2) / 2, and |phi|^2: fractions."""
+    """By how much the logarithm of a chance of acceptance exceeds -tau (1 - |phi|^2) / 2."""
     z = [Fraction(float(v)) for v in z]
     stretch = 1 + Fraction(1, 2**envelope.widening)
     phi = [
@@ -233,7 +233,7 @@ def excess(target, envelope, z):
     quadratic = sum(int(g) * p * q for row, p in both(target.gram, phi) for g, q in both(row, phi))
     log = Fraction(target.linear) * linear - Fraction(target.quadratic) * quadratic
     log += sum(v * v for v in z) / 2 - Fraction(envelope.level)
-    return log + Fraction(envelope.tau) / 2 * (1 - square), square
+    return log + Fraction(envelope.tau) / 2 * (1 - square)
 
 
 @pytest.mark.parametrize("eigh", [careful, noisy, turned])
@@ -243,10 +243,12 @@ def test_the_envelope_is_nowhere_below_the_density(case, eigh, monkeypatch):
     envelope, rng = Envelope.of(case.target), np.random.default_rng(96)
     m, largest = len(envelope.centre), []
     assert envelope.tau >= 1
+    precision = 2 * case.target.quadratic * case.target.gram + envelope.tau * np.eye(m)
+    left = case.target.linear * case.target.cross - precision @ envelope.centre
+    worst = envelope.factor.T @ left * 2.0**envelope.widening  # where a wrong centre matters most
     for size in (0, 0.1, 1, 10, 1e3, 1e6):
-        for _ in range(20):
-            above, _ = excess(case.target, envelope, size * rng.standard_normal(m))
-            largest.append(above)
+        for z in (worst, *rng.standard_normal((20, m))):
+            largest.append(excess(case.target, envelope, size * z))
     assert max(largest) <= 0
     if eigh is careful:
         assert max(largest) > -1e-6  # and it touches it, at the centre
@@ -263,7 +265,7 @@ def test_a_harder_problem_has_an_envelope_too():
         target = Target(x.T @ x, x.T @ y, scale, 2 * scale)
         envelope = Envelope.of(target)
         for size in (0, 1, 100, 1e5):
-            assert excess(target, envelope, size * rng.standard_normal(30))[0] <= 0
+            assert excess(target, envelope, size * rng.standard_normal(30)) <= 0
 
 
 # Decisions.

@@ -77,11 +77,9 @@ class PosteriorSample(Mechanism):
             )
         target = self.target(query, engine.total(query))
         envelope = Envelope.of(target)
-        for normals, coin in envelope.proposals(noise):
-            found = envelope.decide(target, normals, coin)
-            if found is not None:
-                return np.array(found) * (query.ball_radius * 2.0**-_GRID_BITS)
-        raise AssertionError("proposals never end")
+        outcomes = (envelope.decide(target, *variables) for variables in envelope.proposals(noise))
+        accepted = next(outcome for outcome in outcomes if outcome is not None)
+        return np.array(accepted) * (query.ball_radius * 2.0**-_GRID_BITS)
 
     def describe(self, times: int) -> str:
         return f"exact posterior sample, epsilon {self.epsilon:.4g} a release, {times} releases"
@@ -120,6 +118,7 @@ class Envelope:
 
     @classmethod
     def of(cls, target: Target) -> Envelope:
+        """Proposals as like the target as float64 can make them, and how unlike they may be."""
         matrix, pull = 2 * target.quadratic * target.gram, target.linear * target.cross
         m, identity = len(pull), np.eye(len(pull))
         rounding = (m + 8) * 2.0**-51
@@ -134,7 +133,7 @@ class Envelope:
             if off <= 1 / (4 * max(m, 8)):
                 break
             tau *= 4
-        widening = min(20, -math.frexp(2 * off)[1])  # 2^-widening is at least 2 * off
+        widening = min(20, -math.frexp(2 * off)[1])  # 2^-widening is between 2 * off and 1/8
 
         centre = np.zeros(m)
         for _ in range(2):  # the second time for what the first one missed

@@ -50,7 +50,9 @@ _SOLVERS = (
 _PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)
 
 #: The objects that a parameter may be, or hold. Loading builds nothing else.
-CLASSES: dict[str, type[Any]] = {c.__name__: c for c in (Bounds, *_LOSSES, *_SETS, *_SOLVERS, *_PROJECTIONS)}
+CLASSES: dict[str, type[Any]] = {
+    c.__name__: c for c in (Bounds, *_LOSSES, *_SETS, *_SOLVERS, *_PROJECTIONS)
+}
 
 #: What a label or a public fact may be.
 PLAIN = (bool, int, float, str, type(None), np.generic)

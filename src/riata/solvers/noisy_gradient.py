@@ -32,7 +32,7 @@ from riata.vectors import Vector
 STEP_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 #: The weight of step t in the average of the iterates grows like t^(LATER - 1).
-LATER = 4
+LATER = 8
 
 #: The fewest steps are taken whose bound is at most this many times the best.
 NEARLY = 1.1
