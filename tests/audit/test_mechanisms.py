@@ -278,7 +278,7 @@ def test_skipped_clipping_is_caught(name, monkeypatch):
     for engine in (LocalEngine, Unclipped):
         drawn = []
         if engine is Unclipped:
-            monkeypatch.setattr("riata.queries.to_steps", as_they_are)
+            monkeypatch.setattr("riata.queries.gradient.to_steps", as_they_are)
         for i, target in enumerate((50.0, -50.0)):
             y[0] = target
             rows = engine(x, y.copy(), Bounds(1.0, 1.0))

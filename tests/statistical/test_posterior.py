@@ -25,9 +25,9 @@ from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.exact import BITS, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.posterior import Envelope, PosteriorSample, Target
-from riata.queries.moments import SquaredMoments
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.privacy.events import BoundedRange
+from riata.queries.moments import SquaredMoments
 
 FALSE_ALARM = 1e-9
 MP = mpmath.MPContext()

@@ -6,8 +6,8 @@ import inspect
 import json
 from typing import Any
 
-from riata.errors import InvalidArgument, ModelFileError
 from riata import estimators
+from riata.errors import InvalidArgument, ModelFileError
 from riata.estimators.base import PrivateLinearModel
 from riata.model_file.archive import require, require_small
 from riata.model_file.fitted import check_attributes, read_fitted, read_statement, write_fitted
