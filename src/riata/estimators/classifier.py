@@ -20,7 +20,7 @@ OBSERVED = "observed"
 
 #: The radius that "auto" stands for: of an l1 ball, and of an l2 ball for rows of length 1.
 #: Coefficients that tell classes apart are large for short rows, and noisy gradients hardly mind.
-L1_RADIUS, L2_RADIUS = 10.0, 400.0
+L1_RADIUS, L2_RADIUS = 10.0, 800.0
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):

@@ -35,7 +35,7 @@ class PrivateLinearSVC(PrivateClassifier):
         The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length, and
         otherwise "l1", whose models are sparse.
     radius : float or "auto", default="auto"
-        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1", and for "l2" 400
+        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1", and for "l2" 800
         over the bound on a row's length.
     solver : str or Solver, default="auto"
         A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"

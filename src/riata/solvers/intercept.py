@@ -30,9 +30,9 @@ from riata.vectors import Vector
 SHARE = 0.1
 
 
-def intercept_mechanism(beside: Mechanism, budget: Budget) -> Mechanism:
-    """The mechanism that gets `SHARE` of the budget when `beside` gets the rest."""
-    ratio = SHARE / (1 - SHARE)
+def intercept_mechanism(beside: Mechanism, budget: Budget, share: float = SHARE) -> Mechanism:
+    """The mechanism that gets `share` of the budget when `beside` gets the rest."""
+    ratio = share / (1 - share)
     if isinstance(beside, SampledGaussianMechanism):
         return replace(beside, noise_multiplier=beside.noise_multiplier / math.sqrt(ratio))
     if budget.delta == 0:

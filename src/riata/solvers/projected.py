@@ -33,7 +33,7 @@ INNER: dict[str, type[Solver]] = {
 }
 
 #: "auto" never projects to more dimensions than this: the lift would take long.
-MOST_DIMENSIONS = 512
+MOST_DIMENSIONS = 256
 
 
 @dataclass(frozen=True)
