@@ -24,10 +24,20 @@ from scipy.stats import beta
 
 from riata.audit.witness import Data, Progress, Seen, Trial
 from riata.errors import InvalidArgument
-from riata.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism
+from riata.mechanisms import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    GaussianObjective,
+    LaplaceMechanism,
+    ObjectivePerturbation,
+    PosteriorSample,
+    SampledGaussianMechanism,
+    TopK,
+)
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.selection import listed
 from riata.privacy.accountants import spent
+from riata.queries import Minimum
 
 #: Numeric outputs are sorted into this many bins of equal weight.
 _BINS = 50
@@ -213,6 +223,19 @@ def _log_ratio(seen: Seen) -> float:
                 log_softmax(_candidates(seen, total) / scale) for total in (seen.ours, seen.theirs)
             )
             return float(ours[released] - theirs[released])
+        case TopK(epsilon):
+            ours, theirs = (np.abs(query.finish(total)) for total in (seen.ours, seen.theirs))
+            gain = (ours - theirs) * epsilon / (2 * query.sensitivity("linf"))
+            return float(gain[released].sum() - len(released) * gain.mean())
+        case ObjectivePerturbation():
+            return _objective_log_ratio(seen, seen.mechanism)
+        case PosteriorSample():
+            change = query.finish(seen.theirs - seen.ours)
+            point = np.append(released, -1.0)
+            return float(point @ change @ point)
+        case SampledGaussianMechanism():
+            change = query.finish(seen.ours - seen.theirs)
+            return float((released - query.finish(seen.theirs)) @ change)
         case GaussianMechanism() | LaplaceMechanism():
             power = 2 if isinstance(seen.mechanism, GaussianMechanism) else 1
             scale = seen.mechanism.scale(query)
@@ -224,6 +247,20 @@ def _log_ratio(seen: Seen) -> float:
     ours, theirs = (_candidates(seen, total) for total in (seen.ours, seen.theirs))
     change = ours - theirs
     return float(change[released] - change.mean())
+
+
+def _objective_log_ratio(seen: Seen, mechanism: ObjectivePerturbation) -> float:
+    """The log-ratio of the two linear terms that lead to the released point, without Jacobians."""
+    asked, theta = seen.asked, seen.released
+    assert isinstance(asked, Minimum)
+    point = np.append(theta.dense(), theta.offset)[: asked.size]
+    pulls = (seen.query.finish(total)[: asked.size] for total in (seen.ours, seen.theirs))
+    lengths = [
+        np.linalg.norm(pull + mechanism.regularisation * point) / mechanism.scale(asked)
+        for pull in pulls
+    ]
+    power = 2 if isinstance(mechanism, GaussianObjective) else 1
+    return float((lengths[1] ** power - lengths[0] ** power) / power)
 
 
 def _candidates(seen: Seen, total: np.ndarray) -> np.ndarray:

@@ -17,10 +17,12 @@ from riata.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     ObjectivePerturbation,
+    PosteriorSample,
     SampledGaussianMechanism,
 )
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import Spent, spent
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.privacy.events import (
     BoundedRange,
     Composed,
@@ -33,7 +35,7 @@ from riata.privacy.events import (
     compose,
     leaves,
 )
-from riata.queries import Minimum
+from riata.queries import Minimum, SquaredMoments
 from riata.solvers import Plan
 
 
@@ -154,6 +156,8 @@ def _measured(seen: Seen) -> ReplayedRelease:
             ratio, sound = _norm_ratio(seen, "l2")
         case ObjectivePerturbation():
             ratio, sound = _objective_ratio(seen)
+        case PosteriorSample():
+            ratio, sound = _posterior_ratio(seen)
         case LaplaceMechanism():
             ratio, sound = _norm_ratio(seen, "l1")
         case _:
@@ -183,6 +187,34 @@ def _objective_ratio(seen: Seen) -> tuple[float, bool]:
     assert isinstance(seen.asked, Minimum)
     ratio = float(np.linalg.norm(change[: seen.asked.size])) / seen.asked.sensitivity("l2")
     return ratio, ratio <= 1 + 2.0**-30
+
+
+def _posterior_ratio(seen: Seen) -> tuple[float, bool]:
+    """The range, over the ball, of the change of the summed losses, over the range allowed."""
+    query = seen.asked
+    assert isinstance(query, SquaredMoments)
+    change = query.finish(seen.ours - seen.theirs) * query.n_rows
+    square, cross = change[:-1, :-1], change[:-1, -1]
+    spread = sum(largest_on_ball(s * square, s * cross, query.ball_radius) for s in (1, -1))
+    ratio = float(spread) / (CHANGED_CONTRIBUTIONS[query.adjacency] * query.loss_bound)
+    return ratio, ratio <= 1 + 2.0**-30
+
+
+def largest_on_ball(square: np.ndarray, cross: np.ndarray, radius: float) -> float:
+    """The largest <v, square v> - 2 <cross, v> over the ball: at a root of the secular equation."""
+    values, vectors = np.linalg.eigh(square)
+    pulls = -vectors.T @ cross
+    # With a multiplier above all eigenvalues, v = pulls / (multiplier - values) in these axes.
+    scale = float(np.abs(values).max() + np.abs(pulls).max() / radius) or 1.0
+    low, high = max(values[-1], 0.0) + 1e-14 * scale, max(values[-1], 0.0) + 2 * scale
+    for _ in range(200):
+        middle = (low + high) / 2
+        too_long = np.sum((pulls / (middle - values)) ** 2) > radius**2
+        low, high = (middle, high) if too_long else (low, middle)
+    v = pulls / (high - values)
+    value = float(np.sum(values * v**2) + 2 * pulls @ v)
+    spare = max(radius**2 - float(v @ v), 0.0)  # the hard case: go on along the top axis
+    return value + spare * max(values[-1], 0.0)
 
 
 def _range_ratio(seen: Seen) -> tuple[float, bool]:

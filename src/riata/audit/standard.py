@@ -11,16 +11,34 @@ from riata.audit.grey_box import replay, replays
 from riata.audit.pairs import random_pairs, worst_pair
 from riata.audit.witness import Progress
 from riata.bounds import Bounds
-from riata.estimators import PrivateErm, PrivateLasso, PrivateLogisticRegression
-from riata.losses import Huber, SmoothedHinge, Squared
-from riata.sets import L1Ball, L2Ball, Simplex
-from riata.solvers import GaussianFrankWolfe, PrivateFrankWolfe
+from riata.estimators import (
+    HeavyTailedRegression,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSparseRegression,
+    ProjectedRegression,
+)
+from riata.losses import Huber, Logistic, SmoothedHinge, Squared
+from riata.sets import L1Ball, L2Ball, Simplex, SparseBall
+from riata.solvers import (
+    GaussianFrankWolfe,
+    NoisyGradient,
+    PerturbedObjective,
+    PrivateFrankWolfe,
+    PrivatePeeling,
+)
 
 UNIT = Bounds(1.0, 1.0)
 LENGTH = Bounds(1.0, 1.0, norm="l2")
 
-#: How near to its claim the worst pair must come.
+#: How near to its claim the worst pair must come, ...
 WORST_PAIR = 0.95
+
+#: ... except where the claim is about the worst model of the set and a replay sees only the one
+#: that was released, or about rows before a projection.
+LESS_SHARP = {"PrivateErm, objective perturbation": 0.4, "ProjectedRegression, pure": 0.3}
 
 #: The size of the data sets of replays, and the number of steps.
 ROWS, COLUMNS, STEPS = 12, 8, 6
@@ -35,6 +53,26 @@ ESTIMATORS: dict[str, Any] = {
     "PrivateErm, Huber over L2Ball": PrivateErm(
         Huber(0.5), L2Ball(1.0), 1.0, 1e-6, bounds=UNIT, steps=STEPS
     ),
+    "PrivateSparseRegression": PrivateSparseRegression(
+        1.0, 1e-6, bounds=UNIT, sparsity=2, steps=STEPS
+    ),
+    "PrivateSparseRegression, rows bounded in l2": PrivateSparseRegression(
+        1.0, 1e-6, bounds=LENGTH, sparsity=2, steps=STEPS
+    ),
+    "HeavyTailedRegression, split, pure": HeavyTailedRegression(
+        1.0, 0.0, truncation=1.0, sparsity=2, solver=PrivatePeeling(3, split=True)
+    ),
+    "PrivateLinearSVC, rows bounded in l2": PrivateLinearSVC(
+        1.0, 1e-6, bounds=LENGTH, steps=STEPS, classes=[0, 1]
+    ),
+    "PrivateErm, noisy gradients of samples": PrivateErm(
+        Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=UNIT, solver=NoisyGradient(STEPS, sampling=0.5)
+    ),
+    "PrivateErm, objective perturbation": PrivateErm(
+        Logistic(), L1Ball(1.0), 1.0, 1e-6, bounds=UNIT, solver="objective-perturbation"
+    ),
+    "ProjectedRegression": ProjectedRegression(1.0, 1e-6, bounds=LENGTH, dimension=3, steps=STEPS),
+    "ProjectedRegression, pure": ProjectedRegression(1.0, 0.0, bounds=LENGTH, dimension=3),
     "PrivateErm, hinge over Simplex, add-remove": PrivateErm(
         SmoothedHinge(), Simplex(1.0), 1.0, 1e-6, bounds=UNIT, steps=STEPS, adjacency="add-remove"
     ),
@@ -70,6 +108,18 @@ CURVES: dict[str, Any] = {
     "frank-wolfe, 50 steps": _lasso(PrivateFrankWolfe(50), 4.0, 1e-3),
     "gaussian-frank-wolfe, 10 steps": _lasso(GaussianFrankWolfe(10), 4.0, 1e-3),
     "gaussian-frank-wolfe, 50 steps": _lasso(GaussianFrankWolfe(50), 4.0, 1e-3),
+    "noisy-gradient, 10 steps": _lasso(NoisyGradient(10), 4.0, 1e-3),
+    "noisy-gradient of samples, 10 steps": _lasso(NoisyGradient(10, sampling=0.5), 4.0, 1e-3),
+    "objective-perturbation": _lasso(PerturbedObjective(), 4.0, 1e-3),
+    "peeling, 2 steps": PrivateErm(
+        Squared(),
+        SparseBall(1),
+        4.0,
+        1e-3,
+        bounds=UNIT,
+        solver=PrivatePeeling(2, split=False),
+        fit_intercept=False,
+    ),
 }
 DELTAS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2)
 
@@ -102,7 +152,7 @@ def all_sharp(
 ) -> bool:
     """Whether the audits would have noticed: they come near to the claims, in a full run."""
     return (
-        all(each.worst_pair >= WORST_PAIR for each in replayed)
+        all(e.worst_pair >= LESS_SHARP.get(e.name, WORST_PAIR) for e in replayed)
         and all(found.ratio >= ONE_STEP[name][2] for name, found in attacks.items())
         and all(found.ratio > 0 for found in curves.values())
     )

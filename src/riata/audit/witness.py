@@ -73,24 +73,29 @@ class Witness(Curator):
         ours, theirs = self._ours, self._theirs
         if self._parts > 1:
             ours, theirs = ours.of_part, theirs.part(part, self._parts)
-        for look, how in looks(query, mechanism, released):
+        for look, how, outcome in looks(query, mechanism, released):
             sums = ours.last if look is query else ours.total(look), theirs.total(look)
-            self.seen.append(Seen(look, how, *sums, released, query))
+            self.seen.append(Seen(look, how, *sums, outcome, query))
         return released
 
 
-def looks(query: Query, mechanism: Mechanism, released: Any) -> list[tuple[Query, Mechanism]]:
-    """The sums that one release rests on, each with the mechanism that protects it."""
+def looks(query: Query, mechanism: Mechanism, released: Any) -> list[tuple[Query, Mechanism, Any]]:
+    """The sums that one release rests on, the mechanism that protects each, and what it told."""
     match mechanism:
         case Peeling(select, values):
             assert isinstance(query, GradientStep)
-            return [(dataclasses.replace(query), select), (query.entries(released.support), values)]
+            columns = released.support
+            entries = (query.gradient.theta.dense()[columns] - released.values) / query.rate
+            return [
+                (dataclasses.replace(query), select, columns),
+                (query.entries(columns), values, entries),
+            ]
         case ObjectivePerturbation():
             assert isinstance(query, Minimum)
-            return [(query.gradient(released), mechanism)]
+            return [(query.gradient(released), mechanism, released)]
         case SampledGaussianMechanism():  # the sample is secret: all rows could be in it
-            return [(dataclasses.replace(query), mechanism)]  # type: ignore[type-var]
-    return [(query, mechanism)]
+            return [(dataclasses.replace(query), mechanism, released)]  # type: ignore[type-var]
+    return [(query, mechanism, released)]
 
 
 class Trial:
