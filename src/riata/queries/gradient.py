@@ -132,7 +132,9 @@ class ClippedGradient(Gradient):
             entries = np.square(x.data) * weights[x.indices]
             squares = np.add.reduceat(np.append(entries, 0.0), x.indptr[:-1])
             return np.sqrt(np.where(np.diff(x.indptr) > 0, squares, 0.0))
-        return np.sqrt(np.einsum("ij,ij,j->i", x, x, weights))
+        if np.ndim(self.bounds.x) == 0:
+            return np.sqrt(np.einsum("ij,ij->i", x, x) * weights[0])
+        return np.sqrt(np.square(x) @ weights)
 
     def row_bound(self, norm: str) -> float:
         stretched = np.sqrt(self.theta.size) if norm == "l1" else 1.0
