@@ -57,6 +57,9 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/exact_draws.py
 	$(BIN)/python benchmarks/rates.py
 	$(BIN)/python benchmarks/fit_speed.py
+	$(BIN)/python benchmarks/lower_bound.py
+	$(BIN)/python benchmarks/dp_sgd.py
+	$(BIN)/python benchmarks/menu.py
 
 docs: $(VENV)/.docs-group
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -181,7 +181,7 @@ class Ball(ConstraintSet):
 
 def rounding_of_simplex_projection(size: int, radius: float, largest: float) -> float:
     """What rounding may do to a projection onto a simplex or an l1 ball, in l2."""
-    return float(2.0**-45 * np.sqrt(size) * (radius + largest))
+    return float(2.0**-47 * np.sqrt(size) * (radius + largest))
 
 
 def conjugate(order: float) -> float:

@@ -37,9 +37,9 @@ MOST_STRETCH = 15.0
 #: How many stretches "auto" tries.
 CANDIDATES = 32
 
-#: How much more noise, in units of what it hides, the hiding noise has than the linear term: at 30
-#: it costs a thousandth of the budget.
-HIDING = 30.0
+#: How much more noise, in units of what it hides, the hiding noise has than the linear term: at 12
+#: the linear term has half a percent more noise than it would have alone.
+HIDING = 12.0
 
 #: The part of a pure epsilon that pays for the hiding noise.
 HIDING_SHARE = 0.01
