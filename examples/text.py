@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from riata import Bounds, PrivateLogisticRegression
 
-BAIT = [
+BAIT = ["believe", "shocking", "secret", "trick", "weird", "amazing", "doctors", "hate"]
     "you",
     "won't",
     "believe",
@@ -28,7 +28,7 @@ BAIT = [
     "top",
     "ten",
 ]
-NEWS = [
+NEWS = ["minister", "budget", "court", "ruling", "report", "election", "treaty", "senate"]
     "minister",
     "budget",
     "court",
