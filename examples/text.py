@@ -13,33 +13,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from riata import Bounds, PrivateLogisticRegression
 
 BAIT = ["believe", "shocking", "secret", "trick", "weird", "amazing", "doctors", "hate"]
-    "you",
-    "won't",
-    "believe",
-    "shocking",
-    "secret",
-    "trick",
-    "this",
-    "one",
-    "weird",
-    "amazing",
-    "doctors",
-    "hate",
-    "top",
-    "ten",
-]
 NEWS = ["minister", "budget", "court", "ruling", "report", "election", "treaty", "senate"]
-    "minister",
-    "budget",
-    "court",
-    "ruling",
-    "quarterly",
-    "report",
-    "election",
-    "treaty",
-    "inflation",
-    "senate",
-]
 BOTH = [f"word{k}" for k in range(500)]
 
 
