@@ -35,7 +35,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
             )
         bounds = self._checked_bounds()
-        in_l2 = self.penalty == "l2" or (self.penalty == "auto" and bounds.norm == "l2")
+        wanted = bounds.norm == "l2" and self.delta != 0  # noisy gradients need a positive delta
+        in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
         if isinstance(self.radius, str) and self.radius == "auto":
             radius = L2_RADIUS / float(np.max(bounds.x)) if in_l2 else L1_RADIUS
             return L2Ball(radius) if in_l2 else L1Ball(radius)

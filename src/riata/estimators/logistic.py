@@ -34,8 +34,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         the set of labels in `y` is public. A row with another label is in none of the classes:
         with three or more it counts against each, with two it counts as the first.
     penalty : {"auto", "l1", "l2"}, default="auto"
-        The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length, and
-        otherwise "l1", whose models are sparse.
+        The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length and a
+        positive delta, and otherwise "l1", whose models are sparse.
     radius : float or "auto", default="auto"
         The largest norm of a class's coefficients. Public. "auto" is 10 for "l1", and for "l2" 800
         over the bound on a row's length.

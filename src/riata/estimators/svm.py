@@ -32,8 +32,8 @@ class PrivateLinearSVC(PrivateClassifier):
     smoothing : float, default=1.0
         The length of the hinge's quadratic corner. Public.
     penalty : {"auto", "l1", "l2"}, default="auto"
-        The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length, and
-        otherwise "l1", whose models are sparse.
+        The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length and a
+        positive delta, and otherwise "l1", whose models are sparse.
     radius : float or "auto", default="auto"
         The largest norm of a class's coefficients. Public. "auto" is 10 for "l1", and for "l2" 800
         over the bound on a row's length.

@@ -198,11 +198,14 @@ class ObjectiveAccountant(Accountant):
         rest = epsilon - stretch
         if rest <= 0:
             return 1.0
-        # Convex in the squared shift up to here, so that the worst pair of rows is opposite.
-        convex = together**2 <= 2 * (math.sqrt(1 + rest * rest) - 1)
+        # From here on the curve is convex in the squared shift, and the worst rows are opposite.
+        enough = together * math.sqrt(1 + together**2 / 4)
         largest = _gaussian_delta(together, rest)
-        other = _gaussian_delta(beside, rest) if convex else largest
-        return min(1.0, 2 * (largest + other))
+        if rest <= enough:
+            return min(1.0, 4 * largest)
+        # Releases beside it that come first may already have lost more than leaves enough.
+        early = math.exp(float(log_ndtr(beside / 2 - (rest - enough) / beside))) if beside else 0.0
+        return min(1.0, 2 * (largest + _gaussian_delta(beside, rest)) + early)
 
     def epsilon(self, event: Event, delta: float) -> float:
         stretch, together, _ = self._parts(event)

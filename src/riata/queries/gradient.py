@@ -117,7 +117,8 @@ class ClippedGradient(Gradient):
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         steps = self.slopes(x, y)
         with np.errstate(all="ignore"):
-            allowed = self.clip * (1 - 2.0**-40) / (self._row_lengths(x) * self._slope_unit)
+            room = 1 - 2.0**-40 - 2.0**-52 * self.theta.size  # for the rounding of a row's length
+            allowed = self.clip * room / (self._row_lengths(x) * self._slope_unit)
             limit = np.floor(np.fmin(allowed, SLOPE_STEPS))
         return x.T @ np.clip(steps, -limit, limit)
 

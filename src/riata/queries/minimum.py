@@ -61,6 +61,9 @@ class FineGradient(MeanSlope):
     def unit(self) -> Any:
         return self.slope_bound() / _FINE_STEPS
 
+    def row_bound(self, norm: str) -> float:
+        raise ValueError("A fine gradient is for a minimiser inside a mechanism, not for release.")
+
     def finish(self, total: np.ndarray) -> np.ndarray:
         limbs = total.reshape(-1, 3).astype(np.float64)
         sums = (
@@ -145,5 +148,6 @@ class Minimum(Query):
         """How far the computed sum of gradients may be from the exact one, in l2."""
         assert self.bounds.y is not None
         curvature = self.loss.curvature_bound(self.bounds.y)
-        row = 2 * SLOPE_ERROR * self.slope_bound + 2.0**-48 * curvature * self.margin_bound
+        margin = (2.0**-48 + 2.0**-70 * self.set.known_size() ** 2) * self.margin_bound
+        row = 2 * SLOPE_ERROR * self.slope_bound + curvature * margin
         return self.n_rows * self.row_length * row

@@ -62,7 +62,9 @@ def _automatic(problem: Problem, budget: Budget) -> type[Solver]:
         return PrivateHardThresholding if in_l2 and budget.delta > 0 else PrivatePeeling
     if in_l2 and budget.delta > 0:
         return NoisyGradient
-    return PrivateFrankWolfe if isinstance(problem.set, PolytopeSet) else GaussianFrankWolfe
+    if isinstance(problem.set, PolytopeSet):
+        return PrivateFrankWolfe
+    return GaussianFrankWolfe if budget.delta > 0 else PerturbedObjective
 
 
 __all__ = [

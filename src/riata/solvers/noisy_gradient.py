@@ -118,7 +118,7 @@ class NoisyGradient(Solver):
         mechanisms = at(
             calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget)
         )
-        assumes = "steps stay inside the set and few gradients are clipped"
+        assumes = "few gradients are clipped and the last step is as good as the average one"
         plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
         return replace(plan, excess_risk=self._excess_risk(plan))
 

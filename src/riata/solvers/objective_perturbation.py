@@ -38,7 +38,7 @@ MOST_STRETCH = 15.0
 CANDIDATES = 32
 
 #: How much more noise, in units of what it hides, the hiding noise has than the linear term: at 12
-#: the linear term has half a percent more noise than it would have alone.
+#: the linear term has a third of a percent more noise than it would have alone.
 HIDING = 12.0
 
 #: The part of a pure epsilon that pays for the hiding noise.
@@ -131,7 +131,7 @@ class PerturbedObjective(Solver):
         stretch = query.stretch(regularisation)
         if budget.delta == 0:
             hiding = HIDING_SHARE * budget.epsilon / fits
-            rest = (budget.epsilon / fits - stretch - hiding) * (1 - 2.0**-40)
+            rest = (budget.epsilon / fits - stretch - hiding) * (1 - 2.0**-30)
             return GammaObjective(regularisation, stretch, rest, hiding)
 
         def at(strength: float) -> GaussianObjective:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,15 +110,11 @@ class PosteriorSampling(Solver):
 
         draw = at(calibrate(lambda s: compose((at(s).event, fits)), budget))
         query = self._query(problem)
-        # The mean excess of an exponential mechanism on d coordinates, for the sum of the losses,
-        # is d / rate up to a logarithm; the rate is epsilon over the range of a neighbour's change.
+        # The mean excess of the sum of losses is at most d / eta (docs/algorithms).
         spread = CHANGED_CONTRIBUTIONS[problem.adjacency] * query.loss_bound / draw.epsilon
-        size = query.n_coefficients
-        risk = size * spread * (1 + math.log1p(problem.n_rows * query.loss_bound / (size * spread)))
+        risk = query.n_coefficients * spread / problem.n_rows
         worst = 2 * problem.slope_bound * problem.margin_bound
-        return Plan(
-            self.name, problem, budget, 1, {"draw": draw}, fits, min(risk / problem.n_rows, worst)
-        )
+        return Plan(self.name, problem, budget, 1, {"draw": draw}, fits, min(risk, worst))
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

@@ -130,6 +130,7 @@ class Projected(Solver):
             solver=f"{self.name} to {phi.dimension} dimensions, {plan.solver}",
             problem=problem,
             excess_risk=min(risk, worst),
+            assumes="the projection hardly moves the margins of the rows",
             compressed=compressed,
             projection=None if self.compressed else phi,
         )
