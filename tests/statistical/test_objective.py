@@ -231,7 +231,10 @@ def few_pairs(row, adjacency):
 @every_regularisation
 @every_adjacency
 def test_no_pair_exceeds_a_gaussian_claim(loss, row, regularisation, adjacency):
-    for epsilon, delta, reach in ((0.5, 1e-6, 0.3), (4.0, 1e-3, 3.0)):
+    budgets = [(0.5, 1e-6, 0.3), (4.0, 1e-3, 3.0)]
+    if regularisation == "auto":  # each tries many plans
+        budgets = budgets[row >= 1.0 :][:1]
+    for epsilon, delta, reach in budgets:
         budget = Budget(epsilon, delta, adjacency)
         problem, plan = planned(loss, row, adjacency, budget, regularisation, reach=reach)
         assert isinstance(plan["minimise"], GaussianObjective)
@@ -611,7 +614,7 @@ def test_a_huge_epsilon_returns_the_constrained_optimum(loss, constraint):
     problem = Problem(loss, constraint, Bounds(1.0, Y), n, P, fit_intercept=True)
     x = rng.uniform(-1, 1, (n, P))
     y = np.where(x @ [2.0, -1.0, 0.0, 0.5] + 0.3 * rng.standard_normal(n) > 0.2, 1.0, -1.0)
-    plan = PerturbedObjective().plan(problem, Budget(1e5, 1e-6))
+    plan = PerturbedObjective(regularisation=1e-9).plan(problem, Budget(1e5, 1e-6))
     found = release(problem, plan, x, y, 57)
     query, size = problem.minimum(), problem.minimum().size
     engine = LocalEngine(x, y, problem.bounds)
@@ -640,7 +643,7 @@ def test_hostile_rows_never_raise_nor_warn(loss, constraint, delta):
     n = 9
     for bounds in (Bounds(1e-3, Y), Bounds(50.0, Y, norm="l2")):
         problem = Problem(loss, constraint, bounds, n, P, fit_intercept=True)
-        plan = PerturbedObjective().plan(problem, Budget(1.0, delta))
+        plan = PerturbedObjective(regularisation=1.0).plan(problem, Budget(1.0, delta))
         for seed in range(2):
             x, y = rng.choice(HOSTILE, (n, P)), rng.choice(HOSTILE, n)
             theta = release(problem, plan, x, y, seed)
