@@ -33,6 +33,12 @@ NOISE = ("tests/statistical/test_noise.py",)
 ATTACKS = ("tests/statistical/test_peer_attacks.py",)
 LEDGER = ("tests/unit/test_ledger.py", "tests/unit/test_chain.py")
 FAULTS = ("tests/faults",)
+CLIPS = ("tests/sensitivity/test_solver_queries.py",)
+OBJECTIVE = ("tests/statistical/test_objective.py",)
+PEELING = ("tests/statistical/test_peeling.py",)
+SAMPLED = ("tests/statistical/test_sampled.py",)
+SOLVERS = ("tests/audit/test_solvers.py",)
+COSTS = ("tests/unit/test_solver_accounting.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -212,6 +218,137 @@ MUTANTS = [
     Mutant(
         "adaptive charges composed as if fixed", "privacy/ledger.py",
         "adaptive=len(events) > 1", "adaptive=False", LEDGER,
+    ),
+    # The later solvers
+    Mutant(
+        "gradients that are not clipped", "queries/gradient.py",
+        "return x.T @ np.clip(steps, -limit, limit)", "return x.T @ steps",
+        (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
+    ),
+    Mutant(
+        "clipping that rounds up", "queries/gradient.py",
+        "limit = np.floor(np.fmin(allowed, SLOPE_STEPS))",
+        "limit = np.ceil(np.fmin(allowed, SLOPE_STEPS))",
+        (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
+    ),
+    Mutant(
+        "clipping by one bound for all columns", "queries/gradient.py",
+        "weights = np.square(np.broadcast_to(self.bounds.x / X_STEPS, self.theta.size))",
+        "weights = np.full(self.theta.size, (np.min(self.bounds.x) / X_STEPS) ** 2)",
+        (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
+    ),
+    Mutant(
+        "empty sparse rows that read the next one", "queries/gradient.py",
+        "return np.sqrt(np.where(np.diff(x.indptr) > 0, squares, 0.0))", "return np.sqrt(squares)[::-1]",
+        CLIPS,
+    ),
+    Mutant(
+        "entries with the noise of one", "queries/gradient.py",
+        "return self.slope_bound() * bounds.row_norm(norm, len(self.columns))",
+        'return self.slope_bound() * bounds.row_norm("linf", len(self.columns))',
+        (f"{CLIPS[0]}::test_entries_of_a_gradient_keep_their_sensitivity",),
+    ),
+    Mutant(
+        "gradient step without its rounding", "queries/utilities.py",
+        "return super().sensitivity(norm) + 2.0**-49 * entries * largest",
+        "return super().sensitivity(norm)", CLIPS,
+    ),
+    Mutant(
+        "curvature of the length and not of its square", "queries/minimum.py",
+        "return self.loss.curvature_bound(self.bounds.y) * self.row_length**2 * ROUNDED_UP",
+        "return self.loss.curvature_bound(self.bounds.y) * self.row_length * ROUNDED_UP",
+        (f"{OBJECTIVE[0]}::test_no_pair_exceeds_a_pure_claim",),
+    ),
+    Mutant(
+        "intercept that is not counted in a row", "queries/minimum.py",
+        "math.hypot(row, 1.0 if self.fit_intercept else 0.0)", "math.hypot(row, 0.0)",
+        (f"{OBJECTIVE[0]}::test_no_pair_exceeds_a_pure_claim",),
+    ),
+    Mutant(
+        "fine slopes of 32 bits", "queries/minimum.py",
+        "limbs = (whole >> (2 * _LIMB), (whole >> _LIMB) & mask, whole & mask)",
+        "limbs = (whole >> (2 * _LIMB), (whole >> _LIMB) & mask, 0 * whole)",
+        (f"{CLIPS[0]}::test_the_limbs_of_a_fine_slope_are_exact_to_the_largest_block",
+         f"{CLIPS[0]}::test_a_fine_gradient_is_within_its_stated_error"),
+    ),
+    Mutant(
+        "linear term with half its noise", "mechanisms/objective.py",
+        'return query.sensitivity("l2") / self.epsilon', 'return query.sensitivity("l2") / self.epsilon / 2',
+        (f"{OBJECTIVE[0]}::test_no_pair_exceeds_a_pure_claim",),
+    ),
+    Mutant(
+        "stretch that nobody pays for", "mechanisms/objective.py",
+        "return compose((Pure(self.epsilon + self.stretch), 1), (Pure(self.hiding_epsilon), 1))",
+        "return compose((Pure(self.epsilon), 1), (Pure(self.hiding_epsilon), 1))",
+        ("tests/audit/test_solvers.py::test_the_event_of_a_perturbed_objective_counts_its_parts",),
+    ),
+    Mutant(
+        "hiding noise for half of what it hides", "mechanisms/objective.py",
+        "return self.hiding_multiplier * 2 * self.radius(query)",
+        "return self.hiding_multiplier * self.radius(query)",
+        (f"{OBJECTIVE[0]}::test_the_hiding_noise_has_the_scale_that_is_charged",),
+    ),
+    Mutant(
+        "a release off its grid", "mechanisms/objective.py",
+        "released = rounded(steps, scale, self._hiding(len(steps), noise)) * grid",
+        "released = theta + scale * grid * self._hiding(len(steps), noise).values",
+        (f"{OBJECTIVE[0]}::test_a_release_is_a_multiple_of_a_public_grid",),
+    ),
+    Mutant(
+        "a minimiser that nobody certified", "mechanisms/minimise.py",
+        "            if rest <= tolerance:\n                return s, True\n", "            return s, True\n",
+        (f"{OBJECTIVE[0]}::test_the_sure_method_reaches_every_tolerance_by_itself",
+         f"{OBJECTIVE[0]}::test_the_computed_minimiser_is_as_near_as_its_certificate_says"),
+    ),
+    Mutant(
+        "near draws without their tails", "mechanisms/near.py",
+        "_TAIL = 2.0**-12", "_TAIL = 2.0**-60",
+        (f"{OBJECTIVE[0]}::test_near_normals_and_exponentials_are_within_their_error_wherever_the_cell_is",),
+    ),
+    Mutant(
+        "peeling that pays for its selection only", "mechanisms/peeling.py",
+        "return compose((self.select.event, 1), (self.values.event, 1))",
+        "return compose((self.select.event, 1))", PEELING,
+    ),
+    Mutant(
+        "parts that share a row", "engines/local.py",
+        "chosen._keep(x[part::parts], y[part::parts], self._block_rows)",
+        "chosen._keep(x[part // 2 :: parts], y[part // 2 :: parts], self._block_rows)", PEELING,
+    ),
+    Mutant(
+        "one account for all parts", "curator.py",
+        "self._paid_for = [leaves(event) for _ in range(parts)]",
+        "self._paid_for = [leaves(event) * parts for _ in range(parts)]"
+        " if False else [type(leaves(event))({k: v * parts for k, v in leaves(event).items()})] * parts",
+        PEELING,
+    ),
+    Mutant(
+        "a sample that is drawn with too many", "mechanisms/sampled.py",
+        "words = self.noise.words(len(y)) >> np.uint64(1)",
+        "words = self.noise.words(len(y)) >> np.uint64(2)", SAMPLED,
+    ),
+    Mutant(
+        "a sample of the first rows", "mechanisms/sampled.py",
+        "taken = np.flatnonzero(words < np.uint64(self.threshold))",
+        "taken = np.arange(int(len(y) * (self.threshold / 2**63)))", SAMPLED,
+    ),
+    Mutant(
+        "noise that shrinks with the sample", "mechanisms/sampled.py",
+        "        return self.query.sensitivity(norm)\n",
+        "        return self.query.sensitivity(norm) * (self.threshold / 2**63)\n", SAMPLED,
+    ),
+    Mutant(
+        "samples accounted for added rows only", "privacy/accountants.py",
+        "return min(plain, max(removed, replaced))", "return min(plain, removed / 4)", COSTS,
+    ),
+    Mutant(
+        "one-sided objective accounting", "privacy/accountants.py",
+        "return min(1.0, 2 * (largest + other))", "return min(1.0, largest + other)", COSTS,
+    ),
+    Mutant(
+        "objective accounting without its folded normal", "privacy/accountants.py",
+        "return stretch + alpha / (2 * z * z) + _log_folded((alpha - 1) / z) / (alpha - 1)",
+        "return stretch + alpha / (2 * z * z)", COSTS,
     ),
     # The ledger
     Mutant(
