@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from riata.bounds import Bounds
@@ -115,19 +116,25 @@ class HeavyTailedRegression(PrivateRegressor):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_scale("scale", self.scale, "it is the usual size of an entry.")
-        if math.isinf(self.epsilon) and self.truncation == "auto":
+        if not self._automatic:
+            check_scale("truncation", self.truncation, "entries are cut there.")
+        elif math.isinf(self.epsilon):
             raise InvalidArgument(
                 'truncation="auto" follows from epsilon, and epsilon is infinite. Pass a number.'
             )
 
+    @property
+    def _automatic(self) -> bool:
+        return isinstance(self.truncation, str) and self.truncation == "auto"
+
     def _checked_bounds(self) -> Bounds:
-        """Where entries are cut, once it is known."""
-        cut = getattr(self, "truncation_", self.truncation)
-        cut = self.scale if isinstance(cut, str) and cut == "auto" else cut
-        return Bounds(x=check_scale("truncation", cut, "entries are cut there."), y=cut)
+        """Where entries were cut, or will be if that is known."""
+        cut = self.scale if self._automatic else self.truncation
+        cut = getattr(self, "truncation_", cut)
+        return Bounds(x=cut, y=cut)
 
     def _truncated(self, n_rows: int, n_features: int) -> Bounds:
-        if not (isinstance(self.truncation, str) and self.truncation == "auto"):
+        if not self._automatic:
             return Bounds(x=self.truncation, y=self.truncation)
         self._set()
         room = self.sparsity * math.log(max(n_features, 3))
@@ -141,9 +148,9 @@ class HeavyTailedRegression(PrivateRegressor):
         return self._planned([self._loss()], bounds, n_rows, n_features)[1]
 
     def _job(self, X: Any, y: Any) -> Job:
-        vars(self).pop("truncation_", None)
+        self._check_parameters()
         job = super()._job(X, y)
-        return Job(job.losses, self._truncated(*job.shape), job.shape, job.read)
+        return replace(job, bounds=self._truncated(*job.shape))
 
     def fit(self, X: Any, y: Any) -> HeavyTailedRegression:
         """Fit the model and spend the budget.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Mechanism, Peeling, TopK
@@ -66,7 +68,8 @@ class PrivatePeeling(SparseDescent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.split not in (True, False, "auto"):
+        named = isinstance(self.split, str) and self.split == "auto"
+        if not named and not isinstance(self.split, bool | np.bool_):
             raise InvalidArgument(f'split={self.split!r} must be True, False or "auto".')
         if self.values not in ("auto", "gaussian", "laplace"):
             raise InvalidArgument(
@@ -109,9 +112,9 @@ class PrivatePeeling(SparseDescent):
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         whole = super().plan(problem, budget, fits)
-        if self.split is False or (self.split == "auto" and whole.steps == 1):
+        steps, free = whole.steps, isinstance(self.split, str)
+        if not self.split or (free and not 1 < steps <= problem.n_rows):
             return whole
-        steps = whole.steps
         if steps > problem.n_rows:
             raise Incompatible(
                 f"steps={steps}", f"{problem.n_rows} rows",
@@ -119,7 +122,7 @@ class PrivatePeeling(SparseDescent):
                 instead="Use fewer steps, or split=False",
             )  # fmt: skip
         split = self._split(problem, budget, fits, steps)
-        return split if self.split is True or split.excess_risk < whole.excess_risk else whole
+        return whole if free and split.excess_risk >= whole.excess_risk else split
 
     def _split(self, problem: Problem, budget: Budget, fits: int, steps: int) -> Plan:
         """The plan in which step t reads part t: one part's cost is the cost of the whole."""
