@@ -30,7 +30,7 @@ from riata.errors import Incompatible, InvalidArgument
 from riata.losses import Huber, Logistic, SmoothedHinge, Squared
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.posterior import MOST_INFORMATION
-from riata.projections import GaussianProjection, GivenProjection
+from riata.projections import GaussianProjection, Projection
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
     SOLVERS,
@@ -53,15 +53,10 @@ ENTRIES = Bounds(x=1.0, y=1.0)
 LENGTH = Bounds(x=1.0, y=1.0, norm="l2")
 N, P = 20, 6
 GIVEN = {"epsilon": 1.0, "delta": 1e-6}
-OPTIONAL = {"bounds": LENGTH}
 
 
 class Untouchable(sparse.csr_array):
     """Rows with a shape and a type whose every other access is a failure."""
-
-    allowed = frozenset(
-        ["__class__", "__len__", "dtype", "format", "has_canonical_format", "ndim", "shape"]
-    )
 
     def __init__(self, n, p):
         vars(self)["size"] = (n, p)
@@ -75,14 +70,14 @@ class Untouchable(sparse.csr_array):
             return Untouchable
         if name.startswith("__"):  # what a library looks for before it does anything
             return super().__getattribute__(name)
-        if name in ("iloc", "columns", "__dataframe__", "dtypes", "sparse", "isna", "device"):
-            raise AttributeError(name)
+        if not hasattr(sparse.csr_array, name) and name not in ("data", "indices", "indptr"):
+            raise AttributeError(name)  # what other containers have
         raise AssertionError(f"a row was read: {name}")
 
 
 @pytest.fixture
 def ledger():
-    return Ledger.create(":memory:", dataset="d", ceiling=Budget(1e13, 1e-3))
+    return Ledger.create(":memory:", dataset="d", ceiling=Budget(1e9, 1e-3))
 
 
 @pytest.fixture(autouse=True)
@@ -92,11 +87,9 @@ def nothing_may_be_read(monkeypatch):
 
     owners = [(LocalEngine, "__init__"), (LocalEngine, "total"), (Curator, "__init__")]
     owners += [(Bounds, name) for name in ("clip_x", "clip_y", "grid_x")]
-    owners += [(GaussianProjection, "rows"), (GivenProjection, "rows")]
+    owners += [(Projection, "rows"), (Noise, "words")]
     for owner, name in owners:
         monkeypatch.setattr(owner, name, read)
-    for name in ("randrange", "bits", "integers", "bytes"):
-        monkeypatch.setattr(Noise, name, read, raising=False)
 
 
 def refused(model, ledger, n=N, p=P, kind=Incompatible):
@@ -151,7 +144,7 @@ def lasso(**changes):
 
 def test_the_rows_of_these_tests_cannot_be_read(monkeypatch):
     rows = Untouchable(N, P)
-    for read in (lambda: rows.data, lambda: rows @ np.ones(P), lambda: rows.toarray(), rows.copy):
+    for read in (lambda: rows.data, lambda: rows @ np.ones(P), lambda: rows.toarray(), lambda: rows[0]):
         with pytest.raises(AssertionError, match="a row was read"):
             read()
     # A good fit gets as far as the curator, and there it fails.
