@@ -10,9 +10,14 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import Job
 from riata.estimators.regressor import PrivateRegressor
-from riata.privacy.budget import check_scale
+from riata.privacy.budget import Budget, check_scale
+from riata.problem import Problem
 from riata.sets import ConstraintSet, SparseBall
-from riata.solvers import Plan
+from riata.solvers import Plan, PrivatePeeling, Solver
+
+#: The step of "peeling" in units of 1 / scale^2. It halves the distance to the optimum for entries
+#: of the usual size; one that follows from K, which most entries never come near, would hardly move.
+STEP = 0.25
 
 
 class HeavyTailedRegression(PrivateRegressor):
@@ -39,8 +44,9 @@ class HeavyTailedRegression(PrivateRegressor):
     radius : float, default=1.0
         The largest Euclidean length of the coefficients. Public.
     solver : str or Solver, default="peeling"
-        "peeling" reads all rows in each step or a part of its own, whichever has less noise;
-        ``PrivatePeeling(split=True)`` always splits.
+        "peeling" reads all rows in each step or a part of its own, whichever has less noise, and
+        follows the gradient by 1 / (4 scale^2). ``PrivatePeeling(split=True, step_size=...)``
+        always splits.
     steps : int or "auto", default="auto"
     fit_intercept : bool, default=True
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
@@ -112,6 +118,11 @@ class HeavyTailedRegression(PrivateRegressor):
 
     def _set(self) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)
+
+    def _chosen(self, problem: Problem, budget: Budget) -> Solver:
+        if isinstance(self.solver, str) and self.solver == PrivatePeeling.name:
+            return PrivatePeeling(self.steps, STEP / float(self.scale) ** 2)
+        return super()._chosen(problem, budget)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -21,6 +21,9 @@ from riata.vectors import Vector
 #: The part of a step's budget that goes to finding the columns; the rest goes to their values.
 SELECTION_SHARE = 0.5
 
+#: Parts must be better than all rows by more than rounding: pure budgets make the two equally noisy.
+NEARLY = 0.999
+
 
 @dataclass(frozen=True)
 class PrivatePeeling(SparseDescent):
@@ -122,7 +125,8 @@ class PrivatePeeling(SparseDescent):
                 instead="Use fewer steps, or split=False",
             )  # fmt: skip
         split = self._split(problem, budget, fits, steps)
-        return whole if free and split.excess_risk >= whole.excess_risk else split
+        better = split.excess_risk < NEARLY * whole.excess_risk
+        return split if better or not free else whole
 
     def _split(self, problem: Problem, budget: Budget, fits: int, steps: int) -> Plan:
         """The plan in which step t reads part t: one part's cost is the cost of the whole."""
