@@ -144,7 +144,12 @@ def lasso(**changes):
 
 def test_the_rows_of_these_tests_cannot_be_read(monkeypatch):
     rows = Untouchable(N, P)
-    for read in (lambda: rows.data, lambda: rows @ np.ones(P), lambda: rows.toarray(), lambda: rows[0]):
+    for read in (
+        lambda: rows.data,
+        lambda: rows @ np.ones(P),
+        lambda: rows.toarray(),
+        lambda: rows[0],
+    ):
         with pytest.raises(AssertionError, match="a row was read"):
             read()
     # A good fit gets as far as the curator, and there it fails.
@@ -392,7 +397,10 @@ def test_a_bad_value_is_named_and_nothing_is_read_or_charged(case, ledger):
         *((lambda v=v: PrivatePeeling(split=v), "split") for v in [[True], 0.0, np.int64(1)]),
         *((lambda v=v: PrivatePeeling(values=v), "values") for v in ["normal", None, True, 1]),
         *((lambda v=v: HardThresholding(tolerance=v), "tolerance") for v in [-1, math.nan, "a"]),
-        *((lambda v=v: PerturbedObjective(1, v), "regularisation") for v in [0, -1, INF, "a", None]),
+        *(
+            (lambda v=v: PerturbedObjective(1, v), "regularisation")
+            for v in [0, -1, INF, "a", None]
+        ),
         *((lambda v=v: Projected(clip=v), "clip") for v in [0, -1, INF, "no", None, True]),
         *((lambda v=v: Projected(inner=v), "inner") for v in ["peeling", "frank-wolfe", None, 3]),
         *((lambda v=v: Projected(projection=v), "projection") for v in ["pca", None, 3]),
@@ -425,12 +433,15 @@ def test_bad_steps_are_refused_by_every_solver(solver, steps):
 
 
 def test_numpy_values_are_good_values():
-    assert PrivatePeeling(3, split=np.True_) .plan(problem_of(N), Budget(1.0, 1e-6)).parts == 3
+    assert PrivatePeeling(3, split=np.True_).plan(problem_of(N), Budget(1.0, 1e-6)).parts == 3
     assert PrivatePeeling(3, split=np.False_).plan(problem_of(N), Budget(1.0, 1e-6)).parts == 1
     assert NoisyGradient(np.int64(3), clip=np.float32(1), sampling=np.float64(0.5)).steps == 3
-    assert Projected(dimension=np.int64(2)).plan(
-        problem_of(N, set=L1Ball(1.0)), Budget(1.0, 1e-6)
-    ).projection.dimension == 2
+    assert (
+        Projected(dimension=np.int64(2))
+        .plan(problem_of(N, set=L1Ball(1.0)), Budget(1.0, 1e-6))
+        .projection.dimension
+        == 2
+    )
     assert SparseBall(np.int64(2)).sized(5).radius_in("l1") == math.sqrt(2)
 
 

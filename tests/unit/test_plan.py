@@ -725,7 +725,10 @@ def test_steps_read_all_rows_at_usual_budgets(n, epsilon, delta):
 
 
 def test_a_split_plan_costs_what_one_part_costs():
-    problem, budget = unit_lasso(n=1_003, p=30, set=SparseBall(2), intercept=True), Budget(1.0, 1e-6)
+    problem, budget = (
+        unit_lasso(n=1_003, p=30, set=SparseBall(2), intercept=True),
+        Budget(1.0, 1e-6),
+    )
     whole = PrivatePeeling(7, split=False).plan(problem, budget)
     split = PrivatePeeling(7, split=True).plan(problem, budget)
     assert (whole.parts, split.parts) == (1, 7)

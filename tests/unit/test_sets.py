@@ -753,9 +753,7 @@ def test_sparse_projection_is_the_nearest_of_all_supports(C):
             w[places] = v[places] * min(1, C.radius / np.linalg.norm(v[places]))
             nearest = min(nearest, np.linalg.norm(v - w))
         assert np.linalg.norm(v - found) == pytest.approx(nearest, rel=1e-12)
-        assert np.all(
-            np.linalg.norm(sparse_points(C, 500) - v, axis=1) >= nearest * (1 - 1e-12)
-        )
+        assert np.all(np.linalg.norm(sparse_points(C, 500) - v, axis=1) >= nearest * (1 - 1e-12))
         np.testing.assert_allclose(C.project(found), found, rtol=1e-12)
     for v in sparse_points(C, 20, seed=42):
         np.testing.assert_allclose(C.project(v), v, rtol=1e-12)
