@@ -80,7 +80,7 @@ def test_the_model_cuts_where_it_says_in_fit_and_in_predict():
     x, y = rows(6, n=500)
     model = HeavyTailedRegression(5.0, 1e-6, sparsity=2, random_state=0).fit(x, y)
     K = model.truncation_
-    assert K == model.plan(500, P).problem.bounds.x
+    assert model.plan(500, P).problem.bounds.x == K
     assert str(K) in model.privacy_.public["bounds"]
     again = HeavyTailedRegression(5.0, 1e-6, sparsity=2, random_state=0)
     again.fit(np.clip(x, -K, K), np.clip(y, -K, K))

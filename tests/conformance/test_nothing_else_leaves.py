@@ -201,7 +201,8 @@ ESTIMATORS = {
         solver=NoisyGradient(STEPS, clip=0.5, sampling=0.3), **common,
     ),
     "objective perturbation": lambda bounds, **common: PrivateErm(
-        Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=LENGTH, solver=PerturbedObjective(1, 9.0), **common
+        Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=LENGTH, solver=PerturbedObjective(1, 9.0),
+        **common,
     ),
     "objective perturbation, pure": lambda bounds, **common: PrivateErm(
         Squared(), Simplex(1.0), 1.0, 0.0, bounds=LENGTH, solver="objective-perturbation", **common

@@ -144,13 +144,15 @@ def test_a_posterior_sample_at_large_epsilon_is_least_squares(delta):
     assert -1e-12 <= excess <= model.plan(400, P).excess_risk
 
 
-def test_posterior_samples_keep_to_their_ball():
+@pytest.mark.parametrize("intercept", [False, True])
+def test_posterior_samples_keep_to_their_ball(intercept):
     x, y = X[:400] / math.sqrt(P), Y[:400]
     for seed in range(5):
         model = PrivateErm(
             Squared(), L2Ball(0.5), 1e4, 0.0, bounds=Bounds(1.0, 2.0, norm="l2"),
-            solver="posterior-sampling", fit_intercept=False, random_state=seed,
+            solver="posterior-sampling", fit_intercept=intercept, random_state=seed,
         ).fit(x, y)  # fmt: skip
+        assert abs(model.intercept_) <= 2.0
         assert np.linalg.norm(model.coef_) <= 0.5 * (1 + 1e-9)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -647,7 +648,7 @@ def expected_of(case, n=10_000, epsilon=1.0, intercept=False):
 
 def falls(risks):
     """Whether the numbers never grow, up to rounding."""
-    return all(b <= a * (1 + 1e-9) for a, b in zip(risks, risks[1:], strict=False))
+    return all(b <= a * (1 + 1e-9) for a, b in pairwise(risks))
 
 
 @every_solver

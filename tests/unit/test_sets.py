@@ -838,7 +838,7 @@ def test_only_the_sparse_ball_is_not_convex_and_no_polytope():
     assert C.size is None
     assert C.sized(7).size == 7
     assert C.sized(7).start().dense().tolist() == [0.0] * 7
-    assert C == SparseBall(2, 1.0)
+    assert SparseBall(2, 1.0) == C
 
 
 @pytest.mark.parametrize("sparsity", [0, -1, 1.0, 2.5, True, "2", None, np.nan])

@@ -15,8 +15,8 @@ from riata.problem import Problem
 from riata.sets import ConstraintSet, SparseBall
 from riata.solvers import Plan, PrivatePeeling, Solver
 
-#: The step of "peeling" in units of 1 / scale^2. It halves the distance to the optimum for entries
-#: of the usual size; one that follows from K, which most entries never come near, would hardly move.
+#: The step of "peeling" in units of 1 / scale^2: it halves the distance to the optimum for entries
+#: of the usual size. One that follows from K, which few entries come near, would hardly move.
 STEP = 0.25
 
 

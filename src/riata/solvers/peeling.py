@@ -21,7 +21,7 @@ from riata.vectors import Vector
 #: The part of a step's budget that goes to finding the columns; the rest goes to their values.
 SELECTION_SHARE = 0.5
 
-#: Parts must be better than all rows by more than rounding: pure budgets make the two equally noisy.
+#: Parts must beat all rows by more than rounding: with a pure budget the two are equally noisy.
 NEARLY = 0.999
 
 
