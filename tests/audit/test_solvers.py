@@ -222,9 +222,7 @@ def test_a_sensitivity_of_the_objective_that_forgets_the_intercept_is_accused(mo
     assert replay(model, (x, y), (x, neighbour), seed=7).sound
     from riata.queries import Minimum
 
-    monkeypatch.setattr(
-        Minimum, "row_length", property(lambda self: self.bounds.row_norm("l2", 1))
-    )
+    monkeypatch.setattr(Minimum, "row_length", property(lambda self: self.bounds.row_norm("l2", 1)))
     assert not replay(model, (x, y), (x, neighbour), seed=7).sound
 
 

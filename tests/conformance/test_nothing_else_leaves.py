@@ -27,10 +27,15 @@ from scipy import sparse
 from riata import (
     Bounds,
     Budget,
+    HeavyTailedRegression,
     Ledger,
     PrivateErm,
     PrivateLasso,
+    PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateSparseRegression,
+    ProjectedClassifier,
+    ProjectedRegression,
     save,
 )
 from riata.curator import Curator
@@ -42,14 +47,26 @@ from riata.mechanisms import Exact, ExponentialMechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import compose
 from riata.problem import Problem
-from riata.sets import GroupL1Ball, L1Ball, Simplex
-from riata.solvers import GaussianFrankWolfe, PrivateFrankWolfe
+from riata.projections import GaussianProjection, StructuredProjection
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex, SparseBall
+from riata.solvers import (
+    GaussianFrankWolfe,
+    NoisyGradient,
+    PerturbedObjective,
+    PrivateFrankWolfe,
+    PrivateHardThresholding,
+    PrivatePeeling,
+    Projected,
+)
 
 INSIDE = 0.7310585786300049
 OUTSIDE = 123456.789
 LABEL = "canary-7f3a"
 N_ROWS, N_COLUMNS, STEPS = 60, 6, 4
 BOUNDS = Bounds(1.0, 1.0)
+LENGTH = Bounds(1.0, 1.0, norm="l2")
+PHI = GaussianProjection(4, N_COLUMNS, seed=1)
+WIDE = GaussianProjection(N_COLUMNS, 9, seed=2).matrix()  # the rows stand for rows of 9 columns
 
 
 def planted(labels=None):
@@ -121,19 +138,23 @@ class Canaries:
 
 def exact_statistics(x, y):
     """What careless code would keep: moments, ranges and answers of the clipped rows."""
-    clipped = BOUNDS.clip_x(x)
-    numbers = [
-        *clipped.mean(axis=0),
-        *clipped.sum(axis=0),
-        *clipped.std(axis=0),
-        *np.linalg.norm(clipped, axis=1),
-    ]
-    if y.dtype != object:
-        y = BOUNDS.clip_y(y)
-        problem = Problem(Squared(), L1Ball(1.0), BOUNDS, len(x), x.shape[1])
+    numbers = []
+    for bounds in (BOUNDS, LENGTH):
+        clipped = bounds.clip_x(x)
+        for rows in (clipped, PHI.rows(clipped)):
+            numbers += [*rows.mean(axis=0), *rows.sum(axis=0), *rows.std(axis=0)]
+            numbers += [*(rows**2).sum(axis=0), *(rows.T @ rows).ravel()]
+            lengths = np.linalg.norm(rows, axis=1)
+            numbers += [*lengths[np.abs(lengths - 1) > 1e-9]]  # 1 itself is the bound
+        if y.dtype == object:
+            continue
+        targets = bounds.clip_y(y)
+        problem = Problem(Squared(), L1Ball(1.0), bounds, len(x), x.shape[1])
         query = problem.gradient(problem.set.start())
-        total = LocalEngine(x, y, BOUNDS).total(query)
-        numbers += [y.mean(), y.sum(), y.std(), y.var(), *query.finish(total), *total.astype(float)]
+        total = LocalEngine(x, targets, bounds).total(query)
+        numbers += [targets.mean(), targets.sum(), targets.std(), targets.var()]
+        numbers += [*query.finish(total), *total.astype(float), *(clipped.T @ targets)]
+        numbers += [*np.linalg.lstsq(clipped, targets, rcond=None)[0]]
     return numbers
 
 
@@ -159,13 +180,90 @@ ESTIMATORS = {
     "logistic, three classes": lambda **common: PrivateLogisticRegression(
         1.0, 1e-6, classes=["a", "b", "c"], steps=STEPS, **common
     ),
-}
+    "logistic, rows of bounded length": lambda bounds, **common: PrivateLogisticRegression(
+        1.0, bounds=LENGTH, classes=["no", "yes"], **common
+    ),
+    "logistic, objective perturbation": lambda bounds, **common: PrivateLogisticRegression(
+        1.0, 0.0, bounds=LENGTH, classes=["no", "yes"], penalty="l2", radius=1.0,
+        solver="objective-perturbation", **common,
+    ),
+    "support vectors": lambda **common: PrivateLinearSVC(
+        1.0, 1e-6, classes=["no", "yes"], steps=STEPS, **common
+    ),
+    "support vectors, three classes": lambda bounds, **common: PrivateLinearSVC(
+        1.0, 1e-6, bounds=LENGTH, classes=["a", "b", "c"], steps=STEPS, **common
+    ),
+    "noisy gradient": lambda bounds, **common: PrivateErm(
+        Huber(0.5), L2Ball(1.0), 1.0, 1e-6, bounds=LENGTH, solver=NoisyGradient(STEPS), **common
+    ),
+    "noisy gradient, sampled": lambda bounds, **common: PrivateErm(
+        Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=LENGTH,
+        solver=NoisyGradient(STEPS, clip=0.5, sampling=0.3), **common,
+    ),
+    "objective perturbation": lambda bounds, **common: PrivateErm(
+        Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=LENGTH, solver=PerturbedObjective(1, 9.0),
+        **common,
+    ),
+    "objective perturbation, pure": lambda bounds, **common: PrivateErm(
+        Squared(), Simplex(1.0), 1.0, 0.0, bounds=LENGTH, solver="objective-perturbation", **common
+    ),
+    "posterior sampling": lambda bounds, **common: PrivateErm(
+        Squared(), L2Ball(1.0), 1.0, 0.0, bounds=LENGTH, solver="posterior-sampling", **common
+    ),
+    "sparse": lambda **common: PrivateSparseRegression(
+        1.0, 1e-6, sparsity=2, steps=STEPS, **common
+    ),
+    "sparse, pure": lambda **common: PrivateSparseRegression(
+        1.0, 0.0, sparsity=2, fit_intercept=False, **common
+    ),
+    "sparse, split": lambda **common: PrivateSparseRegression(
+        1.0, 1e-6, sparsity=2, solver=PrivatePeeling(STEPS, split=True), **common
+    ),
+    "sparse, rows of bounded length": lambda bounds, **common: PrivateSparseRegression(
+        1.0, bounds=LENGTH, sparsity=3, **common
+    ),
+    "sparse, straight loss": lambda **common: PrivateErm(
+        Huber(0.5), SparseBall(2), 1.0, 1e-6, solver=PrivateHardThresholding(STEPS), **common
+    ),
+    "heavy tails": lambda bounds, **common: HeavyTailedRegression(1.0, sparsity=2, **common),
+    "heavy tails, split and cut": lambda bounds, **common: HeavyTailedRegression(
+        1.0, 0.0, sparsity=2, truncation=1.0, solver=PrivatePeeling(STEPS, split=True), **common
+    ),
+    "projected": lambda bounds, **common: ProjectedRegression(
+        1.0, 1e-6, bounds=LENGTH, projection=PHI, steps=STEPS, **common
+    ),
+    "projected, entry by entry": lambda **common: ProjectedRegression(
+        1.0, 1e-6, dimension=3, projection="structured", clip=0.5, steps=STEPS, **common
+    ),
+    "projected, pure": lambda bounds, **common: ProjectedRegression(
+        1.0, 0.0, bounds=LENGTH, dimension=2, projection="sparse-sign", **common
+    ),
+    "projected, compressed": lambda bounds, **common: ProjectedRegression(
+        1.0, 1e-6, bounds=LENGTH, projection=WIDE, compressed=True, steps=STEPS, **common
+    ),
+    "projected lasso": lambda **common: PrivateLasso(
+        1.0, 1e-6, solver=Projected(STEPS, projection=StructuredProjection(2, N_COLUMNS)), **common
+    ),
+    "projected labels": lambda bounds, **common: ProjectedClassifier(
+        1.0, 1e-6, bounds=LENGTH, classes=["no", "yes"], dimension=3, steps=STEPS, **common
+    ),
+    "projected labels, compressed, three classes": lambda bounds, **common: ProjectedClassifier(
+        1.0, 1e-6, bounds=LENGTH, classes=["a", "b", "c"], projection=WIDE, compressed=True,
+        steps=STEPS, **common,
+    ),
+}  # fmt: skip
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
 
+def labels_for(name):
+    kinds = ("logistic", "support vectors", "projected labels")
+    if not name.startswith(kinds):
+        return None
+    return ["a", "b", "c"] if "three classes" in name else ["no", "yes"]
+
+
 def data_for(name):
-    labels = {"logistic": ["no", "yes"], "logistic, three classes": ["a", "b", "c"]}.get(name)
-    return planted(labels)
+    return planted(labels_for(name))
 
 
 def file_of(model):
@@ -304,7 +402,7 @@ def test_steps_and_releases_are_those_of_the_plan_whatever_the_rows_contain(name
     def counted(self, query, mechanism, part=0):
         taken.append((type(query).__name__, mechanism.event))
         released = release(self, query, mechanism, part)
-        left.append(sum(self._paid_for[part].values()))
+        left.append(sum(sum(paid_for.values()) for paid_for in self._paid_for))
         return released
 
     monkeypatch.setattr(Curator, "release", counted)

@@ -14,7 +14,7 @@ from riata.mechanisms.noise import Noise
 from riata.problem import Problem
 from riata.queries import Gradient
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
-from riata.solvers import FrankWolfe
+from riata.solvers import FrankWolfe, NoisyGradient, PerturbedObjective
 
 INF = float("inf")
 NEARLY_INFINITE = 1e9
@@ -182,6 +182,129 @@ def test_gaussian_noise_on_a_polytope_and_pure_selection_reach_the_optimum_too(l
             random_state=3,
         ).fit(X, y)
         assert_near_optimum(loss, y, model, best)
+
+
+# objective perturbation and noisy gradients
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0], ids=["approximate", "pure"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("name", ["l1", "l2", "simplex", "group"])
+@pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=repr)
+def test_objective_perturbation_reaches_cvxpys_optimum(loss, name, intercept, delta):
+    C, constraints = SETS[name]
+    y = targets(loss)
+    best = optimum(loss, constraints, y, intercept=intercept)
+    model = PrivateErm(
+        loss,
+        C,
+        NEARLY_INFINITE,
+        delta,
+        bounds=BOUNDS,
+        solver=PerturbedObjective(1, 1e-3),  # one candidate: the automatic choice takes a second
+        fit_intercept=intercept,
+        random_state=2,
+    ).fit(X, y)
+    assert model.n_iter_ == 1
+    assert C.sized(P).contains(model.coef_, 1e-9)
+    found = risk(loss, y, model.coef_, model.intercept_)
+    assert best * (1 - 1e-5) <= found <= best * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0], ids=["approximate", "pure"])
+def test_objective_perturbation_chooses_a_regularisation_that_vanishes_with_the_noise(delta):
+    model = PrivateErm(
+        Squared(),
+        L1Ball(1.5),
+        NEARLY_INFINITE,
+        delta,
+        bounds=BOUNDS,
+        solver="objective-perturbation",
+        random_state=2,
+    ).fit(X, Y)
+    best = optimum(Squared(), SETS["l1"][1], Y, intercept=True)
+    assert risk(Squared(), Y, model.coef_, model.intercept_) <= best * (1 + 1e-5)
+
+
+def test_a_given_regularisation_is_that_of_ridge_regression():
+    weight = 40.0
+    model = PrivateErm(
+        Squared(),
+        L2Ball(5.0),
+        NEARLY_INFINITE,
+        1e-6,
+        bounds=BOUNDS,
+        solver=PerturbedObjective(1, weight),
+        fit_intercept=False,
+        random_state=2,
+    ).fit(X, Y)
+    ridge = np.linalg.solve(2 * X.T @ X + weight * np.eye(P), 2 * X.T @ Y)
+    np.testing.assert_allclose(model.coef_, ridge, atol=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "intercept"),
+    [*((name, False) for name in SETS if name != "lp"), ("l1", True), ("l2", True)],
+)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_noisy_gradients_reach_cvxpys_optimum(loss, name, intercept):
+    C, constraints = SETS[name]
+    y = targets(loss)
+    best = optimum(loss, constraints, y, intercept=intercept)
+    model = PrivateErm(
+        loss,
+        C,
+        NEARLY_INFINITE,
+        1e-6,
+        bounds=BOUNDS,
+        solver=NoisyGradient(300, step_size=0.3, clip=None),
+        fit_intercept=intercept,
+        random_state=2,
+    ).fit(X, y)
+    assert C.sized(P).contains(model.coef_, 1e-9)
+    assert_near_optimum(loss, y, model, best)
+
+
+def test_a_wide_clip_changes_nothing_and_a_narrow_one_bounds_each_row():
+    def fitted(clip):
+        solver = NoisyGradient(20, step_size=0.3, clip=clip)
+        model = PrivateErm(
+            Squared(),
+            L2Ball(2.0),
+            NEARLY_INFINITE,
+            1e-6,
+            bounds=BOUNDS,
+            solver=solver,
+            fit_intercept=False,
+            random_state=2,
+        )
+        return model.fit(X, Y).coef_
+
+    np.testing.assert_allclose(fitted(1e6), fitted(None), atol=1e-4)
+    # One step from 0 along clipped gradients: twenty of them, written again.
+    theta, mean = np.zeros(P), np.zeros(P)
+    for t in range(1, 21):
+        each = 2 * (X @ theta - Y)[:, None] * X
+        each *= np.minimum(1, 0.5 / np.linalg.norm(each, axis=1))[:, None]
+        theta = L2Ball(2.0, P).project(theta - 0.3 * each.mean(axis=0))
+        mean += (theta - mean) * 8 / (t + 7)
+    np.testing.assert_allclose(fitted(0.5), mean, atol=1e-4)
+
+
+def test_samples_of_the_rows_reach_the_optimum_too():
+    best = optimum(Squared(), SETS["l2"][1], Y, intercept=False)
+    model = PrivateErm(
+        Squared(),
+        L2Ball(0.8),
+        1e6,
+        1e-6,
+        bounds=BOUNDS,
+        solver=NoisyGradient(300, step_size=0.1, clip=None, sampling=0.5),
+        fit_intercept=False,
+        random_state=2,
+    ).fit(X, Y)
+    found = risk(Squared(), Y, model.coef_, 0.0)
+    assert best * (1 - 1e-5) <= found <= best * 1.02
 
 
 def paper_walk(C, steps):

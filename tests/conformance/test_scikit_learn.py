@@ -3,11 +3,23 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata import (
+    Bounds,
+    HeavyTailedRegression,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSparseRegression,
+    ProjectedClassifier,
+    ProjectedRegression,
+)
 from riata.losses import Huber, Squared
 from riata.sets import L1Ball, L2Ball
+from riata.solvers import NoisyGradient, PrivatePeeling
 
 BOUNDS = Bounds(x=5.0, y=10.0)
+LENGTH = Bounds(x=5.0, y=10.0, norm="l2")
 
 BAD_TARGETS = {
     "check_supervised_y_no_nan": (
@@ -19,7 +31,12 @@ BAD_TARGETS = {
 EXPECTED_FAILURES = {
     PrivateLasso: BAD_TARGETS,
     PrivateErm: BAD_TARGETS,
+    PrivateSparseRegression: BAD_TARGETS,
+    HeavyTailedRegression: BAD_TARGETS,
+    ProjectedRegression: BAD_TARGETS,
     PrivateLogisticRegression: {},
+    PrivateLinearSVC: {},
+    ProjectedClassifier: {},
 }
 
 
@@ -37,6 +54,19 @@ def expected_failures(estimator):
         PrivateLogisticRegression(1.0, 1e-6, bounds=BOUNDS, classes="observed", steps=20),
         PrivateErm(Squared(), L1Ball(2.0), 1.0, 1e-6, bounds=BOUNDS, steps=20),
         PrivateErm(Huber(1.0), L2Ball(2.0), 1.0, 1e-6, bounds=BOUNDS, steps=20),
+        PrivateErm(
+            Squared(), L2Ball(1.0), 1.0, 0.0, bounds=LENGTH, solver="objective-perturbation"
+        ),
+        PrivateErm(Squared(), L2Ball(1.0), 1.0, 0.0, bounds=LENGTH, solver="posterior-sampling"),
+        PrivateErm(Huber(1.0), L1Ball(1.0), 1.0, bounds=LENGTH, solver=NoisyGradient(5)),
+        PrivateLogisticRegression(1.0, bounds=LENGTH, classes="observed", steps=5),
+        PrivateLinearSVC(1.0, bounds=BOUNDS, classes="observed", steps=5),
+        PrivateSparseRegression(1.0, bounds=BOUNDS, sparsity=1, random_state=0),
+        PrivateSparseRegression(1.0, 1e-6, bounds=LENGTH, sparsity=1, steps=5),
+        HeavyTailedRegression(1.0, sparsity=1),
+        HeavyTailedRegression(1.0, 0.0, sparsity=1, solver=PrivatePeeling(2, values="laplace")),
+        ProjectedRegression(1.0, bounds=LENGTH, steps=5),
+        ProjectedClassifier(1.0, bounds=LENGTH, classes="observed", dimension=1, steps=5),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -18,14 +18,45 @@ from sklearn.pipeline import make_pipeline
 
 import riata
 import riata.losses
+import riata.projections
 import riata.sets
 import riata.solvers
-from riata import Bounds, Budget, Ledger, PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata import (
+    Bounds,
+    Budget,
+    HeavyTailedRegression,
+    Ledger,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSparseRegression,
+    ProjectedClassifier,
+    ProjectedRegression,
+)
 from riata.errors import InvalidArgument, ModelFileError
 from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, Squared
 from riata.model_file.values import CLASSES
-from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
-from riata.solvers import FrankWolfe, GaussianFrankWolfe, PrivateFrankWolfe, Solver
+from riata.projections import (
+    GaussianProjection,
+    GivenProjection,
+    SparseSignProjection,
+    StructuredProjection,
+)
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
+from riata.solvers import (
+    FrankWolfe,
+    GaussianFrankWolfe,
+    HardThresholding,
+    NoisyGradient,
+    PerturbedObjective,
+    PosteriorSampling,
+    PrivateFrankWolfe,
+    PrivateHardThresholding,
+    PrivatePeeling,
+    Projected,
+    Solver,
+)
 
 N, P = 60, 6
 BOUNDS = Bounds(1.0, 1.0)
@@ -162,6 +193,157 @@ def test_an_object_inside_an_object_comes_back(path):
     saved_and_loaded(fitted(PrivateErm(loss, L1Ball(), 1.0, bounds=BOUNDS, steps=3)), path)
 
 
+LENGTH = Bounds(1.0, 1.0, norm="l2")
+WIDE = GaussianProjection(P, 9, seed=2)  # for rows of 9 columns that came here projected
+REGRESSORS = {
+    "sparse": PrivateSparseRegression(1.0, bounds=BOUNDS, sparsity=2),
+    "sparse, by a numpy integer": PrivateSparseRegression(1.0, bounds=BOUNDS, sparsity=np.int64(2)),
+    "sparse, pure": PrivateSparseRegression(1.0, 0.0, bounds=BOUNDS, sparsity=2),
+    "sparse, length": PrivateSparseRegression(1.0, bounds=LENGTH, sparsity=2, radius=0.5),
+    "sparse, not private": PrivateSparseRegression(np.inf, bounds=BOUNDS, sparsity=2),
+    "sparse, reference": PrivateSparseRegression(
+        np.inf, bounds=BOUNDS, sparsity=2, solver=HardThresholding(50, 0.3, 1e-3)
+    ),
+    "sparse, peeling": PrivateSparseRegression(
+        1.0, bounds=BOUNDS, sparsity=2, solver=PrivatePeeling(3, 0.2, True, "laplace")
+    ),
+    "sparse, thresholding": PrivateSparseRegression(
+        1.0, bounds=LENGTH, sparsity=2, solver=PrivateHardThresholding(3, 0.1)
+    ),
+    "heavy tails": HeavyTailedRegression(1.0, sparsity=2),
+    "heavy tails, scale": HeavyTailedRegression(1.0, sparsity=2, scale=np.float32(0.3)),
+    "heavy tails, cut": HeavyTailedRegression(1.0, sparsity=2, truncation=3),
+    "heavy tails, cut by numpy": HeavyTailedRegression(1.0, sparsity=2, truncation=np.float64(3)),
+    "heavy tails, split": HeavyTailedRegression(
+        1.0, sparsity=2, solver=PrivatePeeling(4, split=True)
+    ),
+    "projected": ProjectedRegression(1.0, bounds=LENGTH, steps=3),
+    "projected, sparse signs": ProjectedRegression(
+        1.0, bounds=LENGTH, dimension=3, projection="sparse-sign", seed=4, steps=3
+    ),
+    "projected, structured": ProjectedRegression(
+        1.0, bounds=BOUNDS, dimension=np.int64(2), projection="structured", clip=0.5, steps=3
+    ),
+    "projected, gaussian object": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=GaussianProjection(3, P, 5), steps=3
+    ),
+    "projected, sparse object": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=SparseSignProjection(3, P, 5), steps=3
+    ),
+    "projected, structured object": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=StructuredProjection(3, P, 5), steps=3
+    ),
+    "projected, matrix": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=np.asfortranarray(np.ones((2, P))), steps=3
+    ),
+    "projected, integers": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=np.ones((2, P), dtype=np.int8), steps=3
+    ),
+    "projected, list": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=[[1.0] * P, [0.5] * P], steps=3
+    ),
+    "projected, given": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=GivenProjection(np.ones((2, P))), steps=3
+    ),
+    "projected, pure": ProjectedRegression(1.0, 0.0, bounds=LENGTH, dimension=2),
+    "projected, solver object": ProjectedRegression(
+        1.0, bounds=LENGTH, solver=NoisyGradient(3, 0.5, 1.0, 0.5)
+    ),
+    "compressed by a matrix": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=WIDE.matrix(), compressed=True, steps=3
+    ),
+    "compressed by an object": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=WIDE, compressed=True, steps=3
+    ),
+    "compressed by a given object": ProjectedRegression(
+        1.0, bounds=LENGTH, projection=GivenProjection(WIDE.matrix()), compressed=True, steps=3
+    ),
+    "lasso, projected": lasso(
+        solver=Projected(2, 3, "structured", "noisy-gradient", 0.5, 7), steps="auto"
+    ),
+    "lasso, projected by a matrix": lasso(
+        solver=Projected(projection=GivenProjection(np.ones((2, P))), inner=NoisyGradient(2)),
+        steps="auto",
+    ),
+    "noisy gradient": PrivateErm(
+        Huber(0.5), L2Ball(1.0), 1.0, bounds=LENGTH, solver=NoisyGradient(3, clip=None)
+    ),
+    "objective": PrivateErm(
+        Squared(), L1Ball(1.0), 1.0, bounds=LENGTH, solver=PerturbedObjective(1, 2.0)
+    ),
+    "posterior": PrivateErm(
+        Squared(), L2Ball(1.0), 1.0, 0.0, bounds=LENGTH, solver=PosteriorSampling(1)
+    ),
+    "sparse ball": PrivateErm(Huber(0.5), SparseBall(2, 0.7), 1.0, bounds=BOUNDS, steps=3),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_every_regressor_comes_back(name, path):
+    model = fitted(clone(REGRESSORS[name]))
+    again = saved_and_loaded(model, path)
+    assert again.plan(N, P).summary() == model.plan(N, P).summary()
+    assert clone(again).fit(*rows()).coef_.shape == model.coef_.shape
+
+
+def test_a_saved_truncation_is_the_one_of_the_fit(path):
+    model = fitted(HeavyTailedRegression(1.0, sparsity=2, scale=0.4))
+    x = 100 * rows()[0]
+    expected = np.clip(x, -model.truncation_, model.truncation_) @ model.coef_ + model.intercept_
+    again = saved_and_loaded(model, path, x)
+    assert again.truncation_ == model.truncation_ != 0.4
+    np.testing.assert_allclose(again.predict(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cut", [0, -1.0, "1", None, float("nan"), float("inf"), True])
+def test_a_spoilt_truncation_is_refused(cut, path):
+    model = fitted(HeavyTailedRegression(1.0, sparsity=2))
+    model.truncation_ = cut
+    with pytest.raises(InvalidArgument, match="cannot be saved"):
+        riata.save(model, path)
+    assert not path.exists()
+
+
+CLASSIFIERS = {
+    "svc": (PrivateLinearSVC, {"bounds": BOUNDS, "steps": 3}),
+    "svc, length": (PrivateLinearSVC, {"bounds": LENGTH, "steps": 3, "smoothing": 0.5}),
+    "svc, l2": (PrivateLinearSVC, {"bounds": LENGTH, "steps": 3, "penalty": "l2", "radius": 2.0}),
+    "logistic, l1": (
+        PrivateLogisticRegression,
+        {"bounds": LENGTH, "steps": 3, "penalty": "l1", "radius": 2.0},
+    ),
+    "logistic, auto radius": (PrivateLogisticRegression, {"bounds": LENGTH, "steps": 3}),
+    "projected": (ProjectedClassifier, {"bounds": LENGTH, "steps": 3, "dimension": 2}),
+    "compressed": (
+        ProjectedClassifier,
+        {"bounds": LENGTH, "steps": 3, "projection": WIDE.matrix(), "compressed": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["a", "b", "c"]], ids=repr)
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_classifier_comes_back(name, labels, path):
+    kind, parameters = CLASSIFIERS[name]
+    y = np.array(labels)[np.arange(N) % len(labels)]
+    model = kind(1.0, 1e-6, classes=labels, **parameters).fit(rows()[0], y)
+    saved_and_loaded(model, path)
+
+
+def test_a_compressed_model_with_other_coefficients_than_its_matrix_says_is_refused(path):
+    model = fitted(
+        ProjectedRegression(1.0, bounds=LENGTH, projection=WIDE, compressed=True, steps=3)
+    )
+    model.coef_ = model.coef_[:P]
+    with pytest.raises(InvalidArgument, match="cannot be saved"):
+        riata.save(model, path)
+    model = fitted(
+        ProjectedRegression(1.0, bounds=LENGTH, projection=WIDE, compressed=True, steps=3)
+    )
+    with pytest.raises(InvalidArgument, match="cannot be saved"):
+        riata.save(model.set_params(projection="gaussian"), path)
+
+
 LABELS = {
     "ints": [0, 1],
     "three ints": [3, 1, 2],
@@ -244,8 +426,9 @@ def test_every_public_piece_can_be_saved():
         (riata.losses, Loss),
         (riata.sets, riata.sets.ConstraintSet),
         (riata.solvers, Solver),
+        (riata.projections, riata.projections.Projection),
     ):
-        for name in module.__all__:
+        for name in getattr(module, "__all__", dir(module)):
             piece = getattr(module, name)
             if isinstance(piece, type) and issubclass(piece, base) and is_dataclass(piece):
                 assert CLASSES[name] is piece

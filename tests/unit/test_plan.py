@@ -2,11 +2,24 @@
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from riata import Bounds, Budget, Ledger, PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata import (
+    Bounds,
+    Budget,
+    HeavyTailedRegression,
+    Ledger,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSparseRegression,
+    ProjectedClassifier,
+    ProjectedRegression,
+)
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
@@ -24,17 +37,26 @@ from riata.privacy.accountants import ZcdpAccountant, spent
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import ZeroConcentrated, leaves
 from riata.problem import Problem
-from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
+from riata.projections import GivenProjection
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
     SOLVERS,
     FrankWolfe,
     GaussianFrankWolfe,
+    HardThresholding,
+    NoisyGradient,
+    PerturbedObjective,
+    PosteriorSampling,
     PrivateFrankWolfe,
+    PrivateHardThresholding,
+    PrivatePeeling,
+    Projected,
     choose_solver,
 )
 from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND
 
 UNIT = Bounds(x=1.0, y=1.0)
+LENGTH = Bounds(x=1.0, y=1.0, norm="l2")
 INF = float("inf")
 
 
@@ -292,11 +314,78 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(set=LpBall(1.3, 1.0)), 1.0, GaussianFrankWolfe),
         (unit_lasso(), INF, FrankWolfe),
         (unit_lasso(set=L2Ball(1.0)), INF, FrankWolfe),
+        (unit_lasso(set=SparseBall(3)), 1.0, PrivatePeeling),
+        (unit_lasso(set=SparseBall(3)), INF, HardThresholding),
+        (unit_lasso(bounds=LENGTH), 1.0, NoisyGradient),
+        (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), 1.0, NoisyGradient),
+        (unit_lasso(bounds=LENGTH, set=L2Ball(1.0)), 1.0, NoisyGradient),
+        (unit_lasso(bounds=LENGTH, set=LpBall(3, 1.0)), 1.0, NoisyGradient),
+        (unit_lasso(bounds=LENGTH, set=SparseBall(3)), 1.0, PrivateHardThresholding),
+        (unit_lasso(bounds=LENGTH, set=SparseBall(3)), INF, HardThresholding),
+        (unit_lasso(bounds=LENGTH), INF, FrankWolfe),
+        (unit_lasso(bounds=Bounds(np.ones(1_000), 1.0)), 1.0, PrivateFrankWolfe),
     ],
 )
 def test_auto_chooses_the_solver_from_public_facts(problem, epsilon, kind):
     solver = choose_solver("auto", problem, Budget(epsilon, 1e-6), "auto")
     assert type(solver) is kind
+    assert choose_solver("auto", problem, Budget(epsilon, 1e-6), 7).steps == 7
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        (unit_lasso(), PrivateFrankWolfe),
+        (unit_lasso(bounds=LENGTH), PrivateFrankWolfe),
+        (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), PrivateFrankWolfe),
+        (unit_lasso(set=SparseBall(3)), PrivatePeeling),
+        (unit_lasso(bounds=LENGTH, set=SparseBall(3)), PrivatePeeling),
+        (unit_lasso(bounds=LENGTH, set=L2Ball(1.0)), GaussianFrankWolfe),  # which then refuses
+    ],
+)
+def test_auto_under_pure_differential_privacy(problem, kind):
+    assert type(choose_solver("auto", problem, Budget(1.0, 0.0), "auto")) is kind
+
+
+def test_estimators_choose_by_themselves():
+    def solver(model, p=20):
+        return model.plan(1_000, p).solver
+
+    common = {"epsilon": 1.0, "classes": [0, 1]}
+    for kind in (PrivateLogisticRegression, PrivateLinearSVC):
+        assert solver(kind(**common, bounds=Bounds(1.0))) == "frank-wolfe"
+        assert solver(kind(**common, bounds=LENGTH)) == "noisy-gradient"
+        assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1")) == "frank-wolfe"
+    assert solver(PrivateSparseRegression(1.0, bounds=UNIT)) == "peeling"
+    assert solver(PrivateSparseRegression(1.0, bounds=LENGTH)) == "hard-thresholding"
+    assert solver(PrivateSparseRegression(1.0, 0.0, bounds=LENGTH)) == "peeling"
+    assert solver(HeavyTailedRegression(1.0)) == "peeling"
+    names = {
+        (ProjectedRegression, 1e-6): "projected to 5 dimensions, noisy-gradient",
+        (ProjectedRegression, 0.0): "projected to 5 dimensions, posterior-sampling",
+        (ProjectedClassifier, 1e-6): "projected to 5 dimensions, noisy-gradient",
+        (ProjectedClassifier, 0.0): "projected to 5 dimensions, objective-perturbation",
+    }
+    for (kind, delta), name in names.items():
+        given = {"classes": [0, 1]} if kind is ProjectedClassifier else {}
+        assert solver(kind(1.0, delta, bounds=LENGTH, dimension=5, **given)) == name
+
+
+@pytest.mark.parametrize(
+    ("bounds", "penalty", "radius", "expected"),
+    [
+        (Bounds(2.0), "auto", "auto", L1Ball(10.0)),
+        (Bounds(2.0, norm="l2"), "auto", "auto", L2Ball(200.0)),
+        (Bounds(2.0, norm="l2"), "l1", "auto", L1Ball(10.0)),
+        (Bounds(2.0), "auto", 3.0, L1Ball(3.0)),
+        (Bounds(2.0), "l2", 3.0, L2Ball(3.0)),
+        (Bounds(2.0, norm="l2"), "auto", 3.0, L2Ball(3.0)),
+    ],
+)
+def test_penalty_and_radius_follow_from_the_bounds_alone(bounds, penalty, radius, expected):
+    for kind in (PrivateLogisticRegression, PrivateLinearSVC):
+        model = kind(1.0, bounds=bounds, classes=[0, 1], penalty=penalty, radius=radius)
+        assert model.plan(1_000, 8).problem.set == expected.sized(8)
 
 
 def test_solvers_can_be_asked_for_by_name_or_given():
@@ -371,7 +460,23 @@ def test_planning_reads_no_data_and_charges_nothing(monkeypatch):
         PrivateLasso(1.0, 1e-6, bounds=UNIT, ledger=ledger),
         PrivateLogisticRegression(1.0, bounds=UNIT, classes=[0, 1, 2], ledger=ledger),
         PrivateErm(Huber(), L2Ball(), 1.0, 1e-6, bounds=UNIT, ledger=ledger),
-    ]
+        PrivateErm(
+            Squared(), L2Ball(), 1.0, bounds=LENGTH, ledger=ledger, solver="posterior-sampling"
+        ),
+        PrivateErm(
+            Logistic(), L1Ball(), 1.0, 0.0, bounds=UNIT, ledger=ledger,
+            solver="objective-perturbation",
+        ),
+        PrivateLinearSVC(1.0, bounds=LENGTH, classes=[0, 1, 2], ledger=ledger),
+        PrivateSparseRegression(1.0, bounds=UNIT, ledger=ledger),
+        PrivateSparseRegression(1.0, bounds=LENGTH, ledger=ledger),
+        HeavyTailedRegression(1.0, ledger=ledger),
+        ProjectedRegression(1.0, bounds=LENGTH, dimension=4, ledger=ledger),
+        ProjectedRegression(
+            1.0, bounds=LENGTH, projection=np.ones((20, 30)), compressed=True, ledger=ledger
+        ),
+        ProjectedClassifier(1.0, bounds=UNIT, dimension=4, classes=[0, 1], ledger=ledger),
+    ]  # fmt: skip
     for model in models:
         model.plan(n_rows=1_000, n_features=20)
         assert not hasattr(model, "privacy_")
@@ -511,3 +616,165 @@ def test_the_excess_risk_bound_never_exceeds_what_doing_nothing_risks():
     problem = unit_lasso(n=10)
     plan = PrivateFrankWolfe(steps=50).plan(problem, Budget(0.01, 1e-6))
     assert plan.excess_risk <= 2 * problem.slope_bound * problem.margin_bound
+
+
+#: Each solver with a problem that it can solve: the loss, the set and the bounds.
+EVERY_SOLVER = {
+    "frank-wolfe": (PrivateFrankWolfe(), {}, 0.0),
+    "gaussian-frank-wolfe": (GaussianFrankWolfe(), {}, 1e-6),
+    "noisy-gradient": (NoisyGradient(), {}, 1e-6),
+    "noisy-gradient, no clip": (NoisyGradient(clip=None), {"loss": Logistic()}, 1e-6),
+    "noisy-gradient, samples": (NoisyGradient(8, sampling=0.2), {}, 1e-6),
+    "objective-perturbation": (PerturbedObjective(), {}, 0.0),
+    "objective-perturbation, labels": (PerturbedObjective(), {"loss": Logistic()}, 0.0),
+    "objective-perturbation, approximate": (PerturbedObjective(1, 10.0), {}, 1e-6),
+    "hard-thresholding": (PrivateHardThresholding(), {"set": SparseBall(3)}, 1e-6),
+    "peeling": (PrivatePeeling(), {"set": SparseBall(3), "bounds": UNIT}, 1e-6),
+    "peeling, pure": (PrivatePeeling(), {"set": SparseBall(3), "bounds": UNIT}, 0.0),
+    "peeling, split": (PrivatePeeling(split=True), {"set": SparseBall(3), "bounds": UNIT}, 1e-6),
+    "posterior-sampling": (PosteriorSampling(), {"set": L2Ball(1.0)}, 0.0),
+    "projected": (Projected(dimension=30), {}, 1e-6),
+    "projected, pure": (Projected(dimension=30), {}, 0.0),
+    "projected, labels": (Projected(dimension=30), {"loss": Logistic()}, 0.0),
+}
+every_solver = pytest.mark.parametrize("case", EVERY_SOLVER)
+
+
+def expected_of(case, n=10_000, epsilon=1.0, intercept=False):
+    solver, facts, delta = EVERY_SOLVER[case]
+    problem = unit_lasso(n=n, p=40, intercept=intercept, **({"bounds": LENGTH} | facts))
+    return solver.plan(problem, Budget(epsilon, delta))
+
+
+def falls(risks):
+    """Whether the numbers never grow, up to rounding."""
+    return all(b <= a * (1 + 1e-9) for a, b in pairwise(risks))
+
+
+@every_solver
+@pytest.mark.parametrize("intercept", [False, True])
+def test_every_solver_promises_a_finite_positive_risk_and_spends_its_budget(case, intercept):
+    plan = expected_of(case, intercept=intercept)
+    worst = 2 * plan.problem.slope_bound * plan.problem.margin_bound
+    assert 0 < plan.excess_risk <= worst * (1 + 1e-12)
+    assert 1 - 1e-6 <= plan.spent.epsilon <= 1
+    assert plan.spent == spent(plan.event, plan.budget.delta)
+    assert (len(plan.mechanisms) == 2) is (intercept and plan.steps > 1)
+
+
+@every_solver
+def test_more_budget_never_promises_a_larger_risk(case):
+    risks = [expected_of(case, epsilon=e).excess_risk for e in (0.03, 0.3, 1.0, 5.0, 50.0)]
+    assert falls(risks)
+    assert risks[-1] < risks[0] or case.startswith("projected")  # there distortion is all there is
+
+
+@every_solver
+def test_more_rows_never_promise_a_larger_risk(case):
+    risks = [expected_of(case, n=n).excess_risk for n in (50, 500, 5_000, 50_000)]
+    assert falls(risks)
+
+
+def test_noise_in_few_dimensions_is_counted_beside_the_distortion():
+    problem = unit_lasso(n=200, p=40, bounds=LENGTH, set=L1Ball(1e-3))
+    few = Projected(dimension=20).plan(problem, Budget(1.0, 1e-6))
+    inside = NoisyGradient().plan(few.compressed, Budget(1.0, 1e-6))
+    worst = 2 * problem.slope_bound * problem.margin_bound
+    assert inside.excess_risk < few.excess_risk <= worst
+
+
+@every_solver
+def test_a_printed_plan_says_what_its_promise_assumes(case):
+    plan = expected_of(case, intercept=True)
+    text = str(plan)
+    assert f"excess risk at most {plan.excess_risk:.3g}" in text
+    where = f"if {plan.assumes}" if plan.assumes else "on the worst data"
+    assert f"{where}, the intercept's part not counted" in text
+    kind = case.split(",")[0]
+    expected = {
+        "hard-thresholding": "columns are nearly uncorrelated",
+        "peeling": "columns are nearly uncorrelated",
+        "noisy-gradient": "" if "no clip" in case else "longer than the clip are rare",
+    }
+    if kind in expected:
+        assert expected[kind] in plan.assumes
+        assert bool(plan.assumes) is bool(expected[kind])
+    if kind in ("frank-wolfe", "gaussian-frank-wolfe", "objective-perturbation"):
+        assert plan.assumes == ""
+    assert ("split into" in text) is (plan.parts > 1)
+
+
+def test_references_promise_what_they_assume():
+    problem = unit_lasso(set=SparseBall(3))
+    plan = HardThresholding().plan(problem, Budget(INF))
+    assert plan.excess_risk == 0.0
+    assert "at most 0 if it converges" in str(plan)
+    assert plan.spent.epsilon == INF
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("n", [100, 1_000, 30_000, 10**6])
+def test_steps_read_all_rows_at_usual_budgets(n, epsilon, delta):
+    for sparsity, p in ((2, 50), (10, 5_000)):
+        problem = unit_lasso(n=n, p=p, set=SparseBall(sparsity))
+        plan = PrivatePeeling().plan(problem, Budget(epsilon, delta))
+        split = PrivatePeeling(split=True).plan(problem, Budget(epsilon, delta))
+        assert plan.parts == 1
+        assert split.parts == split.steps == plan.steps
+        assert plan.excess_risk <= split.excess_risk * (1 + 1e-9)
+
+
+def test_a_split_plan_costs_what_one_part_costs():
+    problem, budget = (
+        unit_lasso(n=1_003, p=30, set=SparseBall(2), intercept=True),
+        Budget(1.0, 1e-6),
+    )
+    whole = PrivatePeeling(7, split=False).plan(problem, budget)
+    split = PrivatePeeling(7, split=True).plan(problem, budget)
+    assert (whole.parts, split.parts) == (1, 7)
+    many, few = (sum(leaves(plan.event).values()) for plan in (whole, split))
+    assert many == 7 * few
+    for plan in (whole, split):
+        assert 1 - 1e-9 <= plan.spent.epsilon <= 1
+        assert plan.steps == 7
+    assert split["peel"].select.epsilon > 2 * whole["peel"].select.epsilon
+    three = PrivatePeeling(7, split=True).plan(problem, budget, fits=3)
+    assert sum(leaves(three.event).values()) == 3 * few
+    assert split.releases[-1] == "the rows are split into 7 parts, and each step reads its own"
+    assert "split" in json.dumps(split.summary())
+
+
+def test_a_projected_plan_knows_both_problems():
+    problem, budget = unit_lasso(n=500, p=40, bounds=UNIT, intercept=True), Budget(1.0, 1e-6)
+    plan = Projected(dimension=8, clip=0.5).plan(problem, budget)
+    assert plan.problem == problem
+    assert plan.projection.dimension == plan.compressed.n_features == 8
+    assert plan.compressed.bounds.x == 0.5
+    assert plan.compressed.bounds.norm == "l2"
+    assert plan.compressed.n_rows == 500
+    assert plan.compressed.fit_intercept
+    image = np.linalg.norm(plan.projection.matrix(), axis=0).max()
+    assert plan.compressed.set.radius == pytest.approx(image, rel=1e-12)
+    assert plan.solver.startswith("projected to 8 dimensions, noisy-gradient")
+    auto = Projected(dimension=8).plan(problem, budget)
+    assert auto.compressed.bounds.x == pytest.approx(math.sqrt(40))  # the longest row before
+    given = GivenProjection(plan.projection.matrix())
+    compressed = Projected(projection=given, compressed=True).plan(
+        unit_lasso(n=500, p=40, bounds=LENGTH), budget
+    )
+    assert compressed.projection is None
+    assert compressed.compressed.n_features == 8
+
+
+def test_dimensions_follow_from_public_facts():
+    def dimension(n=1_000, p=5_000, epsilon=0.1, delta=1e-6):
+        model = ProjectedRegression(epsilon, delta, bounds=LENGTH, projection="structured")
+        return model.plan(n, p).projection.dimension
+
+    assert dimension(p=3) == 3
+    assert dimension(n=10**6) == 512
+    assert dimension(n=10**6, delta=0.0) == 256
+    assert dimension(n=50) < dimension(n=200) < dimension(n=1_000)
+    assert dimension(epsilon=0.01, n=200) < dimension(epsilon=0.1, n=200)
+    assert dimension(n=1, epsilon=1e-3) >= 1

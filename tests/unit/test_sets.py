@@ -2,6 +2,7 @@
 
 import signal
 from contextlib import contextmanager
+from itertools import combinations
 
 import cvxpy as cp
 import numpy as np
@@ -17,6 +18,7 @@ from riata.sets import (
     Polytope,
     PolytopeSet,
     Simplex,
+    SparseBall,
 )
 
 INF = float("inf")
@@ -657,3 +659,204 @@ def test_groups_of_one_and_one_group_of_all_are_the_l1_and_the_l2_ball():
 def test_width_of_a_set_without_a_dimension_is_refused():
     with pytest.raises(InvalidArgument, match="sized"):
         L1Ball(1.0).gaussian_width()
+
+
+WIDTHS = [
+    *EXACT_WIDTHS,
+    SparseBall(1, 1.5, 40),
+    SparseBall(5, 0.7, 60),
+    SparseBall(40, 1.0, 40),
+    LpBall(1.3, 1.5, 40),
+    LpBall(3, 1.5, 40),
+    Polytope(PENTAGON),
+    Polytope(AWAY),
+    Polytope(np.random.default_rng(31).standard_normal((50, 20))),
+]
+
+
+def sups(C, draws=4_000, seed=32):
+    """sup |<g, w>| over C for many g, written again."""
+    g = np.random.default_rng(seed).standard_normal((draws, C.size))
+    if isinstance(C, SparseBall):
+        largest = -np.sort(-np.abs(g), axis=1)[:, : C.sparsity]
+        return C.radius * np.linalg.norm(largest, axis=1)
+    return np.array([C.dual_norm(row) for row in g])
+
+
+@pytest.mark.parametrize("C", WIDTHS, ids=repr)
+def test_every_width_agrees_with_monte_carlo(C):
+    width, found = C.gaussian_width(), sups(C)
+    error = found.std(ddof=1) / np.sqrt(len(found))
+    # 6 standard errors of a mean of 4,000 draws: a false alarm for 2e-9 of all seeds.
+    assert abs(width.value - found.mean()) <= 6 * np.hypot(width.error, error)
+
+
+@pytest.mark.parametrize("C", WIDTHS, ids=repr)
+def test_every_width_lies_between_that_of_a_segment_and_that_of_a_ball(C):
+    radius, width = C.radius_in("l2"), C.gaussian_width()
+    assert width.value >= radius * np.sqrt(2 / np.pi) * (1 - 1e-9) - 6 * width.error
+    assert width.value <= radius * np.sqrt(C.size) * (1 + 1e-9) + 6 * width.error
+
+
+@pytest.mark.parametrize("k", [1, 2, 10, 200])
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_fact_1_a_polytope_of_k_vertices_is_no_wider_than_the_root_of_the_logarithm(k, size):
+    vertices = np.random.default_rng([33, k, size]).standard_normal((k, size))
+    for C in (Polytope(vertices), L1Ball(2.0, size), Simplex(2.0, size)):
+        # A segment has two ends: with |<g, w>| each vertex counts twice.
+        top = C.radius_in("l2") * np.sqrt(2 * np.log(2 * C.n_vertices))
+        width = C.gaussian_width()
+        assert width.value <= top + 6 * width.error
+
+
+@pytest.mark.parametrize("k", [1, 4, 25, 100])
+@pytest.mark.parametrize("groups", [2, 10, 1_000])
+def test_fact_2_groups_are_about_as_wide_as_root_of_size_plus_root_of_logarithm(k, groups):
+    d = k * groups
+    fact = np.sqrt(k) + np.sqrt(2 * np.log(d / k))
+    width = GroupL1Ball(k, 1.0, d).gaussian_width().value
+    assert 0.5 * fact <= width <= fact
+
+
+# at most s non-zeros
+
+SPARSE = [SparseBall(1, 1.5, SIZE), SparseBall(2, 0.7, SIZE), SparseBall(SIZE, 2.0, SIZE)]
+every_sparse = pytest.mark.parametrize("C", SPARSE, ids=repr)
+
+
+def sparse_points(C, n, seed=0):
+    """Points with few non-zeros, written without asking C."""
+    rng = np.random.default_rng(seed)
+    out = np.zeros((n, C.size))
+    for row in out:
+        places = rng.choice(C.size, rng.integers(1, C.sparsity + 1), replace=False)
+        v = rng.standard_normal(len(places))
+        row[places] = C.radius * rng.uniform() ** 0.2 * v / np.linalg.norm(v)
+    return out
+
+
+def on_every_support(C):
+    return [np.array(places) for places in combinations(range(C.size), C.sparsity)]
+
+
+@every_sparse
+def test_sparse_projection_is_the_nearest_of_all_supports(C):
+    rng = np.random.default_rng(41)
+    for scale in (1e-8, 0.1, 1.0, 1e6):
+        v = scale * rng.standard_normal(C.size)
+        found = C.project(v)
+        assert np.count_nonzero(found) <= C.sparsity
+        assert np.linalg.norm(found) <= C.radius * (1 + 1e-12)
+        nearest = np.inf
+        for places in on_every_support(C):
+            w = np.zeros(C.size)
+            w[places] = v[places] * min(1, C.radius / np.linalg.norm(v[places]))
+            nearest = min(nearest, np.linalg.norm(v - w))
+        assert np.linalg.norm(v - found) == pytest.approx(nearest, rel=1e-12)
+        assert np.all(np.linalg.norm(sparse_points(C, 500) - v, axis=1) >= nearest * (1 - 1e-12))
+        np.testing.assert_allclose(C.project(found), found, rtol=1e-12)
+    for v in sparse_points(C, 20, seed=42):
+        np.testing.assert_allclose(C.project(v), v, rtol=1e-12)
+
+
+def test_sparse_projection_of_nothing_and_of_ties():
+    C = SparseBall(2, 1.0, 5)
+    np.testing.assert_array_equal(C.project(np.zeros(5)), np.zeros(5))
+    tied = C.project(np.ones(5))
+    assert np.count_nonzero(tied) == 2
+    assert np.linalg.norm(tied) == pytest.approx(1.0)
+    v = np.array([0.3, 0.0, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(C.project(v), v)
+    assert C.project(-np.ones(5)).min() == pytest.approx(-np.sqrt(0.5))
+
+
+@every_sparse
+def test_sparse_minimiser_dual_norm_and_reach_are_the_best_of_all_supports(C):
+    rng = np.random.default_rng(43)
+    for scale in (1e-12, 1.0, 1e12):
+        g = scale * rng.standard_normal(C.size)
+        best = max(C.radius * np.linalg.norm(g[places]) for places in on_every_support(C))
+        s = C.minimiser(g)
+        assert len(s.support) <= C.sparsity
+        assert C.contains(s.dense())
+        assert -s.dot(g) == pytest.approx(best, rel=1e-12)
+        assert C.dual_norm(g) == pytest.approx(best, rel=1e-12)
+        assert C.weighted_reach(np.abs(g)) == pytest.approx(best, rel=1e-12)
+        assert np.abs(sparse_points(C, 500, seed=44) @ g).max() <= best * (1 + 1e-12)
+    assert C.minimiser(np.zeros(C.size)).dense().tolist() == [0.0] * C.size
+    assert C.dual_norm(np.zeros(C.size)) == 0.0
+
+
+@every_sparse
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_sparse_radius_in_a_norm_bounds_all_points_and_is_attained(C, norm):
+    order = {"l1": 1, "l2": 2, "linf": INF}[norm]
+    radius = C.radius_in(norm)
+    points = sparse_points(C, 2_000, seed=45)
+    assert np.linalg.norm(points, order, axis=1).max() <= radius * (1 + 1e-12)
+    even = np.zeros(C.size)
+    even[: C.sparsity] = C.radius / np.sqrt(C.sparsity)
+    single = np.r_[C.radius, np.zeros(C.size - 1)]
+    attained = max(np.linalg.norm(v, order) for v in (even, single))
+    assert attained == pytest.approx(radius, rel=1e-12)
+
+
+@every_sparse
+@pytest.mark.parametrize("x", [0.3, "columns", "l2"])
+def test_sparse_reach_bounds_every_margin_and_is_attained(C, x):
+    rng = np.random.default_rng(46)
+    if x == "l2":
+        bounds = Bounds(0.7, norm="l2")
+        row = 0.7 * np.eye(C.size)[0]
+    else:
+        bounds = Bounds(rng.uniform(0.1, 2, C.size) if x == "columns" else x)
+        row = np.array(bounds.per_column(C.size))
+    rows = bounds.clip_x(100 * rng.standard_normal((400, C.size)))
+    reach = C.reach(bounds)
+    assert np.abs(rows @ sparse_points(C, 400, seed=47).T).max() <= reach * (1 + 1e-12)
+    assert abs(C.minimiser(row).dot(row)) == pytest.approx(reach, rel=1e-12)
+
+
+def test_sparse_norms_and_membership():
+    C = SparseBall(2, 2.0, 4)
+    assert C.minkowski_norm(np.array([3.0, 0, 4.0, 0])) == pytest.approx(2.5)
+    assert C.minkowski_norm(np.array([1e-9, 0, 4.0, 1e-9])) == INF
+    assert C.minkowski_norm(np.zeros(4)) == 0.0
+    assert C.contains(np.array([0, 1.2, 0, -1.6]))
+    assert not C.contains(np.array([0, 1.2, 0.1, -1.2]))
+    assert not C.contains(np.array([0, 1.3, 0, -1.6]))
+    half = (np.array([2.0, 0, 0, 0]) + np.array([0, 0, 0, 2.0]) + np.array([0, 2.0, 0, 0])) / 3
+    assert not C.contains(half)  # a mixture of points of the set
+
+
+def test_only_the_sparse_ball_is_not_convex_and_no_polytope():
+    assert all(C.convex for C in SETS)
+    C = SparseBall(2)
+    assert not C.convex
+    assert not isinstance(C, PolytopeSet)
+    assert C.projection_error(1.0) is None
+    assert C.size is None
+    assert C.sized(7).size == 7
+    assert C.sized(7).start().dense().tolist() == [0.0] * 7
+    assert SparseBall(2, 1.0) == C
+
+
+@pytest.mark.parametrize("sparsity", [0, -1, 1.0, 2.5, True, "2", None, np.nan])
+def test_a_bad_sparsity_is_refused(sparsity):
+    with pytest.raises(InvalidArgument, match="sparsity"):
+        SparseBall(sparsity)
+
+
+@pytest.mark.parametrize("radius", BAD_RADII, ids=repr)
+def test_a_bad_radius_of_a_sparse_ball_is_refused(radius):
+    with pytest.raises(InvalidArgument, match="radius"):
+        SparseBall(2, radius)
+
+
+def test_more_non_zeros_than_columns_are_refused_once_the_columns_are_known():
+    C = SparseBall(5)
+    assert C.sized(5).radius_in("l1") == pytest.approx(np.sqrt(5))
+    with pytest.raises(InvalidArgument, match="sparsity=5 with 4 columns"):
+        C.sized(4)
+    with pytest.raises(InvalidArgument, match="dimension 6"):
+        SparseBall(5, 1.0, 6).sized(7)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import Job
 from riata.estimators.regressor import PrivateRegressor
-from riata.privacy.budget import check_scale
+from riata.privacy.budget import Budget, check_scale
+from riata.problem import Problem
 from riata.sets import ConstraintSet, SparseBall
-from riata.solvers import Plan
+from riata.solvers import Plan, PrivatePeeling, Solver
+
+#: The step of "peeling" in units of 1 / scale^2: it halves the distance to the optimum for entries
+#: of the usual size. One that follows from K, which few entries come near, would hardly move.
+STEP = 0.25
 
 
 class HeavyTailedRegression(PrivateRegressor):
@@ -38,8 +44,9 @@ class HeavyTailedRegression(PrivateRegressor):
     radius : float, default=1.0
         The largest Euclidean length of the coefficients. Public.
     solver : str or Solver, default="peeling"
-        "peeling" reads all rows in each step or a part of its own, whichever has less noise;
-        ``PrivatePeeling(split=True)`` always splits.
+        "peeling" reads all rows in each step or a part of its own, whichever has less noise, and
+        follows the gradient by 1 / (4 scale^2). ``PrivatePeeling(split=True, step_size=...)``
+        always splits.
     steps : int or "auto", default="auto"
     fit_intercept : bool, default=True
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
@@ -112,22 +119,33 @@ class HeavyTailedRegression(PrivateRegressor):
     def _set(self) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)
 
+    def _chosen(self, problem: Problem, budget: Budget) -> Solver:
+        if isinstance(self.solver, str) and self.solver == PrivatePeeling.name:
+            return PrivatePeeling(self.steps, STEP / float(self.scale) ** 2)
+        return super()._chosen(problem, budget)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_scale("scale", self.scale, "it is the usual size of an entry.")
-        if math.isinf(self.epsilon) and self.truncation == "auto":
+        if not self._automatic:
+            check_scale("truncation", self.truncation, "entries are cut there.")
+        elif math.isinf(self.epsilon):
             raise InvalidArgument(
                 'truncation="auto" follows from epsilon, and epsilon is infinite. Pass a number.'
             )
 
+    @property
+    def _automatic(self) -> bool:
+        return isinstance(self.truncation, str) and self.truncation == "auto"
+
     def _checked_bounds(self) -> Bounds:
-        """Where entries are cut, once it is known."""
-        cut = getattr(self, "truncation_", self.truncation)
-        cut = self.scale if isinstance(cut, str) and cut == "auto" else cut
-        return Bounds(x=check_scale("truncation", cut, "entries are cut there."), y=cut)
+        """Where entries were cut, or will be if that is known."""
+        cut = self.scale if self._automatic else self.truncation
+        cut = getattr(self, "truncation_", cut)
+        return Bounds(x=cut, y=cut)
 
     def _truncated(self, n_rows: int, n_features: int) -> Bounds:
-        if not (isinstance(self.truncation, str) and self.truncation == "auto"):
+        if not self._automatic:
             return Bounds(x=self.truncation, y=self.truncation)
         self._set()
         room = self.sparsity * math.log(max(n_features, 3))
@@ -141,9 +159,9 @@ class HeavyTailedRegression(PrivateRegressor):
         return self._planned([self._loss()], bounds, n_rows, n_features)[1]
 
     def _job(self, X: Any, y: Any) -> Job:
-        vars(self).pop("truncation_", None)
+        self._check_parameters()
         job = super()._job(X, y)
-        return Job(job.losses, self._truncated(*job.shape), job.shape, job.read)
+        return replace(job, bounds=self._truncated(*job.shape))
 
     def fit(self, X: Any, y: Any) -> HeavyTailedRegression:
         """Fit the model and spend the budget.

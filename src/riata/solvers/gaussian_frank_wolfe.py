@@ -11,7 +11,7 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, counted
+from riata.solvers.plan import Callback, Plan, Solution, counted, refuse_gaps
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
     role = "gradient"
 
     def check(self, problem: Problem, budget: Budget) -> None:
+        refuse_gaps(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
         if budget.delta == 0:
             raise Incompatible(
                 f'solver="{self.name}"',

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.privacy.calibrate import calibrate
@@ -23,6 +23,7 @@ from riata.solvers.plan import (
     Solver,
     check_steps,
     counted,
+    refuse_gaps,
     refuse_infinity,
     refuse_pure,
 )
@@ -97,12 +98,7 @@ class NoisyGradient(Solver):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         refuse_infinity(self.name, budget)
         refuse_pure(self.name, budget, 'solver="objective-perturbation"')
-        if not problem.set.convex:
-            raise Incompatible(
-                f'solver="{self.name}"', str(problem.set),
-                because="its steps need a projection onto a convex set",
-                instead='Use solver="hard-thresholding"',
-            )  # fmt: skip
+        refuse_gaps(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
         steps = check_steps(self.steps)
         if steps is None:
             one = self._planned(problem, budget, fits, 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Mechanism, Peeling, TopK
@@ -18,6 +20,9 @@ from riata.vectors import Vector
 
 #: The part of a step's budget that goes to finding the columns; the rest goes to their values.
 SELECTION_SHARE = 0.5
+
+#: Parts must beat all rows by more than rounding: with a pure budget the two are equally noisy.
+NEARLY = 0.999
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,8 @@ class PrivatePeeling(SparseDescent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.split not in (True, False, "auto"):
+        named = isinstance(self.split, str) and self.split == "auto"
+        if not named and not isinstance(self.split, bool | np.bool_):
             raise InvalidArgument(f'split={self.split!r} must be True, False or "auto".')
         if self.values not in ("auto", "gaussian", "laplace"):
             raise InvalidArgument(
@@ -109,9 +115,9 @@ class PrivatePeeling(SparseDescent):
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         whole = super().plan(problem, budget, fits)
-        if self.split is False or (self.split == "auto" and whole.steps == 1):
+        steps, free = whole.steps, isinstance(self.split, str)
+        if not self.split or (free and not 1 < steps <= problem.n_rows):
             return whole
-        steps = whole.steps
         if steps > problem.n_rows:
             raise Incompatible(
                 f"steps={steps}", f"{problem.n_rows} rows",
@@ -119,7 +125,8 @@ class PrivatePeeling(SparseDescent):
                 instead="Use fewer steps, or split=False",
             )  # fmt: skip
         split = self._split(problem, budget, fits, steps)
-        return split if self.split is True or split.excess_risk < whole.excess_risk else whole
+        better = split.excess_risk < NEARLY * whole.excess_risk
+        return split if better or not free else whole
 
     def _split(self, problem: Problem, budget: Budget, fits: int, steps: int) -> Plan:
         """The plan in which step t reads part t: one part's cost is the cost of the whole."""

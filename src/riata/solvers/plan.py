@@ -194,6 +194,16 @@ def refuse_pure(name: str, budget: Budget, instead: str) -> None:
         )  # fmt: skip
 
 
+def refuse_gaps(this: str, problem: Problem, instead: str) -> None:
+    """A mixture of points stays inside a convex set only."""
+    if not problem.set.convex:
+        raise Incompatible(
+            this, str(problem.set),
+            because="it mixes points of the set, and mixtures leave a set that is not convex",
+            instead=instead,
+        )  # fmt: skip
+
+
 def check_steps(steps: object) -> int | None:
     """The number of steps, or None for "auto"."""
     if isinstance(steps, str) and steps == "auto":

@@ -46,7 +46,8 @@ class PosteriorSampling(Solver):
 
     Notes
     -----
-    *Privacy.* The rows are read by one release, the exact second moments inside it.
+    *Privacy.* The rows are read by one release, the exact second moments inside it. A model with an
+    intercept is drawn from a larger ball and projected onto the set, which is post-processing.
 
     *Differences from the paper.* The paper samples by a Markov chain, and a chain that is merely
     close to its limit is not purely private.
@@ -121,7 +122,9 @@ class PosteriorSampling(Solver):
     ) -> Solution:
         for _ in counted(plan.steps, callback):
             found = np.asarray(curator.release(self._query(problem), plan["draw"]))
-        theta = Vector.of(found[: problem.n_features])
+        # With an intercept the draw is from a larger ball, which holds all of the set beside it.
+        theta = Vector.of(problem.set.project(found[: problem.n_features]))
         if problem.fit_intercept:  # its column was as long as a row may be
-            theta = theta.with_offset(float(found[-1] * problem.bounds.x))
+            offset, most = float(found[-1] * problem.bounds.x), problem.offset_bound
+            theta = theta.with_offset(min(max(offset, -most), most))
         return Solution(theta, plan.steps)

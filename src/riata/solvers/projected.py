@@ -92,10 +92,12 @@ class Projected(Solver):
         check_steps(self.steps)
         if self.clip != "auto":
             check_scale("clip", self.clip, "it is the largest length of a projected row.")
-        if not isinstance(self.projection, Projection) and self.projection not in PROJECTIONS:
+        named = isinstance(self.projection, str) and self.projection in PROJECTIONS
+        if not named and not isinstance(self.projection, Projection):
+            what = self.projection if isinstance(self.projection, str) else type(self.projection)
             raise InvalidArgument(
-                f"projection={self.projection!r} is not known. Use one of {list(PROJECTIONS)} or a "
-                "Projection."
+                f"projection={what!r} is not known. Use one of {list(PROJECTIONS)} or a "
+                "Projection, such as GivenProjection(matrix)."
             )
         if self.compressed and not isinstance(self.projection, Projection):
             raise InvalidArgument(
@@ -106,6 +108,17 @@ class Projected(Solver):
             raise InvalidArgument(
                 f"inner={self.inner!r} is not known. Use one of {['auto', *INNER]} or a solver."
             )
+        if isinstance(self.inner, Solver) and self.steps != "auto":
+            raise InvalidArgument(
+                f"steps={self.steps!r} is given twice: a solver object has its own. "
+                f"Write {type(self.inner).__name__}(steps=...) and leave steps out."
+            )
+        if isinstance(self.inner, Projected):
+            raise Incompatible(
+                f'solver="{self.name}"', "another projection inside it",
+                because="two projections are one, to the smaller number of dimensions",
+                instead="Use one of them",
+            )  # fmt: skip
         whole = isinstance(self.dimension, Integral) and not isinstance(self.dimension, bool)
         if self.dimension != "auto" and not (whole and int(self.dimension) >= 1):
             raise InvalidArgument(
@@ -144,6 +157,13 @@ class Projected(Solver):
                     f"{problem.n_features} columns of data",
                     because="it multiplies each row",
                     instead="Use a matrix with one column for each column of the data",
+                )
+            if self.dimension not in ("auto", self.projection.dimension):
+                raise Incompatible(
+                    f"dimension={self.dimension}",
+                    f"a projection to {self.projection.dimension} dimensions",
+                    because="the matrix has as many rows as there are dimensions",
+                    instead='Use dimension="auto"',
                 )
             return self.projection
         dimension = self.dimension
