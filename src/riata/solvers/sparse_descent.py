@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 
@@ -101,10 +102,18 @@ class SparseDescent(Solver):
 
 
 def sparse_rate(problem: Problem, step_size: float | str) -> float:
-    """The step: what is given, or a public rule."""
+    """The step: what is given, or a public rule.
+
+    Of rows with a bound on their length, the squares of s columns sum to something between s / p of
+    the square of the bound, if all columns are alike, and all of it. The rule takes the middle.
+    """
     if not isinstance(step_size, str):
         return float(step_size)
-    return STEP / (problem.loss.curvature_bound(problem.y_bound) * _spread(problem) ** 2)
+    square = _spread(problem) ** 2
+    if problem.bounds.norm == "l2":
+        sparsity = problem.set.sparsity  # type: ignore[attr-defined]
+        square *= math.sqrt(sparsity / problem.n_features)
+    return STEP / (problem.loss.curvature_bound(problem.y_bound) * square)
 
 
 def _usual_slope(problem: Problem) -> float:
