@@ -1,4 +1,4 @@
-"""Objective perturbation: the exact privacy loss of the exact minimiser, and how near we come to it.
+"""Objective perturbation: the exact privacy loss of the exact minimiser, and how near we come.
 
 In one and two dimensions the density of the minimiser is known: it solves b = -(sum of gradients +
 lambda theta), so its density is that of b times the determinant of the Hessian. Plans come from
@@ -255,10 +255,10 @@ def test_no_pair_exceeds_a_gaussian_claim_with_an_intercept(loss, row, adjacency
 @every_adjacency
 def test_a_pair_comes_near_the_gaussian_claim(row, adjacency):
     # So much regularisation that the shift is all there is. The bound allows twice what one pair
-    # of directions realises.
+    # of directions realises, and the hiding noise, which is not looked at here, has its part.
     budget = Budget(1.0, 1e-3, adjacency)
     problem, plan = planned(Squared(), row, adjacency, budget, 1e4 * row**2, reach=0.02)
-    assert 0.4 <= worst_delta(problem, plan) / budget.delta <= 1
+    assert 0.35 <= worst_delta(problem, plan) / budget.delta <= 1
 
 
 # Broken twins
