@@ -76,7 +76,9 @@ MODELS = {
     "noisy-gradient": erm(Squared(), L2Ball(1.0), LENGTH, "noisy-gradient", steps=4),
     "noisy-gradient, samples": erm(Squared(), L2Ball(1.0), LENGTH, NoisyGradient(4, sampling=0.3)),
     "noisy-gradient, clipped": erm(Squared(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=0.05)),
-    "noisy-gradient, not clipped": erm(Logistic(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=None)),
+    "noisy-gradient, not clipped": erm(
+        Logistic(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=None)
+    ),
     "hard-thresholding": erm(Squared(), SPARSE, ENTRIES, "hard-thresholding", steps=4),
     "hard-thresholding, length": erm(Logistic(), SPARSE, LENGTH, PrivateHardThresholding(4)),
     "peeling": erm(Squared(), SPARSE, ENTRIES, PrivatePeeling(4, split=False)),
@@ -222,9 +224,7 @@ def test_a_sensitivity_of_the_objective_that_forgets_the_intercept_is_accused(mo
     assert replay(model, (x, y), (x, neighbour), seed=7).sound
     from riata.queries import Minimum
 
-    monkeypatch.setattr(
-        Minimum, "row_length", property(lambda self: self.bounds.row_norm("l2", 1))
-    )
+    monkeypatch.setattr(Minimum, "row_length", property(lambda self: self.bounds.row_norm("l2", 1)))
     assert not replay(model, (x, y), (x, neighbour), seed=7).sound
 
 

@@ -1,4 +1,4 @@
-"""Objective perturbation: the exact privacy loss of the exact minimiser, and how near we come to it.
+"""Objective perturbation: the exact privacy loss of the exact minimiser, and how near we come.
 
 In one and two dimensions the density of the minimiser is known: it solves b = -(sum of gradients +
 lambda theta), so its density is that of b times the determinant of the Hessian. Plans come from
@@ -484,7 +484,15 @@ class Scripted:
 def test_near_normals_and_exponentials_are_within_their_error_wherever_the_cell_is():
     mp = mpmath.mp.clone()
     mp.prec = 400
-    cells = [1 << 40, 1 << 41, 1 << 45, 1 << 51, (1 << 51) + 12345, (1 << 52) - (1 << 40), 987654321]
+    cells = [
+        1 << 40,
+        1 << 41,
+        1 << 45,
+        1 << 51,
+        (1 << 51) + 12345,
+        (1 << 52) - (1 << 40),
+        987654321,
+    ]
     cells += [1, (1 << 52) - 2]  # deep in the tails: more bits are drawn
     for cell, word in itertools.product(cells, (1, 2**63 + 12345, 2**64 - 2)):
         extra = [word] * 10
@@ -582,9 +590,7 @@ def test_the_hiding_noise_has_the_scale_that_is_charged():
     }
     for mechanism, law in laws.items():
         noise, exact = Noise(seed=55), mechanism._minimiser(query, engine, np.zeros(2))
-        released = np.array(
-            [mechanism.release(query, engine, noise).dense() for _ in range(500)]
-        )
+        released = np.array([mechanism.release(query, engine, noise).dense() for _ in range(500)])
         radius = mechanism.radius(query)
         scale = 2 * radius * (30.0 if law is norm else np.sqrt(2) / 0.5)
         assert mechanism.hiding_scale(query) == pytest.approx(scale)

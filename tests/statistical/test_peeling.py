@@ -44,7 +44,7 @@ def rounds_of_the_exponential_mechanism(weights, k):
 def assert_same_law(drawn, expected):
     choices = sorted(expected)
     assert math.fsum(expected.values()) == pytest.approx(1.0)
-    counts = {choice: 0 for choice in choices}
+    counts = dict.fromkeys(choices, 0)
     for choice in drawn:
         counts[choice] += 1  # a choice that cannot be is a KeyError
     found = np.array([counts[choice] for choice in choices])

@@ -260,7 +260,9 @@ def test_objective_accounting_beside_gaussian_releases(stretch, delta):
     # In units of the shift, the hiding noise is one more coordinate: never below the composition.
     shift = math.hypot(1 / 3.0, math.sqrt(3) / 20.0)
     rest = epsilon - stretch
-    exact = norm.cdf(shift / 2 - rest / shift) - math.exp(rest) * norm.cdf(-shift / 2 - rest / shift)
+    exact = norm.cdf(shift / 2 - rest / shift) - math.exp(rest) * norm.cdf(
+        -shift / 2 - rest / shift
+    )
     assert 2 * exact <= delta * (1 + 1e-9)
 
 
