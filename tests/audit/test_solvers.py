@@ -316,7 +316,7 @@ def test_a_step_of_peeling_is_not_accused_and_less_noise_on_its_values_is():
 
 def sampled_bound(draws, public=False):
     """One release on samples of 20 rows, of which one is replaced by its opposite."""
-    n, rate, epsilon = 20, 0.2, 1.0
+    n, rate, epsilon = 20, 0.05, 1.0
     z = 1 / calibrate(lambda s: SampledGaussian(1 / s, rate), Budget(epsilon, DELTA))
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L2Ball(1.0), bounds, n, 1)
