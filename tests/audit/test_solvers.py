@@ -76,7 +76,9 @@ MODELS = {
     "noisy-gradient": erm(Squared(), L2Ball(1.0), LENGTH, "noisy-gradient", steps=4),
     "noisy-gradient, samples": erm(Squared(), L2Ball(1.0), LENGTH, NoisyGradient(4, sampling=0.3)),
     "noisy-gradient, clipped": erm(Squared(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=0.05)),
-    "noisy-gradient, not clipped": erm(Logistic(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=None)),
+    "noisy-gradient, not clipped": erm(
+        Logistic(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=None)
+    ),
     "hard-thresholding": erm(Squared(), SPARSE, ENTRIES, "hard-thresholding", steps=4),
     "hard-thresholding, length": erm(Logistic(), SPARSE, LENGTH, PrivateHardThresholding(4)),
     "peeling": erm(Squared(), SPARSE, ENTRIES, PrivatePeeling(4, split=False)),
@@ -314,7 +316,7 @@ def test_a_step_of_peeling_is_not_accused_and_less_noise_on_its_values_is():
 
 def sampled_bound(draws, public=False):
     """One release on samples of 20 rows, of which one is replaced by its opposite."""
-    n, rate, epsilon = 20, 0.2, 1.0
+    n, rate, epsilon = 20, 0.05, 1.0
     z = 1 / calibrate(lambda s: SampledGaussian(1 / s, rate), Budget(epsilon, DELTA))
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L2Ball(1.0), bounds, n, 1)

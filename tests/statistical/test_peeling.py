@@ -86,7 +86,7 @@ def test_peeling_selects_by_the_size_of_the_entries():
         key = tuple(sorted(chosen))
         expected[key] = expected.get(key, 0.0) + probability
     noise = Noise(seed=62)
-    drawn = [tuple(peel.release(query, engine, noise).support) for _ in range(12_000)]
+    drawn = [tuple(peel.release(query, engine, noise).support) for _ in range(6_000)]
     assert_same_law(drawn, expected)
 
 
@@ -101,7 +101,7 @@ def test_peeled_values_carry_noise_for_all_selected_entries(values, norm, law, s
     exact = query.finish(engine.total(query))
     columns = np.sort(np.argsort(-np.abs(exact))[:sparsity])
     noise = Noise(seed=63)
-    released = [peel.release(query, engine, noise) for _ in range(4_000)]
+    released = [peel.release(query, engine, noise) for _ in range(2_000)]
     for vector in released:
         np.testing.assert_array_equal(vector.support, columns)
     # One row changes each entry of the gradient by at most 2 * slope * bound / rows.

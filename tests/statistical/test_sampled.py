@@ -137,7 +137,7 @@ def test_an_empty_sample_is_no_error(layout):
 
 
 def test_a_sampled_release_differs_from_a_full_one_by_the_sample_only():
-    query, engine = one_column_a_row(8)
+    query, _ = one_column_a_row(8)
     full = GaussianMechanism(3.0)
     assert SampledGaussianMechanism(3.0, 0.5).event != full.event
     assert full.scale(query) == full.scale(_Sampled(query, 2**62, Noise(seed=75)))
