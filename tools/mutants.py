@@ -239,8 +239,7 @@ MUTANTS = [
     ),
     Mutant(
         "sparse rows clipped by the length of another", "queries/gradient.py",
-        "return np.sqrt(np.where(np.diff(x.indptr) > 0, squares, 0.0))",
-        "return np.sqrt(squares)[::-1]",
+        "            return np.sqrt(squares)\n", "            return np.sqrt(squares)[::-1]\n",
         (f"{CLIPS[0]}::test_a_clipped_sum_depends_neither_on_blocks_nor_on_order_nor_on_storage",),
     ),
     Mutant(
@@ -346,7 +345,8 @@ MUTANTS = [
     ),
     Mutant(
         "one-sided objective accounting", "privacy/accountants.py",
-        "return min(1.0, 2 * (largest + other))", "return min(1.0, largest + other)", COSTS,
+        "return min(1.0, 2 * (largest + _gaussian_delta(beside, rest)) + early)",
+        "return min(1.0, largest + _gaussian_delta(beside, rest) + early)", COSTS,
     ),
     Mutant(
         "objective accounting without its folded normal", "privacy/accountants.py",

@@ -9,6 +9,7 @@ from typing import Any
 from riata.errors import BudgetExceeded
 from riata.mechanisms.base import Engine, Mechanism
 from riata.mechanisms.noise import Noise
+from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, leaves
 from riata.privacy.ledger import Ledger
 from riata.queries import Query
@@ -55,12 +56,16 @@ class Curator:
         summary : dict, optional
             Public facts about the plan, kept with the charge.
         """
+        if parts > 1 and adjacency != REPLACE_ONE:
+            raise ValueError("A row that is taken away would move the others to other parts.")
         if ledger is not None:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
         return cls(read(), event, noise, parts)
 
     def release(self, query: Query, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
+        if not 0 <= part < len(self._paid_for):
+            raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         cost, paid_for = leaves(mechanism.event), self._paid_for[part]
         with self._turn:
             for leaf, count in cost.items():

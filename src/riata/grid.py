@@ -7,7 +7,7 @@ of the rows nor on threads, BLAS or shards. Proofs are in docs/privacy/exact_sum
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,10 @@ def to_steps(values: np.ndarray, limit: float | np.ndarray, most: int) -> np.nda
 
 def coefficient_steps(values: np.ndarray) -> tuple[np.ndarray, float]:
     """Integers whose sizes sum to about `THETA_STEPS`, and the step that they count."""
-    total = float(np.abs(values).sum())
-    step = math.ldexp(1.0, math.frexp(total)[1]) / THETA_STEPS if total > 0 else 1.0
+    step = float(coefficient_step(np.abs(values).sum()))
     return np.rint(values / step), step
+
+
+def coefficient_step(total: Any) -> Any:
+    """The step of coefficients whose sizes sum to `total`: a power of two, about one in 2^35."""
+    return np.where(total > 0, np.ldexp(1.0, np.frexp(total)[1]) / THETA_STEPS, 1.0)

@@ -18,7 +18,12 @@ from scipy import fft, sparse
 from scipy.special import ndtri
 
 from riata.errors import InvalidArgument
+from riata.grid import X_STEPS, coefficient_step
 from riata.public import public_normals
+
+#: A fast transform works on several rows at a time. It is always given a multiple of so many, so
+#: that no row is treated in another way than the others because there are few.
+TOGETHER = 64
 
 #: How many numbers a block of rows or columns may hold while a large product is made.
 BLOCK = 2**22
@@ -56,6 +61,17 @@ class Projection(ABC):
                 "columns. Pass a two-dimensional array with that many columns."
             )
         return self._rows(x)
+
+    def rows_of_steps(self, x: Any, limit: Any) -> np.ndarray:
+        """The same for rows of integers, in steps of a column's limit / `X_STEPS`.
+
+        What a row becomes depends on no other row, not even in its last bit: the entries of Phi are
+        rounded to integers too, so that all sums are exact.
+        """
+        scaled = self.matrix() * limit
+        steps = coefficient_step(np.abs(scaled).sum(axis=1))
+        whole = np.rint(scaled / steps[:, None])
+        return np.asarray(x @ whole.T) * (steps / X_STEPS)
 
     def matrix(self) -> np.ndarray:
         """Phi itself, as a dense array."""
@@ -238,13 +254,20 @@ class StructuredProjection(SeededProjection):
         lengths = np.sqrt(np.where(self._sample == 0, 1.0, 2.0) / self.dimension)
         return lengths[:, None] * cosines * self._signs[indices]
 
+    def rows_of_steps(self, x: Any, limit: Any) -> np.ndarray:
+        unit = limit / X_STEPS
+        rows = x.multiply(unit).tocsr() if sparse.issparse(x) else x * unit
+        return self._rows(rows)
+
     def _rows(self, x: Any) -> np.ndarray:
         out = np.empty((x.shape[0], self.dimension))
-        step = max(1, BLOCK // self.n_features)
+        step = TOGETHER * max(1, BLOCK // (TOGETHER * self.n_features))
         for first in range(0, len(out), step):
             block = x[first : first + step]
             block = block.toarray() if sparse.issparse(block) else block
-            mixed = fft.dct(block * self._signs, norm="ortho", axis=1)
+            rest = -len(block) % TOGETHER
+            padded = np.vstack([block, np.zeros((rest, block.shape[1]))]) if rest else block
+            mixed = fft.dct(padded * self._signs, norm="ortho", axis=1)[: len(block)]
             out[first : first + step] = self._scale * mixed[:, self._sample]
         return out
 

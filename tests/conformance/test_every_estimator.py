@@ -274,7 +274,8 @@ def test_the_statement_says_everything(name):
 @every
 def test_fits_without_a_seed_differ_and_with_one_agree(name):
     y = target(name)
-    assert not np.array_equal(make(name).fit(X, y).coef_, make(name).fit(X, y).coef_)
+    free = [make(name).fit(X, y) for _ in range(2)]  # few steps may select alike; intercepts differ
+    assert len({(m.coef_.tobytes(), np.asarray(m.intercept_).tobytes()) for m in free}) == 2
     one, two = (make(name, random_state=7).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     generator = make(name, random_state=np.random.RandomState(7)).fit(X, y)

@@ -282,13 +282,13 @@ def test_a_wide_clip_changes_nothing_and_a_narrow_one_bounds_each_row():
 
     np.testing.assert_allclose(fitted(1e6), fitted(None), atol=1e-4)
     # One step from 0 along clipped gradients: twenty of them, written again.
-    theta, mean = np.zeros(P), np.zeros(P)
-    for t in range(1, 21):
+    theta, move = np.zeros(P), np.zeros(P)
+    for _ in range(20):
         each = 2 * (X @ theta - Y)[:, None] * X
         each *= np.minimum(1, 0.5 / np.linalg.norm(each, axis=1))[:, None]
-        theta = L2Ball(2.0, P).project(theta - 0.3 * each.mean(axis=0))
-        mean += (theta - mean) * 8 / (t + 7)
-    np.testing.assert_allclose(fitted(0.5), mean, atol=1e-4)
+        moved = L2Ball(2.0, P).project(theta - 0.1 * 0.3 * each.mean(axis=0) + 0.9 * move)
+        theta, move = moved, moved - theta
+    np.testing.assert_allclose(fitted(0.5), theta, atol=1e-4)
 
 
 def test_samples_of_the_rows_reach_the_optimum_too():

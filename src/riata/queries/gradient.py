@@ -131,8 +131,10 @@ class ClippedGradient(Gradient):
         weights = np.square(np.broadcast_to(self.bounds.x / X_STEPS, self.theta.size))
         if sparse.issparse(x):
             entries = np.square(x.data) * weights[x.indices]
-            squares = np.add.reduceat(np.append(entries, 0.0), x.indptr[:-1])
-            return np.sqrt(np.where(np.diff(x.indptr) > 0, squares, 0.0))
+            squares, full = np.zeros(x.shape[0]), np.diff(x.indptr) > 0
+            if full.any():  # each row by itself: another must not move the order of its sum
+                squares[full] = np.add.reduceat(entries, x.indptr[:-1][full])
+            return np.sqrt(squares)
         if np.ndim(self.bounds.x) == 0:
             return np.sqrt(np.einsum("ij,ij->i", x, x) * weights[0])
         return np.sqrt(np.square(x) @ weights)

@@ -10,7 +10,7 @@ import numpy as np
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Mechanism, Peeling, TopK
-from riata.privacy.budget import Budget
+from riata.privacy.budget import REPLACE_ONE, Budget
 from riata.problem import Problem
 from riata.sets import L2Ball, SparseBall
 from riata.solvers.intercept import Intercept
@@ -116,8 +116,15 @@ class PrivatePeeling(SparseDescent):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         whole = super().plan(problem, budget, fits)
         steps, free = whole.steps, isinstance(self.split, str)
-        if not self.split or (free and not 1 < steps <= problem.n_rows):
+        alone = problem.adjacency == REPLACE_ONE
+        if not self.split or (free and not (alone and 1 < steps <= problem.n_rows)):
             return whole
+        if not alone:
+            raise Incompatible(
+                "split=True", f'adjacency="{problem.adjacency}"',
+                because="a row that is taken away moves all later ones to other parts",
+                instead='Use split=False, or adjacency="replace-one"',
+            )  # fmt: skip
         if steps > problem.n_rows:
             raise Incompatible(
                 f"steps={steps}", f"{problem.n_rows} rows",

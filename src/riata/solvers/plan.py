@@ -78,7 +78,8 @@ class Plan:
     def engine(self, build: Callable[[Any, Any, Bounds], Any], x: Any, y: Any) -> Any:
         """`build` called with the rows that the solver asks about, and their bounds."""
         if self.projection is not None:
-            x = self.projection.rows(self.problem.bounds.clip_x(x))
+            bounds = self.problem.bounds
+            x = self.projection.rows_of_steps(bounds.grid_x(x), bounds.x)
         return build(x, y, (self.compressed or self.problem).bounds)
 
     @property
