@@ -36,8 +36,8 @@ class PrivateErm(PrivateLinearModel):
         bounds : Bounds
             How far a row may reach: public, and required. A loss for labels needs no bound on y.
         solver : str or Solver, default="auto"
-    A name from `riata.solvers.SOLVERS`, "auto", or a solver object. Not every solver fits every
-            loss and set: docs/choose says which.
+        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. Not every solver fits every
+        loss and set: the page "Choose" says which.
         steps : int or "auto", default="auto"
         fit_intercept : bool, default=True
             Whether to fit an intercept, for a tenth of the budget.
