@@ -21,59 +21,59 @@ from riata.solvers import Plan
 class PrivateErm(PrivateLinearModel):
     """Private empirical risk minimisation: a linear model with any loss over any set.
 
-        With a loss for numbers (`Squared`, `Huber`) it is a regressor. With a loss for labels
-        (`Logistic`, `SmoothedHinge`) it is a classifier whose labels are -1 and 1.
+    With a loss for numbers (`Squared`, `Huber`) it is a regressor. With a loss for labels
+    (`Logistic`, `SmoothedHinge`) it is a classifier whose labels are -1 and 1.
 
-        Parameters
-        ----------
-        loss : Loss
-        set : ConstraintSet
-        epsilon : float
-            The privacy budget. ``float("inf")`` fits without privacy, and the Statement says so.
-        delta : float, optional
-            The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
-            is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
-        bounds : Bounds
-            How far a row may reach: public, and required. A loss for labels needs no bound on y.
-        solver : str or Solver, default="auto"
-        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. Not every solver fits every
-        loss and set: the page "Choose" says which.
-        steps : int or "auto", default="auto"
-        fit_intercept : bool, default=True
-            Whether to fit an intercept, for a tenth of the budget.
-        adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        ledger : Ledger, optional
-        engine : {"auto", "local"}, default="auto"
-        random_state : int, optional
-            Makes the fit reproducible, for tests. Such a model is marked as not private.
-        verbose : bool, default=False
+    Parameters
+    ----------
+    loss : Loss
+    set : ConstraintSet
+    epsilon : float
+        The privacy budget. ``float("inf")`` fits without privacy, and the Statement says so.
+    delta : float, optional
+        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
+        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    bounds : Bounds
+        How far a row may reach: public, and required. A loss for labels needs no bound on y.
+    solver : str or Solver, default="auto"
+        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. Not every solver fits
+        every loss and set: the page "Choose" says which.
+    steps : int or "auto", default="auto"
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, for a tenth of the budget.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    ledger : Ledger, optional
+    engine : {"auto", "local"}, default="auto"
+    random_state : int, optional
+        Makes the fit reproducible, for tests. Such a model is marked as not private.
+    verbose : bool, default=False
 
-        Attributes
-        ----------
-        coef_ : ndarray of shape (n_features,)
-        intercept_ : float
-        n_iter_ : int
-        privacy_ : Statement
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_iter_ : int
+    privacy_ : Statement
 
-        Notes
-        -----
-        *Privacy.* As for `PrivateLasso`.
+    Notes
+    -----
+    *Privacy.* As for `PrivateLasso`.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from riata import Bounds, PrivateErm
-        >>> from riata.losses import Huber
-        >>> from riata.sets import GroupL1Ball
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(-1, 1, (20_000, 12)) / np.sqrt(12)
-        >>> y = X[:, :3] @ [0.5, 0.5, 0.5]
-        >>> model = PrivateErm(
-        ...     Huber(0.5), GroupL1Ball(3, 1.0), epsilon=1.0, delta=1e-6,
-        ...     bounds=Bounds(x=1.0, y=1.0, norm="l2"), solver="gaussian-frank-wolfe",
-        ... ).fit(X, y)
-        >>> model.coef_.shape
-        (12,)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from riata import Bounds, PrivateErm
+    >>> from riata.losses import Huber
+    >>> from riata.sets import GroupL1Ball
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 12)) / np.sqrt(12)
+    >>> y = X[:, :3] @ [0.5, 0.5, 0.5]
+    >>> model = PrivateErm(
+    ...     Huber(0.5), GroupL1Ball(3, 1.0), epsilon=1.0, delta=1e-6,
+    ...     bounds=Bounds(x=1.0, y=1.0, norm="l2"), solver="gaussian-frank-wolfe",
+    ... ).fit(X, y)
+    >>> model.coef_.shape
+    (12,)
     """
 
     def __init__(
