@@ -45,12 +45,12 @@ class Intercept:
 
     A step of slope / largest curvature never overshoots, and a far optimum is reached in a number
     of steps proportional to its distance, also where the loss is straight or nearly so. The
-    average, with weight t for step t, removes the noise.
+    average, with weight t^later for step t, removes the noise.
     """
 
-    def __init__(self, plan: Plan, problem: Problem, curator: Curator) -> None:
+    def __init__(self, plan: Plan, problem: Problem, curator: Curator, later: int = 1) -> None:
         self._plan, self._problem, self._curator = plan, problem, curator
-        self._sum = self._weight = 0.0
+        self._later, self._sum, self._weight = later, 0.0, 0.0
 
     def slope(self, theta: Vector, problem: Problem | None = None, part: int = 0) -> float:
         """The released derivative of the risk in the intercept; 0 in a problem without one.
@@ -67,8 +67,9 @@ class Intercept:
         problem = self._problem
         target = theta.offset - slope / problem.loss.curvature_bound(problem.y_bound)
         offset = float(np.clip(target, -problem.offset_bound, problem.offset_bound))
-        self._sum += t * offset
-        self._weight += t
+        weight = float(t) ** self._later
+        self._sum += weight * offset
+        self._weight += weight
         return offset
 
     @property

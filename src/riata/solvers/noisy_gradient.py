@@ -31,13 +31,16 @@ from riata.vectors import Vector
 
 #: "auto" takes this many steps, times the longest gradient over the noise of a run of one step.
 #: Measured on text, where half or twice as many steps score nearly the same.
-STEPS_FOR_NOISE = 2.2
+STEPS_FOR_NOISE = 2.5
 
 #: "auto" never takes more steps than this.
 MOST_STEPS = 512
 
 #: The intercept's part of the budget: one number, released as often as a long vector, needs less.
 INTERCEPT_SHARE = 0.02
+
+#: Step t counts in its average with t to this power: it must suit the last coefficients.
+LATER = 8
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,8 @@ class NoisyGradient(Solver):
     ) -> Solution:
         C, theta, rate = problem.set, problem.set.start(), self._rate(plan)
         rate *= 1 - self.momentum
-        intercept, move = Intercept(plan, problem, curator), np.zeros(problem.n_features)
+        intercept = Intercept(plan, problem, curator, LATER)
+        move = np.zeros(problem.n_features)
         for t in counted(plan.steps, callback):
             gradient = curator.release(self._query(problem, theta), plan["gradient"])
             b = intercept.descend(theta, intercept.slope(theta), t)
