@@ -194,7 +194,7 @@ def test_a_projected_model_is_the_lift_of_the_model_of_projected_rows(inner, m):
     small = PrivateErm(
         Squared(), L2Ball(image_radius(L1Ball(radius, P), phi)), 1e6, delta,
         bounds=Bounds(4.0, 2.0, norm="l2"), solver=solver, random_state=1,
-    ).fit(phi.rows(LENGTH.clip_x(SHORT)), Y)  # fmt: skip
+    ).fit(phi.rows_of_steps(LENGTH.grid_x(SHORT), LENGTH.x), Y)  # fmt: skip
     assert model.intercept_ == small.intercept_
     np.testing.assert_array_equal(model.coef_, lifted(L1Ball(radius, P), phi, small.coef_))
     expected = smallest_in_l1(phi, small.coef_, radius)
@@ -227,7 +227,7 @@ def test_compressed_rows_give_the_model_that_rows_would_have_given(given, interc
     common = {"clip": 1.0, "fit_intercept": intercept, "random_state": 3}
     x = LENGTH.clip_x(SHORT)
     std = ProjectedRegression(2.0, 1e-6, bounds=LENGTH, projection=phi, **common).fit(x, Y)
-    rows = phi.rows(x)
+    rows = phi.rows_of_steps(LENGTH.grid_x(x), LENGTH.x)
     proj = ProjectedRegression(
         2.0, 1e-6, bounds=LENGTH, projection=form, compressed=True, **common
     ).fit(rows, Y)
@@ -247,7 +247,7 @@ def test_compressed_rows_give_the_classifier_that_rows_would_have_given(classes)
     common = {"classes": list(range(classes)), "clip": 1.0, "random_state": 3, "steps": 20}
     x = LENGTH.clip_x(SHORT)
     std = ProjectedClassifier(9.0, 1e-6, bounds=LENGTH, projection=phi, **common).fit(x, labels)
-    rows = phi.rows(x)
+    rows = phi.rows_of_steps(LENGTH.grid_x(x), LENGTH.x)
     proj = ProjectedClassifier(
         9.0, 1e-6, bounds=LENGTH, projection=phi, compressed=True, **common
     ).fit(rows, labels)

@@ -178,7 +178,7 @@ TOTALS = [0, 1, -1, 12345, 2**31 + 1, -(2**53) - 1, 2**62, -(2**62), 2**62 - 1]
 
 
 def rounded(total, scale, draws):
-    return additive._rounded(np.array([total]), np.array(scale), draws)[0]
+    return additive.rounded(np.array([total]), np.array(scale), draws)[0]
 
 
 @every_kind
@@ -195,14 +195,14 @@ def test_a_release_is_the_same_on_the_fast_and_the_slow_path(monkeypatch, draws,
 def test_a_scale_for_each_coordinate_gives_what_each_would_get_alone(draws):
     scale = np.array(SCALES)
     total = np.array((TOTALS * 2)[: len(SCALES)])
-    together = additive._rounded(total, scale, draws(len(SCALES), Noise(63)))
+    together = additive.rounded(total, scale, draws(len(SCALES), Noise(63)))
 
     class Only(draws):
         """Draws of which only number `i` is looked at."""
 
         def pick(self, i):
             self.values = self.values[i : i + 1]
-            self._middle = self._middle[i : i + 1]
+            self.middle = self.middle[i : i + 1]
             return self
 
     for i in range(len(SCALES)):
@@ -516,7 +516,7 @@ LAWS = {NormalDraws: stats.norm, LaplaceDraws: stats.laplace}
 def test_rounded_noise_has_exactly_the_weight_of_each_cell(draws, scale, total):
     n = 200_000
     grid = 2 ** max(int(np.frexp(scale)[1]) - 11, 0)
-    found = additive._rounded(np.full(n, total), np.array(scale), draws(n, Noise(66)))
+    found = additive.rounded(np.full(n, total), np.array(scale), draws(n, Noise(66)))
     below = total // grid  # the multiple of the grid below the total
     place = np.rint(found / grid) - below
     inside = float(total - below * grid) / grid
@@ -533,7 +533,7 @@ def test_rounded_noise_has_exactly_the_weight_of_each_cell(draws, scale, total):
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e9, 1e22])
 def test_noise_has_the_tails_of_its_law(draws, scale):
     n, law = 1_000_000, LAWS[draws]
-    found = additive._rounded(np.zeros(n, dtype=np.int64), np.array(scale), draws(n, Noise(67)))
+    found = additive.rounded(np.zeros(n, dtype=np.int64), np.array(scale), draws(n, Noise(67)))
     grid = 2 ** max(int(np.frexp(scale)[1]) - 11, 0)
     cuts = [1e-2, 1e-3, 1e-4, 1e-5]
     for weight in cuts:

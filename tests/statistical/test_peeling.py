@@ -186,7 +186,7 @@ def test_each_part_is_charged_by_itself_and_only_once():
         with pytest.raises(BudgetExceeded):
             curator.release(step, plan["peel"], part)
     assert "0 releases left" in repr(curator)
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match="no part"):
         curator.release(step, plan["peel"], plan.parts)
 
 

@@ -168,9 +168,9 @@ def noise_scales(query, mechanism):
 def test_every_released_query_has_noise(monkeypatch, model, bounds, case):
     released, release = [], Curator.release
 
-    def recorded(self, query, mechanism):
+    def recorded(self, query, mechanism, part=0):
         released.append(noise_scales(query, mechanism))
-        return release(self, query, mechanism)
+        return release(self, query, mechanism, part)
 
     monkeypatch.setattr(Curator, "release", recorded)
     x, y = DATA[case]

@@ -185,7 +185,10 @@ def test_impossible_bounds_are_refused(given):
         ({"set": Polytope(np.eye(2))}, "2 coordinates and the data 3"),
         ({"set": L1Ball(1.0, n_features=7)}, "dimension 7"),
         ({"set": L2Ball(1.0), "solver": "frank-wolfe"}, 'Cannot use solver="frank-wolfe" with'),
-        ({"set": L2Ball(1.0), "delta": 0.0}, "no pure guarantee"),
+        (
+            {"set": L2Ball(1.0), "delta": 0.0, "solver": "gaussian-frank-wolfe"},
+            "no pure guarantee",
+        ),
     ],
 )
 def test_pieces_that_do_not_fit_are_refused(changes, message, ledger, no_rows_read):

@@ -186,7 +186,7 @@ PAIRS = {
         'values="gaussian"',
     ),
     "pure Gaussian Frank-Wolfe": (erm(delta=0.0, solver="gaussian-frank-wolfe"), "delta=0"),
-    "pure auto over l2": (erm(delta=0.0), "delta=0"),
+    "pure auto with corners": (erm(loss=Huber(), delta=0.0), "the huber loss"),
     "pure projection to noisy gradients": (projected(delta=0.0, **NOISY), "delta=0"),
     # sparse solvers and sets
     "peeling over l1": (erm(set=L1Ball(1.0), solver="peeling"), "L1Ball"),
