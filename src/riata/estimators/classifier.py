@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -12,7 +13,7 @@ from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes, rows_and_targets
 from riata.errors import InvalidArgument
 from riata.estimators.base import Job, PrivateLinearModel
-from riata.losses import Loss, OneAgainstRest
+from riata.losses import Logistic, Loss, OneAgainstRest
 from riata.sets import ConstraintSet, L1Ball, L2Ball
 from riata.solvers import Plan
 
@@ -134,6 +135,24 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on a hundred rows, noise is all there is
         return tags
+
+
+class LogisticClassifier(PrivateClassifier):
+    """A classifier whose margins are log-odds."""
+
+    def _label_loss(self) -> Loss:
+        return Logistic()
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class; one-against-rest scores are normalised to sum to 1."""
+        scores = expit(self.decision_function(X))
+        if len(self.classes_) == 2:
+            return np.column_stack([1 - scores, scores])
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
 
 
 def _classes_of_type(y: Any) -> np.ndarray | None:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from scipy.special import expit
-
-from riata.estimators.classifier import PrivateClassifier
-from riata.losses import Logistic, Loss
+from riata.estimators.classifier import LogisticClassifier
 
 
-class PrivateLogisticRegression(PrivateClassifier):
+class PrivateLogisticRegression(LogisticClassifier):
     """Sparse logistic regression with differential privacy, for two classes or more.
 
     Minimises the mean logistic loss over a ball of coefficients. More than two classes are fitted
@@ -110,17 +104,3 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.engine = engine
         self.random_state = random_state
         self.verbose = verbose
-
-    def _label_loss(self) -> Loss:
-        return Logistic()
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class; one-against-rest scores are normalised to sum to 1."""
-        scores = expit(self.decision_function(X))
-        if len(self.classes_) == 2:
-            return np.column_stack([1 - scores, scores])
-        return scores / scores.sum(axis=1, keepdims=True)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The logarithm of `predict_proba`."""
-        return np.log(self.predict_proba(X))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows
 from riata.errors import InvalidArgument
-from riata.estimators.classifier import PrivateClassifier
+from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.regressor import PrivateRegressor
-from riata.losses import Logistic, Loss
+from riata.losses import Loss
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.projections import GivenProjection, Projection
@@ -179,7 +178,7 @@ class ProjectedRegression(ProjectedModel, PrivateRegressor):
         self.verbose = verbose
 
 
-class ProjectedClassifier(ProjectedModel, PrivateClassifier):
+class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     """Logistic regression behind a random projection, with differential privacy.
 
     Minimises the mean logistic loss over the image of an l1 ball, then takes the smallest
@@ -277,13 +276,3 @@ class ProjectedClassifier(ProjectedModel, PrivateClassifier):
         self.engine = engine
         self.random_state = random_state
         self.verbose = verbose
-
-    def _label_loss(self) -> Loss:
-        return Logistic()
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class; one-against-rest scores are normalised to sum to 1."""
-        scores = expit(self.decision_function(X))
-        if len(self.classes_) == 2:
-            return np.column_stack([1 - scores, scores])
-        return scores / scores.sum(axis=1, keepdims=True)
