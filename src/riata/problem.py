@@ -101,6 +101,11 @@ class Problem:
         """The largest |slope| over all rows inside the bounds and all theta in the set."""
         return self.loss.slope_bound(self.margin_bound, self.y_bound)
 
+    @property
+    def worst_excess_risk(self) -> float:
+        """The largest difference of the risks of two models in the set."""
+        return 2 * self.slope_bound * self.margin_bound
+
     def worst_sensitivity(self, row_length: float) -> float:
         """The largest change between neighbours of a mean of slope * x, anywhere in the set.
 

@@ -202,10 +202,10 @@ def test_parts_that_overlap_spend_more_than_they_claim(monkeypatch):
     assert not overspent()
 
     def overlapping(self, part, parts):
-        x, y = self._rows
+        ((x, y),) = self._blocks
         chosen = object.__new__(LocalEngine)
         rows = np.unique([*range(part, len(y), parts), 0])  # row 0 is in all of them
-        chosen._keep(x[rows], y[rows], self._block_rows)
+        chosen._blocks = [(x[rows], y[rows])]
         return chosen
 
     monkeypatch.setattr(LocalEngine, "part", overlapping)

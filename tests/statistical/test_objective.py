@@ -433,7 +433,7 @@ def test_the_computed_minimiser_is_as_near_as_its_certificate_says(loss, constra
     ):
         term = strength * query.sensitivity("l2") * rng.standard_normal(query.size)
         found = mechanism._minimiser(query, engine, term)
-        exact = exact_minimiser(mp, problem, engine._rows, regularisation, term, steps=200)
+        exact = exact_minimiser(mp, problem, engine._blocks[0], regularisation, term, steps=200)
         apart = mp.sqrt(sum((a - float(b)) ** 2 for a, b in zip(exact, found, strict=True)))
         assert apart <= 2 * mechanism.tolerance(query) / regularisation
         assert mechanism.radius(query) == 2.5 * mechanism.tolerance(query) / regularisation

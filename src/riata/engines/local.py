@@ -26,10 +26,7 @@ class LocalEngine:
     """
 
     def __init__(self, x: Any, y: np.ndarray, bounds: Bounds, block_rows: int = BLOCK_ROWS) -> None:
-        self._keep(bounds.grid_x(x), bounds.clip_y(y), block_rows)
-
-    def _keep(self, x: Any, y: np.ndarray, block_rows: int) -> None:
-        self._rows, self._block_rows = (x, y), block_rows
+        x, y = bounds.grid_x(x), bounds.clip_y(y)
         self._blocks = [
             (x[start : start + block_rows], y[start : start + block_rows])
             for start in range(0, x.shape[0], block_rows)
@@ -41,9 +38,12 @@ class LocalEngine:
 
     def part(self, part: int, parts: int) -> LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
-        x, y = self._rows
-        chosen = object.__new__(LocalEngine)
-        chosen._keep(x[part::parts], y[part::parts], self._block_rows)
+        chosen, before = object.__new__(LocalEngine), 0
+        chosen._blocks = []
+        for x, y in self._blocks:
+            first = (part - before) % parts
+            chosen._blocks.append((x[first::parts], y[first::parts]))
+            before += len(y)
         return chosen
 
     def __reduce__(self) -> tuple[object, ...]:

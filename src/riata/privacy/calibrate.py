@@ -12,6 +12,21 @@ from riata.privacy.budget import Budget
 from riata.privacy.events import Event
 
 
+def bounded_range_at(rho: float) -> float:
+    """The epsilon of a bounded-range event that costs `rho` in zCDP."""
+    return math.sqrt(8 * rho)
+
+
+def pure_at(rho: float) -> float:
+    """The epsilon of a pure event that costs `rho` in zCDP."""
+    return math.sqrt(2 * rho)
+
+
+def noise_multiplier_at(rho: float) -> float:
+    """The noise multiplier of a Gaussian event that costs `rho` in zCDP."""
+    return 1 / math.sqrt(2 * rho)
+
+
 def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
     """The largest strength whose event fits the budget.
 

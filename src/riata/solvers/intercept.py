@@ -21,6 +21,7 @@ from riata.mechanisms import (
 )
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import Budget
+from riata.privacy.calibrate import noise_multiplier_at
 from riata.problem import Problem
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
@@ -37,7 +38,7 @@ def intercept_mechanism(beside: Mechanism, budget: Budget, share: float = SHARE)
         return replace(beside, noise_multiplier=beside.noise_multiplier / math.sqrt(ratio))
     if budget.delta == 0:
         return LaplaceMechanism(ratio * PureAccountant().epsilon(beside.event, 0.0))
-    return GaussianMechanism(1 / math.sqrt(2 * ratio * ZcdpAccountant().rho(beside.event)))
+    return GaussianMechanism(noise_multiplier_at(ratio * ZcdpAccountant().rho(beside.event)))
 
 
 class Intercept:

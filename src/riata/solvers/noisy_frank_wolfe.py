@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from riata.errors import Incompatible
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
-from riata.privacy.calibrate import calibrate
-from riata.privacy.events import compose
 from riata.problem import Problem
 from riata.solvers.intercept import intercept_mechanism
-from riata.solvers.plan import Plan, Solver, check_steps
+from riata.solvers.plan import Plan, Solver, calibrated, check_steps
 from riata.solvers.step_count import REFERENCE_STEPS, best_steps, excess_risk_bound
 
 
@@ -72,4 +70,4 @@ class NoisyFrankWolfe(Solver):
                 return {self.role: oracle}
             return {self.role: oracle, "intercept": intercept_mechanism(oracle, budget)}
 
-        return at(calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget))
+        return calibrated(at, times, budget)

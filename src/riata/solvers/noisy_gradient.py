@@ -11,8 +11,6 @@ from riata.curator import Curator
 from riata.errors import InvalidArgument
 from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
-from riata.privacy.calibrate import calibrate
-from riata.privacy.events import compose
 from riata.problem import Problem
 from riata.queries import Gradient
 from riata.solvers.intercept import Intercept, intercept_mechanism
@@ -21,6 +19,7 @@ from riata.solvers.plan import (
     Plan,
     Solution,
     Solver,
+    calibrated,
     check_steps,
     counted,
     refuse_gaps,
@@ -114,9 +113,7 @@ class NoisyGradient(Solver):
             return self._mechanisms(problem, budget, strength)
 
         times = steps * fits
-        mechanisms = at(
-            calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget)
-        )
+        mechanisms = calibrated(at, times, budget)
         assumes = "few gradients are clipped and the last step is as good as the average one"
         plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
         return replace(plan, excess_risk=self._excess_risk(plan))
@@ -178,7 +175,7 @@ class NoisyGradient(Solver):
         at_start = problem.loss.slope_bound(0.0, problem.y_bound) * problem.margin_bound
         risk = distance**2 / (2 * rate * plan.steps) + rate * self._length(plan) ** 2 / 2
         risk += self.momentum / (1 - self.momentum) * at_start / plan.steps
-        return min(risk, 2 * problem.slope_bound * problem.margin_bound)
+        return min(risk, problem.worst_excess_risk)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

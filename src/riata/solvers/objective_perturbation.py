@@ -93,8 +93,7 @@ class PerturbedObjective(Solver):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self._check(problem, budget)
         plan = min(self._plans(problem, budget, fits), key=lambda plan: plan.excess_risk)
-        worst = 2 * problem.slope_bound * problem.margin_bound
-        return replace(plan, excess_risk=min(plan.excess_risk, worst))
+        return replace(plan, excess_risk=min(plan.excess_risk, problem.worst_excess_risk))
 
     def _check(self, problem: Problem, budget: Budget) -> None:
         refuse_infinity(self.name, budget)

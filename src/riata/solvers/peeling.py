@@ -11,6 +11,7 @@ from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Mechanism, Peeling, TopK
 from riata.privacy.budget import REPLACE_ONE, Budget
+from riata.privacy.calibrate import bounded_range_at, noise_multiplier_at, pure_at
 from riata.problem import Problem
 from riata.sets import L2Ball, SparseBall
 from riata.solvers.intercept import Intercept
@@ -94,10 +95,12 @@ class PrivatePeeling(SparseDescent):
         if budget.delta == 0:  # epsilons add up
             select = strength * SELECTION_SHARE / sparsity
             values: Additive = LaplaceMechanism(strength * (1 - SELECTION_SHARE))
-        else:  # squares do: a selection costs epsilon^2 / 8 in rho, Gaussian noise 1 / (2 z^2)
-            select = strength * math.sqrt(8 * SELECTION_SHARE / sparsity)
-            rest = strength * math.sqrt(2 * (1 - SELECTION_SHARE))
-            values = LaplaceMechanism(rest) if laplace else GaussianMechanism(1 / rest)
+        else:  # rhos do
+            select = bounded_range_at(strength**2 * SELECTION_SHARE / sparsity)
+            rest = strength**2 * (1 - SELECTION_SHARE)
+            values = GaussianMechanism(noise_multiplier_at(rest))
+            if laplace:
+                values = LaplaceMechanism(pure_at(rest))
         return Peeling(TopK(select, sparsity), values)
 
     def noise_length(self, problem: Problem, mechanism: Mechanism) -> float:

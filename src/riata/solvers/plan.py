@@ -15,6 +15,7 @@ from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Mechanism
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
+from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, compose
 from riata.problem import Problem
 from riata.projections import Projection
@@ -167,6 +168,13 @@ class Solver(ABC):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Fit one model through the curator."""
+
+
+def calibrated(
+    at: Callable[[float], dict[str, Mechanism]], times: int, budget: Budget
+) -> dict[str, Mechanism]:
+    """The mechanisms at the strength that spends the budget when each is used `times` times."""
+    return at(calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget))
 
 
 def counted(steps: int, callback: Callback | None) -> Iterator[int]:

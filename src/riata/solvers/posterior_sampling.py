@@ -114,8 +114,8 @@ class PosteriorSampling(Solver):
         # The mean excess of the sum of losses is at most d / eta (docs/algorithms).
         spread = CHANGED_CONTRIBUTIONS[problem.adjacency] * query.loss_bound / draw.epsilon
         risk = query.n_coefficients * spread / problem.n_rows
-        worst = 2 * problem.slope_bound * problem.margin_bound
-        return Plan(self.name, problem, budget, 1, {"draw": draw}, fits, min(risk, worst))
+        risk = min(risk, problem.worst_excess_risk)
+        return Plan(self.name, problem, budget, 1, {"draw": draw}, fits, risk)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

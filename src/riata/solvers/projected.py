@@ -137,12 +137,11 @@ class Projected(Solver):
         plan = self._inner(problem, budget).plan(compressed, budget, fits)
         distorted = 2 * problem.slope_bound * _row_length(problem) * _distortion(problem)
         risk = plan.excess_risk + distorted / math.sqrt(phi.dimension)
-        worst = 2 * problem.slope_bound * problem.margin_bound
         return replace(
             plan,
             solver=f"{self.name} to {phi.dimension} dimensions, {plan.solver}",
             problem=problem,
-            excess_risk=min(risk, worst),
+            excess_risk=min(risk, problem.worst_excess_risk),
             assumes="the projection hardly moves the margins of the rows",
             compressed=compressed,
             projection=None if self.compressed else phi,

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from riata.errors import Incompatible
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
-from riata.privacy.calibrate import calibrate
-from riata.privacy.events import compose
 from riata.problem import Problem
 from riata.sets import SparseBall
 from riata.solvers.intercept import intercept_mechanism
 from riata.solvers.noisy_gradient import check_step_size
-from riata.solvers.plan import Plan, Solver, check_steps
+from riata.solvers.plan import Plan, Solver, calibrated, check_steps
 
 #: The step that "auto" takes, in units of 1 / (curvature of the loss * bound of a column squared).
 #: What it leaves of the distance to the optimum, for columns that are nearly uncorrelated and have
@@ -81,9 +79,7 @@ class SparseDescent(Solver):
                 return {self.role: step}
             return {self.role: step, "intercept": intercept_mechanism(step, budget)}
 
-        mechanisms = at(
-            calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget)
-        )
+        mechanisms = calibrated(at, times, budget)
         noise = self.noise_length(problem, mechanisms[self.role])
         risk = self.excess_risk(problem, self.distance(problem, steps, noise))
         return Plan(self.name, problem, budget, steps, mechanisms, fits, risk, assumes=ASSUMES)
@@ -97,8 +93,7 @@ class SparseDescent(Solver):
     def excess_risk(self, problem: Problem, distance: float) -> float:
         """The risk at this distance if the rows spread evenly, at most that of the start."""
         curvature = problem.loss.curvature_bound(problem.y_bound) * _spread(problem) ** 2
-        worst = 2 * problem.slope_bound * problem.margin_bound
-        return min(curvature * distance**2 / 2, worst)
+        return min(curvature * distance**2 / 2, problem.worst_excess_risk)
 
 
 def sparse_rate(problem: Problem, step_size: float | str) -> float:

@@ -45,7 +45,7 @@ def best_steps(problem: Problem, reference_error: float, growth: float) -> int:
 
 def excess_risk_bound(problem: Problem, step_error: float, steps: int) -> float:
     """The recursion above, run to the end."""
-    at_start = 2 * problem.slope_bound * problem.margin_bound
+    at_start = problem.worst_excess_risk
     risk, curvature = at_start, problem.curvature
     for t in range(1, steps + 1):
         mu = 2 / (t + 2)
