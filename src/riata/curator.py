@@ -3,16 +3,72 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from riata.errors import BudgetExceeded
 from riata.mechanisms.base import Engine, Mechanism
 from riata.mechanisms.noise import Noise
+from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
-from riata.privacy.events import Event, leaves
+from riata.privacy.events import Event, Pure, leaves
 from riata.privacy.ledger import Ledger
 from riata.queries import Query
+
+
+class Account(ABC):
+    """What was paid for and is not used yet."""
+
+    @abstractmethod
+    def take(self, event: Event) -> None:
+        """Use up what one release costs, or raise `BudgetExceeded`."""
+
+
+class Listed(Account):
+    """A list of events: a release must be one of them."""
+
+    def __init__(self, event: Event) -> None:
+        self._left = leaves(event)
+
+    def take(self, event: Event) -> None:
+        cost = leaves(event)
+        for leaf, count in cost.items():
+            if self._left[leaf] < count:
+                raise BudgetExceeded(
+                    f"The plan has no {leaf} left: this release is outside what was charged. "
+                    "Plan for every release that the solver makes."
+                )
+        self._left -= cost
+
+    def __repr__(self) -> str:
+        return f"{sum(self._left.values())} releases left"
+
+
+class Filter(Account):
+    """A privacy filter: releases may be chosen in the light of earlier ones, up to a sum.
+
+    The sum of rho, or of epsilon where the plan is pure, in exact arithmetic (docs/privacy/
+    filter.md).
+    """
+
+    def __init__(self, event: Event) -> None:
+        pure = all(isinstance(leaf, Pure) for leaf in leaves(event))
+        self._cost = (PureAccountant() if pure else ZcdpAccountant()).exactly
+        self._left: Fraction = self._cost(event)
+
+    def take(self, event: Event) -> None:
+        cost = self._cost(event)
+        if cost > self._left:
+            raise BudgetExceeded(
+                "A release would cost more than is left of the plan. Plan for every release that "
+                "the solver makes."
+            )
+        self._left -= cost
+
+    def __repr__(self) -> str:
+        return f"{float(self._left):.3g} left of the filter"
 
 
 class Curator:
@@ -21,10 +77,12 @@ class Curator:
     Use `Curator.open`: it charges the plan first and only then lets the rows be read.
     """
 
-    def __init__(self, engine: Engine, event: Event, noise: Noise, parts: int = 1) -> None:
+    def __init__(
+        self, engine: Engine, event: Event, noise: Noise, parts: int = 1, adaptive: bool = False
+    ) -> None:
         self._engine = engine
         self._noise = noise
-        self._paid_for = [leaves(event) for _ in range(parts)]
+        self._paid_for = [(Filter if adaptive else Listed)(event) for _ in range(parts)]
         self._turn = threading.Lock()
 
     @classmethod
@@ -36,6 +94,7 @@ class Curator:
         noise: Noise,
         adjacency: str,
         parts: int = 1,
+        adaptive: bool = False,
         ledger: Ledger | None = None,
         summary: dict[str, Any] | None = None,
     ) -> Curator:
@@ -52,6 +111,8 @@ class Curator:
         parts : int, default=1
             Into how many disjoint parts the rows are split. Each may be asked all that the event
             pays for: a row is in one part only.
+        adaptive : bool, default=False
+            Whether the event is a sum to be spent as the run decides, and not a list of releases.
         ledger : Ledger, optional
         summary : dict, optional
             Public facts about the plan, kept with the charge.
@@ -60,21 +121,14 @@ class Curator:
             raise ValueError("A row that is taken away would move the others to other parts.")
         if ledger is not None:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(read(), event, noise, parts)
+        return cls(read(), event, noise, parts, adaptive)
 
     def release(self, query: Query, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
         if not 0 <= part < len(self._paid_for):
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
-        cost, paid_for = leaves(mechanism.event), self._paid_for[part]
         with self._turn:
-            for leaf, count in cost.items():
-                if paid_for[leaf] < count:
-                    raise BudgetExceeded(
-                        f"The plan has no {leaf} left: this release is outside what was charged. "
-                        "Plan for every release that the solver makes."
-                    )
-            paid_for -= cost
+            self._paid_for[part].take(mechanism.event)
         return mechanism.release(query, self._part(part), self._noise)
 
     def _part(self, part: int) -> Engine:
@@ -85,5 +139,4 @@ class Curator:
         raise TypeError("A curator holds private rows and cannot be pickled.")
 
     def __repr__(self) -> str:
-        left = sum(sum(paid_for.values()) for paid_for in self._paid_for)
-        return f"<Curator with {left} releases left>"
+        return f"<Curator with {', '.join(map(repr, self._paid_for))}>"

@@ -9,7 +9,23 @@ from riata.errors import InvalidArgument
 from riata.grid import MOST_ROWS
 from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
-from riata.queries import ClippedGradient, Gradient, GradientStep, MeanSlope, Minimum
+from riata.queries import (
+    ClippedGradient,
+    Coordinate,
+    Correlations,
+    EntrySizes,
+    Gradient,
+    GradientStep,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    MeanSlope,
+    Minimum,
+    SlopeSizes,
+    Support,
+    SupportCurvature,
+    SupportGradient,
+)
 from riata.sets import ConstraintSet
 from riata.vectors import Vector
 
@@ -76,6 +92,51 @@ class Problem:
         return Minimum(
             self.loss, self.set, self.bounds, self.n_rows, self.adjacency, self.fit_intercept
         )
+
+    def slope_sizes(self, theta: Vector) -> SlopeSizes:
+        """How large the slopes at theta are."""
+        return SlopeSizes(self.mean_slope(theta))
+
+    def entry_sizes(self) -> EntrySizes:
+        """How large the entries of a row are that are not 0."""
+        return EntrySizes(self.bounds, self.n_rows, self.adjacency)
+
+    def length_sizes(self, support: Support) -> LengthSizes:
+        """How long the rows are on a support."""
+        return LengthSizes(support, self.n_rows, self.adjacency)
+
+    def limited_slope(self, theta: Vector, limit: float) -> LimitedSlope:
+        """The derivative in the intercept, of slopes that are cut at a limit."""
+        return LimitedSlope(*self._at(theta), limit)
+
+    def correlations(self, theta: Vector, limit: float, entry_limit: float) -> Correlations:
+        """The gradient in units of the columns' bounds, with slopes and entries cut."""
+        return Correlations(*self._at(theta), limit, entry_limit)
+
+    def coordinate(
+        self, theta: Vector, limit: float, entry_limit: float, column: int
+    ) -> Coordinate:
+        """One of the correlations, and how fast it falls."""
+        return Coordinate(*self._at(theta), limit, entry_limit, column)
+
+    def support_gradient(
+        self, theta: Vector, limit: float, support: Support, length: float, constant: float
+    ) -> SupportGradient:
+        """The gradient on a support, with slopes cut and rows shortened."""
+        return SupportGradient(*self._at(theta), limit, support, length, constant)
+
+    def support_curvature(
+        self, theta: Vector, limit: float, support: Support, length: float, constant: float
+    ) -> SupportCurvature:
+        """The second derivatives on a support, of the same."""
+        return SupportCurvature(*self._at(theta), limit, support, length, constant)
+
+    def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
+        """How much better theta fits than a reference, with losses cut."""
+        return Improvement(*self._at(theta), reference, most)
+
+    def _at(self, theta: Vector) -> tuple[Vector, Loss, Bounds, int, str]:
+        return theta, self.loss, self.bounds, self.n_rows, self.adjacency
 
     def mean_slope(self, theta: Vector) -> MeanSlope:
         """The derivative of the empirical risk in the intercept, unevaluated."""

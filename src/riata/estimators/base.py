@@ -60,6 +60,7 @@ class PrivateLinearModel(BaseEstimator):
             noise=noise,
             adjacency=self.adjacency,
             parts=plan.parts,
+            adaptive=plan.adaptive,
             ledger=self.ledger,
             summary={"estimator": type(self).__name__, **plan.summary()},
         )

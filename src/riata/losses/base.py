@@ -30,6 +30,10 @@ class Loss(ABC):
         """The derivative of `value` in the margin."""
 
     @abstractmethod
+    def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The derivative of `slope` in the margin, from the left or the right at a corner."""
+
+    @abstractmethod
     def slope_bound(self, margin: float, y: float) -> float:
         """The largest |slope| over all margins up to `margin` and targets up to `y` in size."""
 

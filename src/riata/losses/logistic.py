@@ -25,6 +25,10 @@ class Logistic(Loss):
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return -y * expit(-y * margin)
 
+    def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        odds = expit(y * margin)
+        return y * y * odds * (1 - odds)
+
     def slope_bound(self, margin: float, y: float) -> float:
         return y * float(expit(y * margin))
 

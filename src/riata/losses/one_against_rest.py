@@ -40,6 +40,9 @@ class OneAgainstRest(Loss):
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return self.loss.slope(margin, self._labels(y))
 
+    def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.loss.curvature(margin, self._labels(y))
+
     def slope_bound(self, margin: float, y: float) -> float:
         return self.loss.slope_bound(margin, 1.0)
 

@@ -20,6 +20,9 @@ class Squared(Loss):
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return 2 * (margin - y)
 
+    def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(margin), 2.0)
+
     def slope_bound(self, margin: float, y: float) -> float:
         return 2 * (margin + y)
 

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -64,6 +65,10 @@ class PureAccountant(Accountant):
 
     def delta(self, event: Event, epsilon: float) -> float:
         return 0.0 if self.epsilon(event, 0.0) <= epsilon else 1.0
+
+    def exactly(self, event: Event) -> Fraction:
+        """The sum of the epsilons, without rounding."""
+        return sum((k * Fraction(leaf.epsilon) for leaf, k in leaves(event).items()), Fraction())  # type: ignore[union-attr]
 
 
 class RenyiAccountant(Accountant):
@@ -124,6 +129,10 @@ class ZcdpAccountant(RenyiAccountant):
     def rho(self, event: Event) -> float:
         return math.fsum(k * self._rho(leaf) for leaf, k in leaves(event).items())
 
+    def exactly(self, event: Event) -> Fraction:
+        """`rho` without rounding, for events whose rho is a rational function of their numbers."""
+        return sum((k * _exact_rho(leaf) for leaf, k in leaves(event).items()), Fraction())
+
     def divergence(self, leaf: Leaf, alpha: float) -> float:
         return alpha * self._rho(leaf)
 
@@ -142,6 +151,19 @@ class ZcdpAccountant(RenyiAccountant):
             case ObjectivePerturbed(z, stretch):  # the line that meets the Renyi bound at order 1
                 return stretch + 1 / (2 * z * z) + _FOLDED_SLOPE / z
         raise UnsupportedEvent(f"{self.name} does not know {leaf!r}.")
+
+
+def _exact_rho(leaf: Leaf) -> Fraction:
+    match leaf:
+        case Gaussian(z):
+            return 1 / (2 * Fraction(z) ** 2)
+        case ZeroConcentrated(rho):
+            return Fraction(rho)
+        case Pure(eps):
+            return Fraction(eps) ** 2 / 2
+        case BoundedRange(eps):
+            return Fraction(eps) ** 2 / 8
+    raise UnsupportedEvent(f"There is no exact rho for {leaf!r}.")
 
 
 class GaussianAccountant(Accountant):

@@ -1,21 +1,36 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
+from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
+from riata.queries.improvement import Improvement
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
+from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
+from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
 __all__ = [
     "ClippedGradient",
+    "Coordinate",
+    "Correlations",
+    "EntrySizes",
     "FineGradient",
     "Gradient",
     "GradientEntries",
     "GradientStep",
+    "Improvement",
+    "LengthSizes",
+    "LimitedSlope",
     "MeanSlope",
     "Minimum",
     "OfGradient",
     "Query",
+    "Sizes",
+    "SlopeSizes",
     "SquaredMoments",
+    "Support",
+    "SupportCurvature",
+    "SupportGradient",
     "VertexUtilities",
 ]

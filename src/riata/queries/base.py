@@ -8,8 +8,9 @@ sums are exact in docs/privacy/exact_sums.md.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +23,10 @@ class Query(ABC):
 
     n_rows: int
     adjacency: str
+
+    #: Whether the summands of any two rows have an inner product of at least 0. Replacing one by
+    #: the other is then a change of at most sqrt(2) lengths, and not of 2.
+    acute: ClassVar[bool] = False
 
     @abstractmethod
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
@@ -42,5 +47,7 @@ class Query(ABC):
 
     def sensitivity(self, norm: str) -> float:
         """The largest change of the answer, in `norm`, between neighbouring data sets."""
-        changed = CHANGED_CONTRIBUTIONS[self.adjacency]
+        changed: float = CHANGED_CONTRIBUTIONS[self.adjacency]
+        if self.acute and norm == "l2":
+            changed = math.sqrt(changed)
         return changed * self.row_bound(norm) / self.n_rows * ROUNDED_UP

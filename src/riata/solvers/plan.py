@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
@@ -16,7 +18,7 @@ from riata.mechanisms import Mechanism
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate
-from riata.privacy.events import Composed, compose
+from riata.privacy.events import Composed, Event, compose
 from riata.problem import Problem
 from riata.projections import Projection
 from riata.vectors import Vector
@@ -48,6 +50,10 @@ class Plan:
         What the bound on the risk takes for granted, if it does not hold for all data.
     compressed : Problem, optional
         The problem that the solver's releases are about, if it is not `problem` itself.
+    pool : Event, optional
+        What one fit may spend as it decides while it runs, in place of `mechanisms`.
+    uses : tuple of str
+        What a fit with a pool spends it on, in words.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
@@ -63,6 +69,8 @@ class Plan:
     assumes: str = ""
     compressed: Problem | None = None
     projection: Projection | None = None
+    pool: Event | None = None
+    uses: tuple[str, ...] = ()
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
@@ -70,7 +78,14 @@ class Plan:
     @property
     def event(self) -> Composed:
         """The cost of every release of every fit, seen from one part of the rows."""
+        if self.pool is not None:
+            return compose((self.pool, self.fits))
         return compose(*((m.event, self._times // self.parts) for m in self.mechanisms.values()))
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the run decides what to spend on what."""
+        return self.pool is not None
 
     @property
     def _times(self) -> int:
@@ -89,6 +104,8 @@ class Plan:
 
     @property
     def releases(self) -> tuple[str, ...]:
+        if self.pool is not None:
+            return self.uses
         lines = tuple(f"{role}: {m.describe(self._times)}" for role, m in self.mechanisms.items())
         split = f"the rows are split into {self.parts} parts, and each step reads its own"
         return (*lines, split) if self.parts > 1 else lines
@@ -147,11 +164,42 @@ Callback = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver returns: the model, the steps it took and, without privacy, a certificate."""
+    """What a solver returns.
+
+    Attributes
+    ----------
+    theta : Vector
+    steps : int
+    gap : float, optional
+        A certificate, of solvers without privacy.
+    errors : ndarray, optional
+        The standard errors of the values of theta, in the order of its support.
+    offset_error : float, optional
+    fit : Fit, optional
+    """
 
     theta: Vector
     steps: int
     gap: float | None = None
+    errors: np.ndarray | None = None
+    offset_error: float | None = None
+    fit: Fit | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A private estimate of how well a model fits the rows that it was fitted to.
+
+    Attributes
+    ----------
+    gain : float
+        How much lower its mean loss is than that of the best constant: 1 for a perfect fit, as R2.
+    error : float
+        The standard error of `gain` that the noise makes.
+    """
+
+    gain: float
+    error: float
 
 
 class Solver(ABC):

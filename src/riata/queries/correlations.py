@@ -1,0 +1,120 @@
+"""Which column would lower the risk: correlations of cut slopes with cut entries.
+
+Entries count in units of their columns' bounds. A slope or an entry beyond its limit counts as the
+limit, so that one row moves a correlation by little; a rank needs no more. Proofs are in
+docs/privacy/refit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from riata.grid import SLOPE_STEPS, X_STEPS, to_steps
+from riata.queries.support import LimitedSlope
+
+#: A copy of rows with cut entries has about this many of them at a time, to stay in the cache.
+_ENTRIES_AT_ONCE = 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations(LimitedSlope):
+    """The mean of slope * entry for each column.
+
+    A selection ranks them by their size, so the list is `mirrored`.
+
+    Parameters
+    ----------
+    limit : float
+        Where slopes are cut.
+    entry_limit : float
+        Where entries are cut, in units of their columns' bounds: in (0, 1].
+    """
+
+    entry_limit: float
+
+    mirrored: ClassVar[bool] = True
+
+    @property
+    def _most(self) -> int:
+        """The largest entry, in steps."""
+        return max(1, math.floor(min(self.entry_limit, 1.0) * X_STEPS))
+
+    def cut(self, entries: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return np.clip(entries, -self._most, self._most, out=out)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        slopes = self.slopes(x, y)
+        if self._most == X_STEPS:
+            return x.T @ slopes
+        if sparse.issparse(x):
+            return sparse.csr_array((self.cut(x.data), x.indices, x.indptr), shape=x.shape).T @ (
+                slopes
+            )
+        n, p = x.shape
+        rows, total = max(1, _ENTRIES_AT_ONCE // p), np.zeros(p)
+        buffer = np.empty((rows, p))
+        for start in range(0, n, rows):
+            few = x[start : start + rows]
+            total += slopes[start : start + rows] @ self.cut(few, buffer[: len(few)])
+        return total
+
+    @property
+    def unit(self) -> Any:
+        return self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        if norm != "linf":
+            raise ValueError(
+                f"Selection needs the change of one correlation, not the {norm} norm of all."
+            )
+        return self.slope_bound() * self._most / X_STEPS
+
+    def sensitivity(self, norm: str) -> float:
+        """As for every query, and what `finish` may round: a correlation is at most `row_bound`."""
+        return super().sensitivity(norm) + 3 * 2.0**-52 * self.row_bound(norm)
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate(Correlations):
+    """One column's correlation, and how fast it falls with the column's coefficient.
+
+    The second is the mean of weight * entry * cut entry, which is positive.
+    """
+
+    column: int
+
+    #: How much the second number counts beside the first, of the noise that both share.
+    BESIDE: ClassVar[float] = 0.5
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        entries = x[:, [self.column]]
+        if sparse.issparse(entries):
+            entries = entries.toarray()
+        entries = np.asarray(entries).ravel()
+        cut = self.cut(entries)
+        square = np.abs(entries * cut) / (X_STEPS * self._most)
+        falls = to_steps(self.weights(x, y) * square, 1.0, SLOPE_STEPS)
+        return np.array([self.slopes(x, y) @ cut, falls.sum()])
+
+    @property
+    def unit(self) -> Any:
+        first = super().unit
+        return np.array([first, first * self._most * self.BESIDE])
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """The correlation, and by how much a unit of the coefficient lowers it."""
+        assert self.bounds.y is not None
+        value, falls = total * self.unit
+        weight = self.loss.curvature_bound(self.bounds.y) / (self.slope_bound() * self.BESIDE)
+        return np.array([value, falls * weight])
+
+    def row_bound(self, norm: str) -> float:
+        first = self.slope_bound() * self._most / X_STEPS
+        if norm == "linf":
+            return first
+        return first * (1 + self.BESIDE if norm == "l1" else math.hypot(1.0, self.BESIDE))

@@ -1,0 +1,43 @@
+"""How much better one model fits than another: the mean of cut differences of losses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from riata.grid import SLOPE_STEPS, to_steps
+from riata.queries.gradient import MeanSlope
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement(MeanSlope):
+    """The mean loss of a reference model, and how much lower the mean loss of theta is.
+
+    Parameters
+    ----------
+    reference : Vector
+    most : float
+        Losses, and differences of losses, beyond this count as this. Proofs are in
+        docs/privacy/refit.md.
+    """
+
+    reference: Vector
+    most: float
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            ours = self.loss.value(self.margins(x), y)
+            other = self.loss.value(replace(self, theta=self.reference).margins(x), y)
+            steps = [to_steps(each, self.most, SLOPE_STEPS) for each in (other, other - ours)]
+        return np.array([each.sum() for each in steps])
+
+    @property
+    def unit(self) -> Any:
+        return self.most / SLOPE_STEPS / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return self.most * {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[norm]

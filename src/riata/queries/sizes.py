@@ -1,0 +1,145 @@
+"""How large slopes, entries and rows are: counts in public bins.
+
+A bin holds the sizes from one power of two to the next, in steps of the largest possible size, so
+that a private scale needs no guess of it. Each row adds to its bins at most 1 in all, so the noise
+of a count does not depend on any bound. Proofs are in docs/privacy/scales.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.queries.base import Query
+from riata.queries.gradient import MeanSlope
+from riata.queries.support import Support
+
+#: Bin 0 is for size 0, bin k for sizes from 2^(k - 1) steps to 2^k, and the last for the largest.
+N_BINS = X_STEPS.bit_length() + 1
+
+#: A row's share of a bin is a whole number of steps, at most this many.
+SHARE_STEPS = 2**16
+
+#: Of dense rows so many columns are looked at, evenly spread.
+COLUMNS_LOOKED_AT = 64
+
+_ROWS_AT_ONCE = 2**16
+
+
+def upper_edges() -> np.ndarray:
+    """Where each bin ends, as a part of the largest size."""
+    return np.minimum(np.ldexp(1.0, np.arange(N_BINS)) / X_STEPS, 1.0) * (np.arange(N_BINS) > 0)
+
+
+def bins_of(steps: np.ndarray) -> np.ndarray:
+    """The bin of each size, in whole steps up to `X_STEPS`."""
+    return np.frexp(np.abs(steps))[1]
+
+
+class Sizes(Query):
+    """The part of the rows in each bin."""
+
+    acute: ClassVar[bool] = True
+
+    @property
+    def unit(self) -> Any:
+        return 1 / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return 1.0
+
+    @property
+    def top(self) -> float:
+        """The largest possible size."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeSizes(Sizes):
+    """The sizes of the slopes at theta."""
+
+    slope: MeanSlope
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        return self.slope.n_rows
+
+    @property
+    def adjacency(self) -> str:  # type: ignore[override]
+        return self.slope.adjacency
+
+    @property
+    def top(self) -> float:
+        return self.slope.slope_bound()
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        assert SLOPE_STEPS == X_STEPS
+        found = bins_of(self.slope.slopes(x, y))
+        return np.bincount(found, minlength=N_BINS).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class EntrySizes(Sizes):
+    """The sizes of a row's entries that are not 0, in units of their columns' bounds.
+
+    Each row has one vote, divided among its entries.
+    """
+
+    bounds: Bounds
+    n_rows: int
+    adjacency: str
+
+    top: ClassVar[float] = 1.0  # type: ignore[assignment]
+
+    @property
+    def unit(self) -> Any:
+        return 1 / (self.n_rows * SHARE_STEPS)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        total = np.zeros(N_BINS)
+        for start in range(0, x.shape[0], _ROWS_AT_ONCE):
+            counts = _bins_of_rows(x[start : start + _ROWS_AT_ONCE])
+            entries = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+            total += (counts * SHARE_STEPS // entries).sum(axis=0)  # rounded down: at most 1 vote
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class LengthSizes(Sizes):
+    """The lengths of the rows on some columns, in units of the columns' bounds."""
+
+    support: Support
+    n_rows: int
+    adjacency: str
+
+    @property
+    def top(self) -> float:
+        return self.support.longest
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        total = np.zeros(N_BINS)
+        for rows, _ in self.support.blocks(x, y):
+            steps = np.ceil(self.support.lengths(rows) / self.top)
+            found = bins_of(np.minimum(steps, X_STEPS))
+            total += np.bincount(found, minlength=N_BINS)
+        return total
+
+
+def _bins_of_rows(x: Any) -> np.ndarray:
+    """How many entries of each row lie in each bin, those in bin 0 left out."""
+    n = x.shape[0]
+    if sparse.issparse(x):
+        found, row = bins_of(x.data), np.repeat(np.arange(n), np.diff(x.indptr))
+    else:
+        stride = max(1, x.shape[1] // COLUMNS_LOOKED_AT)
+        found = bins_of(x[:, ::stride])
+        row = np.repeat(np.arange(n), found.shape[1])
+    counts = np.bincount(row * N_BINS + found.ravel(), minlength=n * N_BINS)
+    counts = counts.reshape(n, N_BINS)
+    counts[:, 0] = 0
+    return counts

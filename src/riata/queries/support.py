@@ -1,0 +1,173 @@
+"""The risk on a few columns: its gradient and its curvature, from rows of bounded length.
+
+Rows are restricted to a support, in units of their columns' bounds, shortened to a public length
+and given a constant entry for the intercept. So the noise grows with the length of a support's
+rows and not with that of whole rows. Proofs are in docs/privacy/refit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.queries.gradient import MeanSlope
+
+#: Dense copies of the support's columns have about this many entries at a time.
+_ENTRIES_AT_ONCE = 2**20
+
+#: Room for the rounding of a row's length.
+_ROOM = 1 - 2.0**-40
+
+
+@dataclass(frozen=True, eq=False)
+class LimitedSlope(MeanSlope):
+    """The mean of slopes that are cut at a public limit."""
+
+    limit: float
+
+    def slope_bound(self) -> float:
+        return min(self._slope_bound, self.limit)
+
+    def weights(self, x: Any, y: np.ndarray) -> np.ndarray:
+        """How fast the cut slope grows with the margin, at most, over the largest curvature.
+
+        The curvature of the loss, less for a slope that is cut: in [0, 1].
+        """
+        assert self.bounds.y is not None
+        with np.errstate(all="ignore"):
+            margins = self.margins(x)
+            size = np.abs(self.loss.slope(margins, y))
+            bend = self.loss.curvature(margins, y) * np.fmin(1.0, self.slope_bound() / size)
+            weights = bend / self.loss.curvature_bound(self.bounds.y)
+            return np.fmax(np.fmin(weights, 1.0), 0.0)  # NaN becomes 1
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Some columns, in units of their bounds: every entry is at most 1.
+
+    Parameters
+    ----------
+    columns : ndarray of int
+    bounds : Bounds
+        Of all columns.
+    """
+
+    columns: np.ndarray
+    bounds: Bounds
+
+    @property
+    def size(self) -> int:
+        return len(self.columns)
+
+    @property
+    def longest(self) -> float:
+        """The largest length of a row on these columns."""
+        return 1.0 if self.bounds.norm == "l2" else math.sqrt(self.size)
+
+    def blocks(self, x: Any, *beside: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+        """The columns of a few rows at a time, dense, and the same rows of what is beside."""
+        rows = max(1, _ENTRIES_AT_ONCE // max(self.size, 1))
+        for start in range(0, x.shape[0], rows):
+            few = slice(start, start + rows)
+            block = x[few][:, self.columns]
+            dense = block.toarray() if sparse.issparse(block) else block
+            yield dense, *(each[few] for each in beside)
+
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        """The length of each row on these columns, in steps."""
+        return np.sqrt(np.square(rows).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class SupportGradient(LimitedSlope):
+    """The mean of slope * u, with u the row on the support, shortened, and a constant beside it.
+
+    Parameters
+    ----------
+    limit : float
+        Where slopes are cut.
+    support : Support
+    length : float
+        Rows longer than this on the support are shortened to it.
+    constant : float
+        The entry that stands for the intercept, or 0 for none.
+    """
+
+    support: Support
+    length: float
+    constant: float
+
+    def rows(self, block: np.ndarray) -> np.ndarray:
+        """The rows u, in steps: whole numbers, no longer than the length."""
+        allowed = self.length * X_STEPS * _ROOM
+        with np.errstate(divide="ignore"):
+            shrink = np.minimum(1.0, allowed / self.support.lengths(block))
+        u = np.trunc(block * shrink[:, None])
+        if not self.constant:
+            return u
+        return np.column_stack([u, np.full(len(u), math.floor(self.constant * X_STEPS))])
+
+    @property
+    def longest(self) -> float:
+        return math.hypot(self.length, self.constant)
+
+    @property
+    def width(self) -> int:
+        """The number of coefficients, the intercept's included."""
+        return self.support.size + bool(self.constant)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        slopes = self.slopes(x, y)
+        return sum(s @ self.rows(block) for block, s in self.support.blocks(x, slopes))  # type: ignore[return-value]
+
+    @property
+    def unit(self) -> Any:
+        return self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        stretched = math.sqrt(self.width) if norm == "l1" else 1.0
+        return self.slope_bound() * self.longest * stretched
+
+
+@dataclass(frozen=True, eq=False)
+class SupportCurvature(SupportGradient):
+    """The mean of weight * u u': the upper triangle of a matrix, row by row.
+
+    The weight is the loss's curvature at the row, less where its slope is cut.
+    """
+
+    acute: ClassVar[bool] = True
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        total = np.zeros((self.width, self.width))
+        for block, weights in self.support.blocks(x, self.weights(x, y)):
+            v = np.trunc(self.rows(block) * np.sqrt(weights)[:, None])
+            total += v.T @ v
+        return total[np.triu_indices(self.width)]
+
+    @property
+    def _largest_curvature(self) -> float:
+        assert self.bounds.y is not None
+        return self.loss.curvature_bound(self.bounds.y)
+
+    @property
+    def unit(self) -> Any:
+        return self._largest_curvature / X_STEPS**2 / self.n_rows
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        whole = np.empty((self.width, self.width))
+        upper = np.triu_indices(self.width)
+        whole[upper] = whole.T[upper] = total * self.unit
+        return whole
+
+    def row_bound(self, norm: str) -> float:
+        square = self._largest_curvature * self.longest**2
+        return square * (self.width + 1) / 2 if norm == "l1" else square

@@ -1,0 +1,66 @@
+"""Every number that the refitting solvers were tuned by, in one place.
+
+They were set by `benchmarks/tune_defaults.py`, which prints the excess risk of each alternative
+over the synthetic suite of `benchmarks/accuracy_cases.py`; no real data was looked at. Shares are
+parts of a fit's budget: of rho, or of epsilon where delta is 0.
+"""
+
+from __future__ import annotations
+
+#: Scales of entries and slopes: all of them together.
+SCALES = 0.05
+
+#: The first intercept.
+INTERCEPT = 0.02
+
+#: Looking for columns, and the share of it that measures the column that was found.
+SEARCH = 0.52
+MEASURED = 0.23
+
+#: The check of the model against the best constant, and the estimate of its fit.
+CHECK = 0.03
+
+#: How often the slopes are measured anew while columns are looked for.
+SCALES_IN_SEARCH = 4
+
+#: Slopes are cut at a quantile when columns are ranked; also at this part of a high quantile, for
+#: data in which most slopes are nearly 0.
+RANKING_QUANTILE, HIGH_QUANTILE, PART_OF_HIGH = 0.6, 0.95, 1 / 3
+
+#: Entries are cut at this quantile of their sizes when columns are ranked.
+ENTRY_QUANTILE = 0.5
+
+#: Slopes of regressions are cut at this multiple of their high quantile in a refit. Classifiers'
+#: slopes are never cut there: a label's slope is largest where the model is most wrong.
+REFIT_CUT = 1.0
+
+#: Rows are shortened to this quantile of their lengths on the support in a refit.
+LENGTH_QUANTILE = 0.8
+
+#: The first search plans for this many times the number of selections of the explicit rule,
+#: makes each dearer by a factor after one that found nothing, and ends when fewer than a few more
+#: could be paid.
+SELECTIONS, DEARER, FEWEST = 3.0, 2.0, 4.0
+MOST_SELECTIONS = 256
+
+#: A step along a column counts as found if it exceeds its noise this many times.
+FOUND = 2.0
+
+#: A step is never longer than if a column's mean square were this part of the entries' limit's.
+LEAST_CURVATURE = 0.1
+
+#: Each refit: its share of what is left, the share of that for the curvature and for scales, the
+#: shares of its Newton steps in the rest, and below how many standard errors it prunes.
+REFITS = (
+    (0.3, 0.25, 0.08, (1.0,), 2.0),
+    (1.0, 0.2, 0.08, (0.25, 0.75), 1.5),
+)
+
+#: The first intercept and the check must exceed their noise this many times to count.
+SURE = 3.0
+
+#: The check cuts losses at this multiple of the loss of a slope at its high quantile.
+CHECK_CUT = 1.5
+
+#: A bin of sizes counts if it holds more than this many standard deviations of its noise.
+VISIBLE = 3.0

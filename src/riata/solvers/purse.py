@@ -1,0 +1,70 @@
+"""What one run may spend, and the mechanisms that a part of it buys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riata.mechanisms import (
+    Additive,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    PermuteAndFlip,
+    Selection,
+)
+from riata.privacy.budget import Budget
+from riata.privacy.calibrate import bounded_range_at, calibrate, noise_multiplier_at
+from riata.privacy.events import Event, Pure, ZeroConcentrated, compose
+
+#: A part of what is charged that no release uses: more than the roundings of all of them.
+_SPARE = 1e-9
+
+
+def pool(budget: Budget, fits: int) -> Event:
+    """What each of `fits` runs may spend: a rho, or an epsilon where delta is 0."""
+    if budget.delta == 0:
+        return Pure(budget.epsilon / fits)
+    return ZeroConcentrated(calibrate(lambda rho: compose((ZeroConcentrated(rho), fits)), budget))
+
+
+@dataclass
+class Purse:
+    """The rest of a pool, in its own currency: rho, or epsilon for a pure one.
+
+    What is taken here is only a plan. The curator's filter counts what is spent, exactly.
+    """
+
+    left: float
+    pure: bool
+
+    @classmethod
+    def of(cls, pool: Event) -> Purse:
+        if isinstance(pool, Pure):
+            return cls(pool.epsilon * (1 - _SPARE), True)
+        assert isinstance(pool, ZeroConcentrated)
+        return cls(pool.rho * (1 - _SPARE), False)
+
+    def selection(self, amount: float) -> Selection:
+        """A mechanism that selects, for this amount."""
+        self._take(amount)
+        return (
+            PermuteAndFlip(amount) if self.pure else ExponentialMechanism(bounded_range_at(amount))
+        )
+
+    def measurement(self, amount: float) -> Additive:
+        """A mechanism that adds noise to numbers, for this amount."""
+        self._take(amount)
+        return (
+            LaplaceMechanism(amount)
+            if self.pure
+            else GaussianMechanism(noise_multiplier_at(amount))
+        )
+
+    def _take(self, amount: float) -> None:
+        self.left = max(0.0, self.left - amount)
+
+
+def spread_of(mechanism: Additive, query: object) -> float:
+    """The standard deviation of the noise that the mechanism adds to each number."""
+    scale = mechanism.scale(query)  # type: ignore[arg-type]
+    return scale * 2**0.5 if isinstance(mechanism, LaplaceMechanism) else scale

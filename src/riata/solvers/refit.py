@@ -1,0 +1,336 @@
+"""Find a few columns privately, then fit them well: what the refitting solvers share.
+
+A run looks for columns, fits those that it found by Newton steps with noisy gradients and
+curvatures, drops the ones that the noise explains, fits the rest again, and checks that the model
+is better than a constant. What it spends on which it decides while it runs, within a privacy filter.
+The proofs are in docs/privacy/refit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from riata.curator import Curator
+from riata.errors import Incompatible
+from riata.mechanisms import Additive
+from riata.privacy.budget import Budget
+from riata.problem import Problem
+from riata.queries import Query, Support
+from riata.sets import L1Ball, L2Ball, SparseBall
+from riata.solvers import defaults
+from riata.solvers.plan import (
+    Callback,
+    Fit,
+    Plan,
+    Solution,
+    Solver,
+    Step,
+    check_steps,
+    refuse_infinity,
+)
+from riata.solvers.purse import Purse, pool, spread_of
+from riata.solvers.scales import Scale, released_scale
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Refit(Solver):
+    """Columns that a subclass finds, fitted by private Newton steps.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+        The largest number of selections.
+    """
+
+    steps: int | str = "auto"
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+
+    @abstractmethod
+    def selections(self, problem: Problem, budget: Budget, fits: int) -> int:
+        """The number of selections that "auto" plans for."""
+
+    @abstractmethod
+    def search(self, run: Run) -> None:
+        """Find columns: leave them in `run.support`, and a first model in `run.theta`."""
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        refuse_infinity(self.name, budget)
+        if not isinstance(problem.set, (L1Ball, L2Ball, SparseBall)):
+            raise Incompatible(
+                f'solver="{self.name}"', str(problem.set),
+                because="it fits columns one by one and then projects, which suits balls of the "
+                "l1 and the l2 norm",
+                instead='Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
+            )  # fmt: skip
+        steps = check_steps(self.steps) or self.selections(problem, budget, fits)
+        paid = pool(budget, fits)
+        return Plan(
+            self.name, problem, budget, steps, {}, fits, problem.worst_excess_risk,
+            pool=paid, uses=self._uses(paid, steps, fits),
+        )  # fmt: skip
+
+    def _uses(self, paid: Any, steps: int, fits: int) -> tuple[str, ...]:
+        amount = f"epsilon {paid.epsilon:.4g}" if budget_is_pure(paid) else f"rho {paid.rho:.4g}"
+        each = f" for each of {fits} fits" if fits > 1 else ""
+        return (
+            f"a filter of {amount}{each}, spent as the run decides on",
+            "private scales of entries, slopes and row lengths (counts with noise)",
+            *self.searches(steps),
+            "noisy curvature and gradients on the columns that were found, for Newton steps",
+            "one noisy comparison with the best constant, which also estimates the fit",
+        )
+
+    def searches(self, steps: int) -> tuple[str, ...]:
+        """What the search releases, in words."""
+        return (f"up to {steps} private selections of a column, each with a noisy step",)
+
+    def run(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
+    ) -> Solution:
+        assert plan.pool is not None
+        run = Run(problem, curator, Purse.of(plan.pool), plan.steps, callback)
+        run.begin()
+        self.search(run)
+        rest = run.purse.left - run.reserved
+        for share, curvature, scales, parts, prune in defaults.REFITS:
+            amount = min(share * rest, run.purse.left - run.reserved)
+            run.refit(amount, curvature, scales, parts, prune)
+        run.check()
+        return run.solution()
+
+
+def budget_is_pure(paid: Any) -> bool:
+    return hasattr(paid, "epsilon")
+
+
+def ruled_selections(problem: Problem, budget: Budget, fits: int) -> int:
+    """The explicit rule of docs/algorithms/greedy.md, times a factor for a search that adapts."""
+    paid: Any = pool(budget, fits)
+    strength = paid.epsilon / 4 if budget_is_pure(paid) else math.sqrt(8 * paid.rho)
+    strength *= math.sqrt(defaults.SEARCH * (1 - defaults.MEASURED))
+    n, p = problem.n_rows, problem.n_features
+    rule = (n * strength / (4 * math.log(2 * p))) ** (2 / 3)
+    most = min(defaults.MOST_SELECTIONS, 4 * p)
+    return int(min(max(defaults.SELECTIONS * rule, defaults.FEWEST), most))
+
+
+@dataclass
+class Run:
+    """One fit: the model so far, its support, and what is left to spend.
+
+    Coefficients are in units of the columns' bounds inside this class: a row's entries are then
+    all at most 1.
+    """
+
+    problem: Problem
+    curator: Curator
+    purse: Purse
+    steps: int
+    callback: Callback | None = None
+    theta: Vector = field(init=False)
+    support: list[int] = field(default_factory=list)
+    made: int = 0
+    errors: np.ndarray | None = None
+    offset_error: float | None = None
+    fit: Fit | None = None
+
+    def __post_init__(self) -> None:
+        self.whole = self.purse.left
+        self.theta = Vector.zero(self.problem.n_features)
+        self.units = self.problem.bounds.per_column(self.problem.n_features)
+
+    # What every run begins and ends with.
+
+    def begin(self) -> None:
+        """Scales of entries and slopes, and the intercept of the best constant."""
+        each = defaults.SCALES * self.whole / (3 + defaults.SCALES_IN_SEARCH)
+        self._scale_cost = each
+        entries = self.scale(self.problem.entry_sizes(), each)
+        self.entry_limit = entries.quantile(defaults.ENTRY_QUANTILE, zeros=False)
+        self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
+        if self.problem.fit_intercept:
+            self._first_intercept()
+            self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
+        self.constant = self.theta
+
+    def _first_intercept(self) -> None:
+        query = self.problem.mean_slope(self.theta)
+        high = 2 * self.slopes.quantile(defaults.HIGH_QUANTILE)
+        query = self.problem.limited_slope(self.theta, high)
+        mechanism = self.purse.measurement(defaults.INTERCEPT * self.whole)
+        slope = float(self.curator.release(query, mechanism)[0])
+        if abs(slope) > defaults.SURE * spread_of(mechanism, query):
+            bound = self.problem.offset_bound
+            self.theta = self.theta.with_offset(
+                float(np.clip(-slope / self.largest_curvature, -bound, bound))
+            )
+
+    @property
+    def largest_curvature(self) -> float:
+        return self.problem.loss.curvature_bound(self.problem.y_bound)
+
+    @property
+    def reserved(self) -> float:
+        """What the check at the end needs."""
+        return defaults.CHECK * self.whole
+
+    @property
+    def ranking_limit(self) -> float:
+        """Where slopes are cut when columns are ranked."""
+        part = defaults.PART_OF_HIGH * self.slopes.quantile(defaults.HIGH_QUANTILE)
+        return max(self.slopes.quantile(defaults.RANKING_QUANTILE), part)
+
+    def measure_slopes(self) -> None:
+        """The scale of the slopes at the present model."""
+        self.slopes = self.scale(self.problem.slope_sizes(self.theta), self._scale_cost)
+
+    def scale(self, query: Any, amount: float) -> Scale:
+        return released_scale(query, self.purse.measurement(amount), self.curator)
+
+    def told(self) -> None:
+        """One more selection was made."""
+        self.made += 1
+        if self.callback is not None:
+            self.callback(Step(self.made, self.steps))
+
+    # Selections and steps.
+
+    def select(self, amount: float) -> int:
+        """A column that would lower the risk."""
+        query = self.problem.correlations(self.theta, self.ranking_limit, self.entry_limit)
+        return int(self.curator.release(query, self.purse.selection(amount))) % len(self.units)
+
+    def step_along(self, column: int, amount: float) -> bool:
+        """Move one coefficient to where the risk is lowest; False if it is not worth it."""
+        query = self.problem.coordinate(self.theta, self.ranking_limit, self.entry_limit, column)
+        mechanism = self.purse.measurement(amount)
+        slope, falls = self.curator.release(query, mechanism)
+        if abs(slope) <= defaults.FOUND * spread_of(mechanism, query):
+            return False
+        least = defaults.LEAST_CURVATURE * self.largest_curvature * self.entry_limit**2
+        move = -slope / max(falls, least)
+        self.theta = self.moved(np.array([column]), np.array([move]))
+        if column not in self.support:
+            self.support.append(column)
+        return True
+
+    def moved(self, columns: np.ndarray, by: np.ndarray, offset: float = 0.0) -> Vector:
+        """The model with some coefficients changed, by amounts in units of the bounds."""
+        dense = self.theta.dense()
+        dense[columns] += by / self.units[columns]
+        bound = self.problem.offset_bound
+        moved = float(np.clip(self.theta.offset + offset, -bound, bound))
+        return Vector.of(dense).with_offset(moved)
+
+    # The refit.
+
+    def refit(
+        self, amount: float, curvature: float, scales: float, parts: tuple[float, ...], prune: float
+    ) -> None:
+        """Newton steps on the support, then drop what is not worth its noise."""
+        if not self.support or amount <= 0:
+            return
+        columns = np.array(sorted(self.support))
+        support = Support(columns, self.problem.bounds)
+        each = scales * amount / (1 + len(parts))
+        rest = (1 - curvature - scales) * amount
+        lengths = self.scale(self.problem.length_sizes(support), each)
+        length = lengths.quantile(defaults.LENGTH_QUANTILE, zeros=False)
+        constant = length / math.sqrt(len(columns)) if self.problem.fit_intercept else 0.0
+        inverse = None
+        for part in parts:
+            self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
+            at = (self.theta, self._refit_limit(), support, length, constant)
+            if inverse is None:
+                bend = self.problem.support_curvature(*at)
+                matrix, noise = self._measured(bend, curvature * amount)
+                inverse = _inverse(matrix, noise)
+            query = self.problem.support_gradient(*at)
+            gradient, noise = self._measured(query, part * rest)
+            move = -inverse @ gradient
+            offset = move[-1] * constant if constant else 0.0
+            self.theta = self.moved(columns, move[: len(columns)], offset)
+        assert inverse is not None
+        self._set_errors(columns, inverse, noise, query, constant)
+        self._prune(columns, prune)
+
+    def _refit_limit(self) -> float:
+        if self.problem.loss.classifies:
+            return math.inf
+        return defaults.REFIT_CUT * self.slopes.quantile(defaults.HIGH_QUANTILE)
+
+    def _measured(self, query: Query, amount: float) -> tuple[np.ndarray, float]:
+        """A release, and the standard deviation of its noise."""
+        mechanism: Additive = self.purse.measurement(amount)
+        return self.curator.release(query, mechanism), spread_of(mechanism, query)
+
+    def _set_errors(
+        self, columns: np.ndarray, inverse: np.ndarray, noise: float, query: Any, constant: float
+    ) -> None:
+        """Standard errors: the noise of the last gradient, and that of the rows themselves."""
+        middle = min(self.slopes.quantile(0.683), query.slope_bound())
+        sampled = middle**2 / self.largest_curvature / self.problem.n_rows
+        spread = noise**2 * inverse @ inverse + sampled * inverse
+        found = np.sqrt(np.maximum(np.diag(spread), 0.0))
+        errors = np.zeros(self.problem.n_features)
+        errors[columns] = found[: len(columns)] / self.units[columns]
+        self.errors = errors
+        self.offset_error = float(found[-1] * constant) if constant else None
+
+    def _prune(self, columns: np.ndarray, prune: float) -> None:
+        assert self.errors is not None
+        dense = self.theta.dense()
+        dropped = np.abs(dense) <= prune * self.errors
+        dense[dropped] = 0.0
+        self.support = [int(j) for j in columns if not dropped[j]]
+        self.theta = Vector.of(dense).with_offset(self.theta.offset)
+
+    # The check.
+
+    def check(self) -> None:
+        """Keep the model only if it is surely better than the best constant."""
+        if not self.support:
+            self.theta = self.constant
+            return
+        self.theta = self._projected()
+        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
+        start = self.constant
+        most = defaults.CHECK_CUT * max(
+            high**2 / (2 * self.largest_curvature), _loss_at(self.problem, high)
+        )
+        query = self.problem.improvement(self.theta, start, most)
+        (loss, gain), noise = self._measured(query, self.purse.left)
+        if gain <= defaults.SURE * noise:
+            self.theta, self.support, self.errors = self.constant, [], None
+            self.offset_error = None
+        self.fit = Fit(gain / max(loss, noise), noise / max(loss, noise))
+
+    def _projected(self) -> Vector:
+        dense = self.problem.set.project(self.theta.dense())
+        return Vector.of(dense).with_offset(self.theta.offset)
+
+    def solution(self) -> Solution:
+        errors = None if self.errors is None else self.errors[self.theta.support]
+        return Solution(
+            self.theta, self.made, errors=errors, offset_error=self.offset_error, fit=self.fit
+        )
+
+
+def _loss_at(problem: Problem, slope: float) -> float:
+    """The loss of a row whose slope has this size, for losses that are straight further out."""
+    return slope if problem.loss.classifies else 0.0
+
+
+def _inverse(matrix: np.ndarray, noise: float) -> np.ndarray:
+    """The inverse of a noisy positive matrix, whose small eigenvalues are lifted to the noise."""
+    values, vectors = np.linalg.eigh(matrix)
+    floor = noise * math.sqrt(len(values))
+    return (vectors / np.maximum(values, max(floor, 1e-300))) @ vectors.T
