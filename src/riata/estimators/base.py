@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,16 @@ from riata.privacy.ledger import Ledger
 from riata.privacy.statement import Statement
 from riata.problem import Problem
 from riata.sets import ConstraintSet
-from riata.solvers import Plan, Solver, choose_solver
-from riata.vectors import Vector
+from riata.solvers import (
+    SOLVERS,
+    Plan,
+    PrivateGreedy,
+    Solution,
+    Solver,
+    SufficientStatistics,
+    choose_solver,
+    rule_for,
+)
 
 ENGINES = ("auto", "local")
 
@@ -44,13 +53,29 @@ class Job:
     notes: tuple[str, ...] = ()
 
 
+def refits(solver: str | Solver, bounds: Bounds) -> bool:
+    """Whether the solver refits the columns that it finds, so that the radius hardly matters."""
+    if isinstance(solver, str) and solver == "auto":
+        return bounds.norm == "inf"
+    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
+    return kind is not None and issubclass(kind, (PrivateGreedy, SufficientStatistics))
+
+
+def _errors(solution: Solution) -> np.ndarray:
+    """The standard error of each coefficient, NaN for those that the solver says nothing about."""
+    errors = np.full(solution.theta.size, math.nan)
+    if solution.errors is not None:
+        errors[solution.theta.support] = solution.errors
+    return errors
+
+
 class PrivateLinearModel(BaseEstimator):
     """A linear model fitted through a curator. Subclasses say which losses over which set."""
 
     def _job(self, X: Any, y: Any) -> Job:
         raise AssertionError("a subclass reads its targets")
 
-    def _fit(self, job: Job) -> list[Vector]:
+    def _fit(self, job: Job) -> list[Solution]:
         """Plan, charge, read, run: one fit for each loss, all on the same rows."""
         solver, plan, problems = self._planned(job.losses, job.bounds, *job.shape)
         noise = Noise(self._seed())
@@ -68,7 +93,24 @@ class PrivateLinearModel(BaseEstimator):
             found = [solver.run(plan, problem, curator, callback) for problem in problems]
         self.n_iter_ = max(solution.steps for solution in found)
         self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded)
-        return [solution.theta for solution in found]
+        return found
+
+    def _keep(self, found: list[Solution], shape: tuple[int, ...]) -> None:
+        """Coefficients, and what the solver says about their errors: NaN where it says nothing."""
+
+        def each(value: Callable[[Solution], Any]) -> Any:
+            values = np.array([value(solution) for solution in found], dtype=np.float64)
+            return values.reshape(shape + values.shape[1:])[()]
+
+        def unknown(value: float | None) -> float:
+            return math.nan if value is None else value
+
+        self.coef_ = each(lambda s: s.theta.dense())
+        self.intercept_ = each(lambda s: s.theta.offset)
+        self.coef_error_ = each(_errors)
+        self.intercept_error_ = each(lambda s: unknown(s.offset_error))
+        self.training_fit_ = each(lambda s: unknown(s.fit and s.fit.gain))
+        self.training_fit_error_ = each(lambda s: unknown(s.fit and s.fit.error))
 
     def _planned(
         self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
@@ -90,7 +132,13 @@ class PrivateLinearModel(BaseEstimator):
         delta = default_delta(n_rows) if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
         solver = self._chosen(problems[0], budget)
-        return solver, solver.plan(problems[0], budget, fits=len(losses)), problems
+        plan = solver.plan(problems[0], budget, fits=len(losses))
+        return solver, replace(plan, because=self._because(problems[0], budget)), problems
+
+    def _because(self, problem: Problem, budget: Budget) -> str:
+        """Why the solver was chosen, if it was not named."""
+        automatic = isinstance(self.solver, str) and self.solver == "auto"
+        return rule_for(problem, budget).because if automatic else ""
 
     def _chosen(self, problem: Problem, budget: Budget) -> Solver:
         return choose_solver(self.solver, problem, budget, self.steps)
@@ -157,6 +205,8 @@ class PrivateLinearModel(BaseEstimator):
                 f"delta was not given and follows from the number of rows: {total.delta:g}.",
                 *notes,
             )
+        if plan.because:
+            notes = (f"The solver was chosen from public facts: {plan.because}.", *notes)
         if total.delta * problem.n_rows >= 1:
             notes = (DELTA_NOTE, *notes)
         return Statement(

@@ -12,16 +12,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes, rows_and_targets
 from riata.errors import InvalidArgument
-from riata.estimators.base import Job, PrivateLinearModel
+from riata.estimators.base import Job, PrivateLinearModel, refits
 from riata.losses import Logistic, Loss, OneAgainstRest
 from riata.sets import ConstraintSet, L1Ball, L2Ball
 from riata.solvers import Plan
 
 OBSERVED = "observed"
 
-#: The radius that "auto" stands for: of an l1 ball, and of an l2 ball for rows of length 1.
+#: The radius that "auto" stands for: of an l1 ball, for solvers that refit and for those whose
+#: noise grows with it, and of an l2 ball, in units of 1 over the bound on a row.
 #: Coefficients that tell classes apart are large for short rows, and noisy gradients hardly mind.
-L1_RADIUS, L2_RADIUS = 10.0, 800.0
+WIDE_L1_RADIUS, L1_RADIUS, L2_RADIUS = 100.0, 10.0, 800.0
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
@@ -39,8 +40,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         wanted = bounds.norm == "l2" and self.delta != 0  # noisy gradients need a positive delta
         in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
         if isinstance(self.radius, str) and self.radius == "auto":
-            radius = L2_RADIUS / float(np.max(bounds.x)) if in_l2 else L1_RADIUS
-            return L2Ball(radius) if in_l2 else L1Ball(radius)
+            if in_l2:
+                return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
+            return L1Ball(WIDE_L1_RADIUS if refits(self.solver, bounds) else L1_RADIUS)
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
     def _losses(self, n_classes: int) -> list[Loss]:
@@ -66,10 +68,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             Labels.
         """
         job = self._job(X, y)
-        thetas = self._fit(job)
+        self._keep(self._fit(job), (len(job.losses),))
         self.classes_ = job.classes
-        self.coef_ = np.array([theta.dense() for theta in thetas])
-        self.intercept_ = np.array([theta.offset for theta in thetas])
         return self
 
     def _job(self, X: Any, y: Any) -> Job:

@@ -141,8 +141,7 @@ class PrivateErm(PrivateLinearModel):
         y : array-like of shape (n_rows,)
             Numbers, or labels of -1 and 1.
         """
-        (theta,) = self._fit(self._job(X, y))
-        self.coef_, self.intercept_ = theta.dense(), theta.offset
+        self._keep(self._fit(self._job(X, y)), ())
         return self
 
     def _job(self, X: Any, y: Any) -> Job:

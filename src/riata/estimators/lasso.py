@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riata.estimators.regressor import PrivateRegressor
+from riata.estimators.regressor import PrivateRegressor, automatic_radius
 from riata.sets import ConstraintSet, L1Ball
 
 
@@ -20,11 +20,13 @@ class PrivateLasso(PrivateRegressor):
         is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
     bounds : Bounds
         How far a row may reach: public, and required.
-    radius : float, default=1.0
-        The largest l1 norm of the coefficients, in units of y over units of x. Public.
+    radius : float or "auto", default="auto"
+        The largest l1 norm of the coefficients, in units of y over units of x. Public. "auto" is
+        the bound on y over the largest bound on a column, times 10 for solvers that refit, which
+        hardly notice it.
     solver : str or Solver, default="auto"
         A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
-        for rows with a bound on their length, and otherwise "frank-wolfe".
+        for rows with a bound on their length, and otherwise "greedy".
     steps : int or "auto", default="auto"
         The number of private steps. "auto" chooses it from public facts.
     fit_intercept : bool, default=True
@@ -77,7 +79,7 @@ class PrivateLasso(PrivateRegressor):
         delta=None,
         *,
         bounds=None,
-        radius=1.0,
+        radius="auto",
         solver="auto",
         steps="auto",
         fit_intercept=True,
@@ -101,4 +103,6 @@ class PrivateLasso(PrivateRegressor):
         self.verbose = verbose
 
     def _set(self) -> ConstraintSet:
-        return L1Ball(self.radius)
+        if not (isinstance(self.radius, str) and self.radius == "auto"):
+            return L1Ball(self.radius)
+        return L1Ball(automatic_radius(self._checked_bounds(), self.solver))

@@ -36,6 +36,9 @@ class ProjectedModel:
             self.compressed,
         )
 
+    def _because(self, problem: Problem, budget: Budget) -> str:
+        return ""
+
     def _projection(self) -> str | Projection:
         given = not isinstance(self.projection, str | Projection)
         return GivenProjection(self.projection) if given else self.projection

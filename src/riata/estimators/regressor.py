@@ -7,10 +7,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
-from riata.estimators.base import Job, PrivateLinearModel
+from riata.estimators.base import Job, PrivateLinearModel, refits
 from riata.losses import Loss, Squared
-from riata.solvers import Plan
+from riata.solvers import Plan, Solver
+
+#: The radius that "auto" stands for, in units of the bound on y over the largest one on a column,
+#: for solvers that refit, and for those whose noise grows with it.
+WIDE_RADIUS, NARROW_RADIUS = 10.0, 1.0
+
+
+def automatic_radius(bounds: Bounds, solver: str | Solver) -> float:
+    """A radius that no model worth finding exceeds, or one that a noisy search can afford."""
+    unit = (bounds.y or 1.0) / float(np.max(bounds.x))
+    return unit * (WIDE_RADIUS if refits(solver, bounds) else NARROW_RADIUS)
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):
@@ -31,8 +42,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         X : array-like or sparse of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
         """
-        (theta,) = self._fit(self._job(X, y))
-        self.coef_, self.intercept_ = theta.dense(), theta.offset
+        self._keep(self._fit(self._job(X, y)), ())
         return self
 
     def _job(self, X: Any, y: Any) -> Job:

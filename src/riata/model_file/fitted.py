@@ -18,12 +18,15 @@ from riata.privacy.statement import Statement
 
 _OPTIONAL = "feature_names_in_"
 
+#: Numbers that go with each intercept, NaN where the solver says nothing.
+_ERRORS = ("intercept_error_", "training_fit_", "training_fit_error_")
+
 
 def _names(kind: type[Any]) -> set[str]:
     """The attributes that a fitted model of this kind has, besides its Statement."""
     own = {"classes_"} if issubclass(kind, PrivateClassifier) else set()
     own |= {"truncation_"} if issubclass(kind, HeavyTailedRegression) else set()
-    return {"coef_", "intercept_", "n_features_in_", "n_iter_", *own}
+    return {"coef_", "intercept_", "n_features_in_", "n_iter_", "coef_error_", *_ERRORS, *own}
 
 
 def check_attributes(model: Any) -> None:
@@ -41,9 +44,14 @@ def check_attributes(model: Any) -> None:
 
 
 def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
-    present = {*_names(type(model)), _OPTIONAL} & vars(model).keys() - {"coef_"}
+    present = {*_names(type(model)), _OPTIONAL} & vars(model).keys() - {"coef_", "coef_error_"}
     nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
-    return {**nodes, "coef_": _write_coefficients(writer, model.coef_)}
+    errors = np.nan_to_num(model.coef_error_)  # an error is positive: 0 is free to mean unknown
+    return {
+        **nodes,
+        "coef_": _write_coefficients(writer, model.coef_, "coef_"),
+        "coef_error_": _write_coefficients(writer, errors, "coef_error_"),
+    }
 
 
 def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
@@ -53,7 +61,11 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         isinstance(nodes, dict) and expected <= nodes.keys() <= expected | {_OPTIONAL},
         f"A fitted {kind.__name__} has {sorted(expected)}, and the file has something else.",
     )
-    found = {name: reader.value(node, name) for name, node in nodes.items() if name != "coef_"}
+    found = {
+        name: reader.value(node, name)
+        for name, node in nodes.items()
+        if name not in ("coef_", "coef_error_")
+    }
     n, intercept = found["n_features_in_"], found["intercept_"]
     require(type(n) is int and n >= 1, f"Its number of columns is {n!r}.")
     require(type(found["n_iter_"]) is int, f"Its number of steps is {found['n_iter_']!r}.")
@@ -74,7 +86,16 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     else:
         finite = isinstance(intercept, float) and math.isfinite(intercept)
         require(finite, "Its intercept is not a finite number.")
-    return {**found, "coef_": _read_coefficients(reader, nodes["coef_"], shape)}
+    for name in _ERRORS:
+        beside = np.asarray(found[name])
+        usual = type(found[name]) is type(intercept) and beside.dtype == np.float64
+        require(usual and beside.shape == shape[:-1], f"Its {name} does not fit its intercept.")
+    errors = _read_coefficients(reader, nodes["coef_error_"], shape, "coef_error_")
+    return {
+        **found,
+        "coef_": _read_coefficients(reader, nodes["coef_"], shape, "coef_"),
+        "coef_error_": np.where(errors == 0, math.nan, errors),
+    }
 
 
 def _number_of_fits(classes: Any) -> int:
@@ -84,31 +105,31 @@ def _number_of_fits(classes: Any) -> int:
     return 1 if len(classes) == 2 else len(classes)
 
 
-def _write_coefficients(writer: Writer, coef: np.ndarray) -> dict[str, Any]:
+def _write_coefficients(writer: Writer, coef: np.ndarray, name: str) -> dict[str, Any]:
     """All of them, or those that are not zero and where they are, whichever is shorter."""
     coef = np.asarray(coef, dtype="<f8", order="C")
     flat = coef.ravel()
     support = np.flatnonzero(flat.view("<i8"))  # a negative zero is kept
     if 2 * len(support) >= len(flat):
-        return writer.array(coef, "coef_")
-    places = writer.array(support.astype("<i8"), "coef_.support")
-    values = writer.array(flat[support], "coef_.values")
+        return writer.array(coef, name)
+    places = writer.array(support.astype("<i8"), f"{name}.support")
+    values = writer.array(flat[support], f"{name}.values")
     return {"sparse": [list(coef.shape), places, values]}
 
 
-def _read_coefficients(reader: Reader, node: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _read_coefficients(reader: Reader, node: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     """Coefficients of this shape, which the rest of the file implies."""
     size = math.prod(shape)
     require_small(8 * size, reader.max_bytes, f"Its {size} coefficients would take more")
     if not (isinstance(node, dict) and node.keys() == {"sparse"}):
-        coef = reader.value(node, "coef_")
-        require_array(coef, "coef_", "<f8", shape)
+        coef = reader.value(node, name)
+        require_array(coef, name, "<f8", shape)
         return coef
     declared, places, values = node["sparse"]
-    support = reader.value(places, "coef_.support")
-    require_array(support, "coef_.support", "<i8", (len(support),))
-    found = reader.value(values, "coef_.values")
-    require_array(found, "coef_.values", "<f8", support.shape)
+    support = reader.value(places, f"{name}.support")
+    require_array(support, f"{name}.support", "<i8", (len(support),))
+    found = reader.value(values, f"{name}.values")
+    require_array(found, f"{name}.values", "<f8", support.shape)
     inside = np.all((support >= 0) & (support < size)) and np.all(support[1:] > support[:-1])
     fits = declared == list(shape) and inside
     require(fits, f"The places of its coefficients do not fit the shape {shape}.")

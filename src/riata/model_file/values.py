@@ -28,9 +28,12 @@ from riata.solvers import (
     PerturbedObjective,
     PosteriorSampling,
     PrivateFrankWolfe,
+    PrivateGreedy,
     PrivateHardThresholding,
     PrivatePeeling,
     Projected,
+    RefittedFrankWolfe,
+    SufficientStatistics,
 )
 
 _LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest)
@@ -46,6 +49,9 @@ _SOLVERS = (
     PrivatePeeling,
     Projected,
     PosteriorSampling,
+    PrivateGreedy,
+    RefittedFrankWolfe,
+    SufficientStatistics,
 )
 _PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)
 

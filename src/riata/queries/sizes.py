@@ -94,7 +94,7 @@ class EntrySizes(Sizes):
     n_rows: int
     adjacency: str
 
-    top: ClassVar[float] = 1.0  # type: ignore[assignment]
+    top: ClassVar[float] = 1.0
 
     @property
     def unit(self) -> Any:

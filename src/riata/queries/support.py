@@ -126,7 +126,7 @@ class SupportGradient(LimitedSlope):
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.slopes(x, y)
-        return sum(s @ self.rows(block) for block, s in self.support.blocks(x, slopes))  # type: ignore[return-value]
+        return sum(s @ self.rows(block) for block, s in self.support.blocks(x, slopes))
 
     @property
     def unit(self) -> Any:

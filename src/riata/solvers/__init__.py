@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from riata.errors import InvalidArgument
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.sets import PolytopeSet, SparseBall
+from riata.sets import L1Ball, L2Ball, PolytopeSet, SparseBall
+from riata.solvers.defaults import FEW_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
+from riata.solvers.greedy import PrivateGreedy
 from riata.solvers.hard_thresholding import HardThresholding, PrivateHardThresholding
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
 from riata.solvers.peeling import PrivatePeeling
-from riata.solvers.plan import Callback, Plan, Solution, Solver, Step
+from riata.solvers.plan import Callback, Fit, Plan, Solution, Solver, Step
 from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 from riata.solvers.projected import Projected
+from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
+from riata.solvers.sufficient_statistics import SufficientStatistics
 
 #: The solvers that can be asked for by name.
 SOLVERS: dict[str, type[Solver]] = {
     kind.name: kind
     for kind in (
+        PrivateGreedy,
+        RefittedFrankWolfe,
+        SufficientStatistics,
         PrivateFrankWolfe,
         GaussianFrankWolfe,
         NoisyGradient,
@@ -33,10 +43,75 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
+@dataclass(frozen=True)
+class Rule:
+    """A line of the table in docs/choose.md: when a solver is taken, and why."""
+
+    solver: type[Solver]
+    when: Callable[[Problem, Budget], bool]
+    because: str
+
+
+def _without_privacy(problem: Problem, budget: Budget) -> bool:
+    return budget.epsilon == float("inf")
+
+
+def _in_l2(problem: Problem, budget: Budget) -> bool:
+    return problem.bounds.norm == "l2" and budget.delta > 0
+
+
+def _sparse(problem: Problem, budget: Budget) -> bool:
+    return isinstance(problem.set, SparseBall)
+
+
+#: What "auto" stands for: the first line that applies. From public facts alone.
+RULES = (
+    Rule(
+        HardThresholding, lambda p, b: _without_privacy(p, b) and _sparse(p, b),
+        "epsilon is infinite, so nothing is protected",
+    ),
+    Rule(FrankWolfe, _without_privacy, "epsilon is infinite, so nothing is protected"),
+    Rule(
+        PrivateHardThresholding, lambda p, b: _sparse(p, b) and _in_l2(p, b),
+        "the rows have a bound on their length and the number of coefficients is given",
+    ),
+    Rule(
+        NoisyGradient, _in_l2,
+        "the rows have a bound on their length, so noise on whole gradients is short",
+    ),
+    Rule(
+        SufficientStatistics,
+        lambda p, b: isinstance(p.set, (L1Ball, L2Ball)) and p.n_features <= FEW_COLUMNS,
+        f"there are at most {FEW_COLUMNS} columns, which can all be fitted",
+    ),
+    Rule(
+        PrivateGreedy, lambda p, b: isinstance(p.set, (L1Ball, L2Ball, SparseBall)),
+        "entries are bounded one by one, so a few columns are found and fitted well",
+    ),
+    Rule(
+        PrivateFrankWolfe, lambda p, b: isinstance(p.set, PolytopeSet),
+        "the set has vertices, and one is selected at a time",
+    ),
+    Rule(
+        GaussianFrankWolfe, lambda p, b: b.delta > 0,
+        "the set has no vertices, and noise is added to gradients",
+    ),
+    Rule(
+        PerturbedObjective, lambda p, b: True,
+        "the set has no vertices and delta is 0",
+    ),
+)  # fmt: skip
+
+
+def rule_for(problem: Problem, budget: Budget) -> Rule:
+    """The line of the table that "auto" goes by."""
+    return next(rule for rule in RULES if rule.when(problem, budget))
+
+
 def choose_solver(
     solver: str | Solver, problem: Problem, budget: Budget, steps: int | str
 ) -> Solver:
-    """The solver object that a name stands for; "auto" decides from public facts alone."""
+    """The solver object that a name stands for; "auto" decides by `RULES`."""
     if isinstance(solver, Solver):
         if steps != "auto":
             raise InvalidArgument(
@@ -45,7 +120,7 @@ def choose_solver(
             )
         return solver
     if solver == "auto":
-        return _automatic(problem, budget)(steps)  # type: ignore[call-arg]
+        return rule_for(problem, budget).solver(steps)  # type: ignore[call-arg]
     if solver not in SOLVERS:
         raise InvalidArgument(
             f"solver={solver!r} is not known. Use one of {['auto', *SOLVERS]} or a solver object."
@@ -53,23 +128,11 @@ def choose_solver(
     return SOLVERS[solver](steps)  # type: ignore[call-arg]
 
 
-def _automatic(problem: Problem, budget: Budget) -> type[Solver]:
-    """What docs/choose.md recommends, from the set, the norm of the bounds and the budget."""
-    sparse, in_l2 = isinstance(problem.set, SparseBall), problem.bounds.norm == "l2"
-    if budget.epsilon == float("inf"):
-        return HardThresholding if sparse else FrankWolfe
-    if sparse:
-        return PrivateHardThresholding if in_l2 and budget.delta > 0 else PrivatePeeling
-    if in_l2 and budget.delta > 0:
-        return NoisyGradient
-    if isinstance(problem.set, PolytopeSet):
-        return PrivateFrankWolfe
-    return GaussianFrankWolfe if budget.delta > 0 else PerturbedObjective
-
-
 __all__ = [
+    "RULES",
     "SOLVERS",
     "Callback",
+    "Fit",
     "FrankWolfe",
     "GaussianFrankWolfe",
     "HardThresholding",
@@ -78,11 +141,16 @@ __all__ = [
     "Plan",
     "PosteriorSampling",
     "PrivateFrankWolfe",
+    "PrivateGreedy",
     "PrivateHardThresholding",
     "PrivatePeeling",
     "Projected",
+    "RefittedFrankWolfe",
+    "Rule",
     "Solution",
     "Solver",
     "Step",
+    "SufficientStatistics",
     "choose_solver",
+    "rule_for",
 ]

@@ -7,6 +7,8 @@ parts of a fit's budget: of rho, or of epsilon where delta is 0.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 #: Scales of entries and slopes: all of them together.
 SCALES = 0.05
 
@@ -49,18 +51,37 @@ FOUND = 2.0
 #: A step is never longer than if a column's mean square were this part of the entries' limit's.
 LEAST_CURVATURE = 0.1
 
-#: Each refit: its share of what is left, the share of that for the curvature and for scales, the
-#: shares of its Newton steps in the rest, and below how many standard errors it prunes.
-REFITS = (
-    (0.3, 0.25, 0.08, (1.0,), 2.0),
-    (1.0, 0.2, 0.08, (0.25, 0.75), 1.5),
-)
+
+@dataclass(frozen=True)
+class Newton:
+    """Newton steps on a support.
+
+    `share` is the part that it takes of what is left. Of this, `curvature` goes to the matrix of
+    second derivatives, `scales` to scales, and the rest to gradients, by the shares in `steps`.
+    Coefficients below `prune` standard errors are dropped afterwards.
+    """
+
+    share: float
+    curvature: float
+    scales: float
+    steps: tuple[float, ...]
+    prune: float
+
+
+#: A refit of all columns that were found, and one of those that it leaves.
+REFITS = (Newton(0.3, 0.25, 0.08, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.25, 0.75), 1.5))
+
+#: The only fit of a solver that takes all columns.
+FIT_OF_ALL = (Newton(1.0, 0.35, 0.06, (0.3, 0.7), 0.0),)
 
 #: The first intercept and the check must exceed their noise this many times to count.
 SURE = 3.0
 
 #: The check cuts losses at this multiple of the loss of a slope at its high quantile.
 CHECK_CUT = 1.5
+
+#: With at most so many columns, all of them are fitted.
+FEW_COLUMNS = 20
 
 #: A bin of sizes counts if it holds more than this many standard deviations of its noise.
 VISIBLE = 3.0

@@ -41,7 +41,7 @@ class PrivateGreedy(Refit):
         found = 0
         while cost <= left and run.made < defaults.MOST_SELECTIONS:
             left -= cost
-            column = run.select((1 - defaults.MEASURED) * cost)
+            column, _ = run.select((1 - defaults.MEASURED) * cost)
             if run.step_along(column, defaults.MEASURED * cost):
                 found += 1
                 if found % every == 0 and found // every <= defaults.SCALES_IN_SEARCH:

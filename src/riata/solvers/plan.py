@@ -54,6 +54,8 @@ class Plan:
         What one fit may spend as it decides while it runs, in place of `mechanisms`.
     uses : tuple of str
         What a fit with a pool spends it on, in words.
+    because : str
+        Why "auto" decided for this solver.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
@@ -71,6 +73,7 @@ class Plan:
     projection: Projection | None = None
     pool: Event | None = None
     uses: tuple[str, ...] = ()
+    because: str = ""
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
@@ -137,6 +140,7 @@ class Plan:
                 "solver",
                 f"{self.solver}, {self.steps} steps" + f", {self.fits} fits" * (self.fits > 1),
             ),
+            *([("because", self.because)] if self.because else []),
             *(("release", line) for line in self.releases),
             (
                 "costs",

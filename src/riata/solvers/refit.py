@@ -2,16 +2,16 @@
 
 A run looks for columns, fits those that it found by Newton steps with noisy gradients and
 curvatures, drops the ones that the noise explains, fits the rest again, and checks that the model
-is better than a constant. What it spends on which it decides while it runs, within a privacy filter.
-The proofs are in docs/privacy/refit.md.
+is better than a constant. What it spends on which it decides while it runs, within a filter. The
+proofs are in docs/privacy/refit.md.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,9 @@ class Refit(Solver):
 
     steps: int | str = "auto"
 
+    #: The refits, one after the other.
+    refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.REFITS
+
     def __post_init__(self) -> None:
         check_steps(self.steps)
 
@@ -72,8 +75,10 @@ class Refit(Solver):
             )  # fmt: skip
         steps = check_steps(self.steps) or self.selections(problem, budget, fits)
         paid = pool(budget, fits)
+        of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
-            self.name, problem, budget, steps, {}, fits, problem.worst_excess_risk,
+            self.name, problem, budget, steps, {}, fits, min(of_zero, problem.worst_excess_risk),
+            assumes="the check against the best constant does not err",
             pool=paid, uses=self._uses(paid, steps, fits),
         )  # fmt: skip
 
@@ -100,9 +105,8 @@ class Refit(Solver):
         run.begin()
         self.search(run)
         rest = run.purse.left - run.reserved
-        for share, curvature, scales, parts, prune in defaults.REFITS:
-            amount = min(share * rest, run.purse.left - run.reserved)
-            run.refit(amount, curvature, scales, parts, prune)
+        for each in self.refits:
+            run.refit(each, min(each.share * rest, run.purse.left - run.reserved))
         run.check()
         return run.solution()
 
@@ -203,10 +207,12 @@ class Run:
 
     # Selections and steps.
 
-    def select(self, amount: float) -> int:
-        """A column that would lower the risk."""
+    def select(self, amount: float) -> tuple[int, float]:
+        """A column whose correlation with the slopes is large, and its sign."""
         query = self.problem.correlations(self.theta, self.ranking_limit, self.entry_limit)
-        return int(self.curator.release(query, self.purse.selection(amount))) % len(self.units)
+        chosen = int(self.curator.release(query, self.purse.selection(amount)))
+        size = len(self.units)
+        return chosen % size, 1.0 if chosen < size else -1.0
 
     def step_along(self, column: int, amount: float) -> bool:
         """Move one coefficient to where the risk is lowest; False if it is not worth it."""
@@ -232,26 +238,24 @@ class Run:
 
     # The refit.
 
-    def refit(
-        self, amount: float, curvature: float, scales: float, parts: tuple[float, ...], prune: float
-    ) -> None:
+    def refit(self, newton: defaults.Newton, amount: float) -> None:
         """Newton steps on the support, then drop what is not worth its noise."""
         if not self.support or amount <= 0:
             return
         columns = np.array(sorted(self.support))
         support = Support(columns, self.problem.bounds)
-        each = scales * amount / (1 + len(parts))
-        rest = (1 - curvature - scales) * amount
+        each = newton.scales * amount / (1 + len(newton.steps))
+        rest = (1 - newton.curvature - newton.scales) * amount
         lengths = self.scale(self.problem.length_sizes(support), each)
         length = lengths.quantile(defaults.LENGTH_QUANTILE, zeros=False)
         constant = length / math.sqrt(len(columns)) if self.problem.fit_intercept else 0.0
         inverse = None
-        for part in parts:
+        for part in newton.steps:
             self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
             at = (self.theta, self._refit_limit(), support, length, constant)
             if inverse is None:
                 bend = self.problem.support_curvature(*at)
-                matrix, noise = self._measured(bend, curvature * amount)
+                matrix, noise = self._measured(bend, newton.curvature * amount)
                 inverse = _inverse(matrix, noise)
             query = self.problem.support_gradient(*at)
             gradient, noise = self._measured(query, part * rest)
@@ -260,7 +264,7 @@ class Run:
             self.theta = self.moved(columns, move[: len(columns)], offset)
         assert inverse is not None
         self._set_errors(columns, inverse, noise, query, constant)
-        self._prune(columns, prune)
+        self._prune(columns, newton.prune)
 
     def _refit_limit(self) -> float:
         if self.problem.loss.classifies:

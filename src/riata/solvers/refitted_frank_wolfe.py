@@ -1,0 +1,68 @@
+"""Private Frank-Wolfe with cut slopes and entries, and a refit of the columns that it visited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riata.errors import Incompatible
+from riata.privacy.budget import Budget
+from riata.problem import Problem
+from riata.sets import L1Ball
+from riata.solvers import defaults
+from riata.solvers.plan import Plan
+from riata.solvers.refit import Refit, Run, ruled_selections
+from riata.vectors import Vector
+
+
+@dataclass(frozen=True)
+class RefittedFrankWolfe(Refit):
+    """Frank-Wolfe over the l1 ball that only has to find columns: a refit then fits them.
+
+    Each step selects one column and its sign as `PrivateFrankWolfe` does, but with slopes and
+    entries cut at private scales, so that its noise shrinks as the model gets better. The radius
+    matters for the search alone.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+        "auto" follows an explicit rule. Public.
+
+    Notes
+    -----
+    *Privacy.* As for `PrivateGreedy`: docs/privacy/refit.md.
+
+    *Differences from the paper.* Vertices are those of the ball in which each column counts in
+    units of its bound, which is the l1 ball where all columns have the same bound.
+    """
+
+    name = "refitted-frank-wolfe"
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        if not isinstance(problem.set, L1Ball):
+            raise Incompatible(
+                f'solver="{self.name}"', str(problem.set),
+                because="it moves between the vertices of an l1 ball",
+                instead='Use solver="greedy"',
+            )  # fmt: skip
+        return super().plan(problem, budget, fits)
+
+    def selections(self, problem: Problem, budget: Budget, fits: int) -> int:
+        return max(1, round(ruled_selections(problem, budget, fits) / defaults.SELECTIONS))
+
+    def searches(self, steps: int) -> tuple[str, ...]:
+        return (f"{steps} private selections of a column and its sign",)
+
+    def search(self, run: Run) -> None:
+        assert isinstance(run.problem.set, L1Ball)
+        size, radius = run.problem.n_features, run.problem.set.radius * float(max(run.units))
+        every = max(1, run.steps // defaults.SCALES_IN_SEARCH)
+        for t in range(1, run.steps + 1):
+            column, sign = run.select(defaults.SEARCH * run.whole / run.steps)
+            vertex = Vector.unit(size, column, -sign * radius / float(run.units[column]))
+            b = run.theta.offset
+            run.theta = run.theta.toward(vertex, 2 / (t + 2)).with_offset(b)
+            if column not in run.support:
+                run.support.append(column)
+            if t % every == 0 and t // every <= defaults.SCALES_IN_SEARCH:
+                run.measure_slopes()
+            run.told()

@@ -1,0 +1,57 @@
+"""Noisy second moments of all columns, and Newton steps with them: for few columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from riata.errors import Incompatible
+from riata.privacy.budget import Budget
+from riata.problem import Problem
+from riata.solvers import defaults
+from riata.solvers.plan import Plan
+from riata.solvers.refit import Refit, Run
+
+#: So many columns at most: the matrix of their second moments has half the square of it numbers.
+MOST_COLUMNS = 1_000
+
+
+@dataclass(frozen=True)
+class SufficientStatistics(Refit):
+    """Fits all columns by Newton steps whose curvature and gradients carry noise.
+
+    For the squared loss the curvature and the gradient at 0 are the sufficient statistics of least
+    squares. A second step at the first one's model needs less noise, since its slopes are smaller.
+    Right where there are few columns and most of them matter.
+
+    Parameters
+    ----------
+    steps : "auto"
+        There are no selections to count.
+
+    Notes
+    -----
+    *Privacy.* As for `PrivateGreedy`: docs/privacy/refit.md.
+    """
+
+    name = "sufficient-statistics"
+    refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.FIT_OF_ALL
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        if problem.n_features > MOST_COLUMNS:
+            raise Incompatible(
+                f'solver="{self.name}"', f"{problem.n_features} columns",
+                because=f"it releases second moments of all columns, of at most {MOST_COLUMNS}",
+                instead='Use solver="greedy"',
+            )  # fmt: skip
+        return super().plan(problem, budget, fits)
+
+    def selections(self, problem: Problem, budget: Budget, fits: int) -> int:
+        return 1
+
+    def searches(self, steps: int) -> tuple[str, ...]:
+        return ()
+
+    def search(self, run: Run) -> None:
+        run.support = list(range(run.problem.n_features))
+        run.told()
