@@ -53,10 +53,10 @@ class Job:
     notes: tuple[str, ...] = ()
 
 
-def refits(solver: str | Solver, bounds: Bounds) -> bool:
+def refits(solver: str | Solver, bounds: Bounds, epsilon: float) -> bool:
     """Whether the solver refits the columns that it finds, so that the radius hardly matters."""
     if isinstance(solver, str) and solver == "auto":
-        return bounds.norm == "inf"
+        return bounds.norm == "inf" and epsilon < math.inf
     kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
     return kind is not None and issubclass(kind, (PrivateGreedy, SufficientStatistics))
 

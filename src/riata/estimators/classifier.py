@@ -42,7 +42,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
                 return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
-            return L1Ball(WIDE_L1_RADIUS if refits(self.solver, bounds) else L1_RADIUS)
+            return L1Ball(
+                WIDE_L1_RADIUS if refits(self.solver, bounds, self.epsilon) else L1_RADIUS
+            )
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
     def _losses(self, n_classes: int) -> list[Loss]:

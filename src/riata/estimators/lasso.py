@@ -105,4 +105,4 @@ class PrivateLasso(PrivateRegressor):
     def _set(self) -> ConstraintSet:
         if not (isinstance(self.radius, str) and self.radius == "auto"):
             return L1Ball(self.radius)
-        return L1Ball(automatic_radius(self._checked_bounds(), self.solver))
+        return L1Ball(automatic_radius(self._checked_bounds(), self.solver, self.epsilon))

@@ -18,10 +18,10 @@ from riata.solvers import Plan, Solver
 WIDE_RADIUS, NARROW_RADIUS = 10.0, 1.0
 
 
-def automatic_radius(bounds: Bounds, solver: str | Solver) -> float:
+def automatic_radius(bounds: Bounds, solver: str | Solver, epsilon: float) -> float:
     """A radius that no model worth finding exceeds, or one that a noisy search can afford."""
     unit = (bounds.y or 1.0) / float(np.max(bounds.x))
-    return unit * (WIDE_RADIUS if refits(solver, bounds) else NARROW_RADIUS)
+    return unit * (WIDE_RADIUS if refits(solver, bounds, epsilon) else NARROW_RADIUS)
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):

@@ -16,7 +16,7 @@ SCALES = 0.05
 INTERCEPT = 0.02
 
 #: Looking for columns, and the share of it that measures the column that was found.
-SEARCH = 0.52
+SEARCH = 0.4
 MEASURED = 0.23
 
 #: The check of the model against the best constant, and the estimate of its fit.
