@@ -108,9 +108,8 @@ class Coordinate(Correlations):
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """The correlation, and by how much a unit of the coefficient lowers it."""
-        assert self.bounds.y is not None
         value, falls = total * self.unit
-        weight = self.loss.curvature_bound(self.bounds.y) / (self.slope_bound() * self.BESIDE)
+        weight = self.largest_curvature / (self.slope_bound() * self.BESIDE)
         return np.array([value, falls * weight])
 
     def row_bound(self, norm: str) -> float:
