@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
@@ -146,7 +146,7 @@ def gaussian_scale(epsilon: float, steps: int) -> float:
     return math.sqrt(steps) / _strength(epsilon, lambda s: Gaussian(1 / s))
 
 
-@lru_cache(maxsize=None)
+@cache
 def peel_scales(epsilon: float, steps: int, chosen: int) -> tuple[float, float]:
     """For steps that choose some columns and read their values: half of each step's rho to both.
 
@@ -166,9 +166,7 @@ def peel_scales(epsilon: float, steps: int, chosen: int) -> tuple[float, float]:
 # The peers.
 
 
-def _frank_wolfe(
-    view: View, noise_of: Callable[[int], Callable[[float, int], np.ndarray]]
-) -> Grid:
+def _frank_wolfe(view: View, noise_of: Callable[[int], Callable[[float, int], np.ndarray]]) -> Grid:
     """Talwar, Thakurta and Zhang (2015), Algorithm 2, with the given noise on the scores."""
     models = {}
     for steps, share in product(STEPS, RADII):
@@ -274,7 +272,9 @@ def peeling(view: View, epsilon: float, rng: np.random.Generator) -> Grid:
 def heavy_tailed(view: View, epsilon: float, rng: np.random.Generator) -> Grid:
     """Peeling of truncated rows, each step on a part of its own (Hu, Ni, Xiao, Wang 2022)."""
     size, models = float(np.linalg.norm(view.truth)), {}
-    cuts = (1.0,) if view.case.design in ("rademacher", "binary", "sparse binary") else (0.25, 0.5, 1)
+    cuts = (
+        (1.0,) if view.case.design in ("rademacher", "binary", "sparse binary") else (0.25, 0.5, 1)
+    )
     points = list(product((1, 2), RADII, (0.1, 0.3, 1.0)))
     for steps, cut in product(STEPS[:5], cuts):
         reach, most_y = cut * view.reach, cut * view.most_y
