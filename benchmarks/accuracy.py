@@ -197,6 +197,10 @@ def summarise(table: dict[str, dict[str, float]]) -> None:
         print(f"auto / best peer: at most {behind[worst]:.2f}, at {worst}")
 
 
+def _written(row: dict[str, float], methods: list[str]) -> dict[str, str]:
+    return {m: f"{row[m]:.4f}" if m in row else "" for m in methods}
+
+
 def compare(
     cases: list[Case], methods: list[str], epsilon: float, seeds: int, choices: bool
 ) -> None:
@@ -210,11 +214,10 @@ def compare(
         }
         for case in cases
     }
-    rows = [
-        {"case": name, **{m: f"{row[m]:.4f}" if m in row else "" for m in methods}}
-        for name, row in table.items()
-    ]
-    show(f"Excess at epsilon {epsilon:g}, delta {DELTA:g}, {seeds} seeds", rows)
+    title = f"Excess at epsilon {epsilon:g}, delta {DELTA:g}, {seeds} seeds"
+    for part in ([m for m in methods if m not in SURVEY], [m for m in methods if m in SURVEY]):
+        if part:
+            show(title, [{"case": name, **_written(row, part)} for name, row in table.items()])
     long = [
         {"case": label(case), "method": method, **found[case.name, method, epsilon]}
         for case in cases
