@@ -93,7 +93,7 @@ class Draw:
             return {"": self.sample.excess(np.zeros(self.case.p))}
         if method == "least squares":
             return {"": self.sample.excess(without_privacy(self.sample))}
-        model = lasso(self.case, epsilon, self.seed, method)
+        model = lasso(self.case, epsilon, self.seed, method.removeprefix("riata:"))
         model.fit(self.sample.x, self.sample.y)
         return {"": self.sample.excess(model.coef_, model.intercept_)}
 
@@ -276,14 +276,15 @@ def support(epsilon: float, seeds: int) -> None:
     keep("accuracy-support", {"case": SUPPORT_CASE.name, "epsilon": epsilon, "rows": rows})
 
 
-def timed(model: Any, sample: Sample, repeats: int) -> float:
-    """The wall time of the fastest of some fits."""
-    seconds = []
+def timed(models: list[Any], sample: Sample, repeats: int) -> list[float]:
+    """The wall time of each model's fastest fit; they take turns."""
+    seconds: list[list[float]] = [[] for _ in models]
     for _ in range(repeats):
-        start = time.perf_counter()
-        model.fit(sample.x, sample.y)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+        for model, some in zip(models, seconds, strict=True):
+            start = time.perf_counter()
+            model.fit(sample.x, sample.y)
+            some.append(time.perf_counter() - start)
+    return [min(some) for some in seconds]
 
 
 def cost(cases: list[Case], epsilon: float, repeats: int) -> None:
@@ -294,9 +295,7 @@ def cost(cases: list[Case], epsilon: float, repeats: int) -> None:
         events = leaves(model.plan(case.n, case.p).event)
         selections = sum(k for leaf, k in events.items() if isinstance(leaf, BoundedRange))
         plain = lasso(case, epsilon, 0, "frank-wolfe", steps=max(selections, 1))
-        model.plan(case.n, case.p), plain.plan(case.n, case.p)  # what is computed once
-        seconds = timed(model, sample, repeats)
-        beside = timed(plain, sample, repeats)
+        seconds, beside = timed([model, plain], sample, repeats)
         rows.append(
             {
                 "case": label(case),
@@ -319,7 +318,9 @@ def main() -> None:
     parser.add_argument("--case", default="", help="only cases whose name contains this")
     names = ", ".join([*REFERENCES, *PEERS, "auto"])
     parser.add_argument(
-        "--method", action="append", help=f"only this: {names}, or the name of a solver of riata"
+        "--method",
+        action="append",
+        help=f"only this: {names}, or a solver of riata, as riata:NAME if a peer is called so too",
     )
     parser.add_argument("--choices", action="store_true", help="print the best points of the grids")
     instead = parser.add_mutually_exclusive_group()
