@@ -1,7 +1,7 @@
 """How large slopes, entries and rows are: counts in public bins.
 
-A bin holds the sizes from one power of two to the next, in steps of the largest possible size, so
-that a private scale needs no guess of it. Each row adds to its bins at most 1 in all, so the noise
+A bin holds the sizes from one power of the root of two to the next, so that a private scale needs no
+guess of it. Each row adds to its bins at most 1 in all, so the noise
 of a count does not depend on any bound. Proofs are in docs/privacy/scales.md.
 """
 
@@ -19,8 +19,8 @@ from riata.queries.base import Query
 from riata.queries.gradient import MeanSlope
 from riata.queries.support import Support
 
-#: Bin 0 is for size 0, bin k for sizes from 2^(k - 1) steps to 2^k, and the last for the largest.
-N_BINS = X_STEPS.bit_length() + 1
+#: Bin 0 is for size 0, and bin k for sizes from 2^((k - 1) / 2) steps to 2^(k / 2).
+N_BINS = 2 * X_STEPS.bit_length()
 
 #: A row's share of a bin is a whole number of steps, at most this many.
 SHARE_STEPS = 2**16
@@ -33,12 +33,13 @@ _ROWS_AT_ONCE = 2**16
 
 def upper_edges() -> np.ndarray:
     """Where each bin ends, as a part of the largest size."""
-    return np.minimum(np.ldexp(1.0, np.arange(N_BINS)) / X_STEPS, 1.0) * (np.arange(N_BINS) > 0)
+    return np.minimum(2.0 ** (np.arange(N_BINS) / 2) / X_STEPS, 1.0) * (np.arange(N_BINS) > 0)
 
 
 def bins_of(steps: np.ndarray) -> np.ndarray:
     """The bin of each size, in whole steps up to `X_STEPS`."""
-    return np.frexp(np.abs(steps))[1]
+    part, exponent = np.frexp(np.abs(steps))
+    return np.where(exponent > 0, 2 * exponent - 1 + (part >= np.sqrt(0.5)), 0)
 
 
 class Sizes(Query):

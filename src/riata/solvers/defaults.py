@@ -39,10 +39,10 @@ REFIT_CUT = 1.0
 #: Rows are shortened to this quantile of their lengths on the support in a refit.
 LENGTH_QUANTILE = 0.8
 
-#: The first search plans for this many times the number of selections of the explicit rule,
-#: makes each dearer by a factor after one that found nothing, and ends when fewer than a few more
-#: could be paid.
-SELECTIONS, DEARER, FEWEST = 3.0, 2.0, 4.0
+#: The search plans for this many times the number of selections of the explicit rule, makes each
+#: dearer by a factor after one that found nothing, and ends when the next would take more than one
+#: part in `FEWEST` of its budget, or after so many failures in a row once something was found.
+SELECTIONS, DEARER, FEWEST, PATIENCE = 3.0, 2.0, 4.0, 3
 MOST_SELECTIONS = 256
 
 #: A step along a column counts as found if it exceeds its noise this many times.

@@ -38,16 +38,16 @@ class PrivateGreedy(Refit):
     def search(self, run: Run) -> None:
         left = whole = defaults.SEARCH * run.whole
         cost, every = whole / run.steps, max(1, run.steps // defaults.SCALES_IN_SEARCH)
-        found = 0
+        found = failed = 0
         while cost <= left and run.made < defaults.MOST_SELECTIONS:
             left -= cost
             column, _ = run.select((1 - defaults.MEASURED) * cost)
             if run.step_along(column, defaults.MEASURED * cost):
-                found += 1
+                found, failed = found + 1, 0
                 if found % every == 0 and found // every <= defaults.SCALES_IN_SEARCH:
                     run.measure_slopes()
             else:
-                cost *= defaults.DEARER
-                if cost > whole / defaults.FEWEST:
+                cost, failed = cost * defaults.DEARER, failed + 1
+                if cost > whole / defaults.FEWEST or (found and failed > defaults.PATIENCE):
                     break
             run.told()
