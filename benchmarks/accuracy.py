@@ -174,7 +174,7 @@ def label(case: Case) -> str:
 def geometric(ratios: list[float]) -> str:
     if not ratios:
         return "not measured"
-    return f"{np.exp(np.mean(np.log(ratios))):.2f} over {len(ratios)} cases"
+    return f"{np.exp(np.mean(np.log(ratios))):.3g} over {len(ratios)} cases"
 
 
 def summarise(table: dict[str, dict[str, float]]) -> None:
@@ -194,7 +194,7 @@ def summarise(table: dict[str, dict[str, float]]) -> None:
     behind = {case: 1 / ratio for case, ratio in ratios(list(PEERS)).items()}
     if behind:
         worst = max(behind, key=lambda case: behind[case])
-        print(f"auto / best peer: at most {behind[worst]:.2f}, at {worst}")
+        print(f"auto / best peer: at most {behind[worst]:.3g}, at {worst}")
 
 
 def _written(row: dict[str, float], methods: list[str]) -> dict[str, str]:
