@@ -64,6 +64,10 @@ def _sparse(problem: Problem, budget: Budget) -> bool:
     return isinstance(problem.set, SparseBall)
 
 
+def _few_columns(problem: Problem, budget: Budget) -> bool:
+    return problem.n_features <= FEW_COLUMNS * (problem.n_rows * min(budget.epsilon, 1.0)) ** 0.5
+
+
 #: What "auto" stands for: the first line that applies. From public facts alone.
 RULES = (
     Rule(
@@ -81,8 +85,8 @@ RULES = (
     ),
     Rule(
         SufficientStatistics,
-        lambda p, b: isinstance(p.set, (L1Ball, L2Ball)) and p.n_features <= FEW_COLUMNS,
-        f"there are at most {FEW_COLUMNS} columns, which can all be fitted",
+        lambda p, b: isinstance(p.set, (L1Ball, L2Ball)) and _few_columns(p, b),
+        "there are so few columns for this number of rows that all of them can be fitted",
     ),
     Rule(
         PrivateGreedy, lambda p, b: isinstance(p.set, (L1Ball, L2Ball, SparseBall)),

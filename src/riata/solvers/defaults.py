@@ -71,8 +71,8 @@ class Newton:
 #: A refit of all columns that were found, and one of those that it leaves.
 REFITS = (Newton(0.3, 0.25, 0.08, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.25, 0.75), 1.5))
 
-#: The only fit of a solver that takes all columns.
-FIT_OF_ALL = (Newton(1.0, 0.35, 0.06, (0.3, 0.7), 0.0),)
+#: The fits of a solver that takes all columns.
+FITS_OF_ALL = (Newton(0.4, 0.3, 0.06, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.3, 0.7), 1.0))
 
 #: The first intercept and the check must exceed their noise this many times to count.
 SURE = 3.0
@@ -80,8 +80,9 @@ SURE = 3.0
 #: The check cuts losses at this multiple of the loss of a slope at its high quantile.
 CHECK_CUT = 1.5
 
-#: With at most so many columns, all of them are fitted.
-FEW_COLUMNS = 20
+#: With at most this part of the root of (rows times epsilon, or 1 if that is larger) columns, all of
+#: them are fitted.
+FEW_COLUMNS = 0.25
 
 #: A bin of sizes counts if it holds more than this many standard deviations of its noise.
 VISIBLE = 3.0
