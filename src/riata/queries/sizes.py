@@ -1,8 +1,8 @@
 """How large slopes, entries and rows are: counts in public bins.
 
-A bin holds the sizes from one power of the root of two to the next, so that a private scale needs no
-guess of it. Each row adds to its bins at most 1 in all, so the noise
-of a count does not depend on any bound. Proofs are in docs/privacy/scales.md.
+A bin holds the sizes from one power of the root of two to the next, so that a private scale needs
+no guess of it. Each row adds to its bins at most 1 in all, so the noise of a count does not depend
+on any bound. Proofs are in docs/privacy/scales.md.
 """
 
 from __future__ import annotations

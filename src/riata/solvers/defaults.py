@@ -80,8 +80,8 @@ SURE = 3.0
 #: The check cuts losses at this multiple of the loss of a slope at its high quantile.
 CHECK_CUT = 1.5
 
-#: With at most this part of the root of (rows times epsilon, or 1 if that is larger) columns, all of
-#: them are fitted.
+#: With at most this part of the root of (rows times epsilon, or times 1 if that is smaller) columns,
+#: all of them are fitted.
 FEW_COLUMNS = 0.25
 
 #: A bin of sizes counts if it holds more than this many standard deviations of its noise.
