@@ -34,7 +34,7 @@ ENTRY_QUANTILE = 0.5
 
 #: Slopes of regressions are cut at this multiple of their high quantile in a refit. Classifiers'
 #: slopes are never cut there: a label's slope is largest where the model is most wrong.
-REFIT_CUT = 1.0
+REFIT_CUT = 0.85
 
 #: Rows are shortened to this quantile of their lengths on the support in a refit.
 LENGTH_QUANTILE = 0.8
@@ -80,7 +80,7 @@ SURE = 3.0
 #: The check cuts losses at this multiple of the loss of a slope at its high quantile.
 CHECK_CUT = 1.5
 
-#: With at most this part of the root of (rows times epsilon, or times 1 if that is smaller) columns,
+#: With at most this part of the root of rows times epsilon (1 if it is larger) in columns,
 #: all of them are fitted.
 FEW_COLUMNS = 0.25
 
