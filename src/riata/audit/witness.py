@@ -64,7 +64,7 @@ class Witness(Curator):
 
     def __init__(self, ours: Engine, theirs: Engine, plan: Plan, noise: Noise) -> None:
         self._ours, self._theirs = _Remembering(ours), theirs
-        super().__init__(self._ours, plan.event, noise, plan.parts)
+        super().__init__(self._ours, plan.event, noise, plan.parts, plan.adaptive)
         self._parts = plan.parts
         self.seen: list[Seen] = []
 

@@ -98,7 +98,8 @@ class Coordinate(Correlations):
         entries = np.asarray(entries).ravel()
         cut = self.cut(entries)
         square = np.abs(entries * cut) / (X_STEPS * self._most)
-        falls = to_steps(self.weights(x, y) * square, 1.0, SLOPE_STEPS)
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            falls = to_steps(self.weights(x, y) * square, 1.0, SLOPE_STEPS)
         return np.array([self.slopes(x, y) @ cut, falls.sum()])
 
     @property

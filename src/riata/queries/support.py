@@ -129,9 +129,9 @@ class SupportGradient(LimitedSlope):
     def rows(self, block: np.ndarray) -> np.ndarray:
         """The rows u, in steps: whole numbers, no longer than the length."""
         allowed = self.length * X_STEPS * _ROOM
-        with np.errstate(divide="ignore"):
+        with np.errstate(all="ignore"):
             shrink = np.minimum(1.0, allowed / self.support.lengths(block))
-        u = np.trunc(block * shrink[:, None])
+            u = np.trunc(block * shrink[:, None])
         if not self.constant:
             return u
         return np.column_stack([u, np.full(len(u), math.floor(self.constant * X_STEPS))])
