@@ -10,7 +10,10 @@ from riata.grid import MOST_ROWS
 from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
 from riata.queries import (
+    CentredGradient,
     ClippedGradient,
+    ColumnSquares,
+    ColumnSums,
     Coordinate,
     Correlations,
     EntrySizes,
@@ -21,6 +24,7 @@ from riata.queries import (
     LimitedSlope,
     MeanSlope,
     Minimum,
+    Scaling,
     SlopeSizes,
     Support,
     SupportCurvature,
@@ -130,6 +134,22 @@ class Problem:
     ) -> SupportCurvature:
         """The second derivatives on a support, of the same."""
         return SupportCurvature(*self._at(theta), limit, support, length, constant)
+
+    def column_sums(self) -> ColumnSums:
+        """The mean of every column, in units of its bound."""
+        return ColumnSums(self.bounds, self.n_features, self.n_rows, self.adjacency)
+
+    def column_squares(self, entry_limit: float) -> ColumnSquares:
+        """The mean square of every column, of entries that are cut."""
+        return ColumnSquares(
+            self.bounds, self.n_features, self.n_rows, self.adjacency, entry_limit
+        )
+
+    def centred_gradient(
+        self, theta: Vector, limit: float, scaling: Scaling, length: float
+    ) -> CentredGradient:
+        """The gradient of centred and scaled rows, with slopes cut and rows shortened."""
+        return CentredGradient(*self._at(theta), limit, scaling, length)
 
     def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
         """How much better theta fits than a reference, with losses cut."""
