@@ -101,9 +101,9 @@ class Problem:
         """How large the slopes at theta are."""
         return SlopeSizes(self.mean_slope(theta))
 
-    def entry_sizes(self) -> EntrySizes:
-        """How large the entries of a row are that are not 0."""
-        return EntrySizes(self.bounds, self.n_rows, self.adjacency)
+    def entry_sizes(self, parts: int = 1) -> EntrySizes:
+        """How large the entries of a row are that are not 0, in `parts` bins a power of two."""
+        return EntrySizes(self.bounds, self.n_rows, self.adjacency, parts)
 
     def length_sizes(self, support: Support) -> LengthSizes:
         """How long the rows are on a support."""

@@ -48,18 +48,19 @@ STEPS = 32
 SHARES = {
     "entries": 0.005,
     "slopes": 0.01,
-    "sums": 0.03,
-    "squares": 0.12,
-    "intercept": 0.015,
-    "check": 0.02,
-    "gradient": 0.8,
+    "sums": 0.02,
+    "squares": 0.13,
+    "intercept": 0.01,
+    "check": 0.015,
+    "gradient": 0.81,
 }
 
 #: The intercept of the constant takes so many steps before the first gradient.
-FIRST_STEPS = 8
+FIRST_STEPS = 4
 
-#: Entries are cut at this quantile of their sizes where columns are squared.
-ENTRY_QUANTILE = 0.99
+#: Entries are cut at this quantile of their sizes where columns are squared, which is found in so
+#: many bins for each power of two: the noise of the squares grows with it.
+ENTRY_QUANTILE, ENTRY_BINS = 0.99, 8
 
 #: A column is kept if its mean square exceeds this many standard deviations of the noise.
 KEPT = 3.0
@@ -70,8 +71,8 @@ KEPT = 3.0
 FLOOR, FLOOR_OF_NOISE = 1.0, 2.0
 
 #: Slopes of regressions are cut at this multiple of their high quantile. Of normal residuals this
-#: is 2.5 standard deviations.
-CUT = 1.25
+#: is 2 standard deviations.
+CUT = 1.0
 
 #: Rows are shortened to this multiple of their root mean square length in the scaled space.
 LENGTH = 1.0
@@ -208,7 +209,7 @@ class Run:
     def scale_columns(self) -> None:
         """Which columns to keep, their centre and their scales."""
         problem = self.problem
-        entries = self.scale("entries", problem.entry_sizes())
+        entries = self.scale("entries", problem.entry_sizes(ENTRY_BINS))
         query = problem.column_squares(entries.quantile(ENTRY_QUANTILE, zeros=False))
         squares, noise = self.release("squares", query), self.noise("squares", query)
         means = np.zeros(problem.n_features)
@@ -268,8 +269,9 @@ class Run:
             gradient = self.release("gradient", query) + penalty * w
             if problem.fit_intercept:
                 offset = self.moved_offset(theta, offset, limit, INTERCEPT_RATE)
-            if t > 1:
-                rate = _stable(rate, gradient - before, move, self.noise("gradient", query))
+            slower = _stable(rate, gradient - before, move, self.noise("gradient", query))
+            if slower < rate:  # the last step went too far: take it back
+                w, move, gradient, rate = w - move, np.zeros(size), before, slower
             move = MOMENTUM * move - (1 - MOMENTUM) * rate * gradient
             w, before = w + move, gradient
             if t > first:
