@@ -27,13 +27,13 @@ import numpy as np
 from rich.progress import track
 
 import riata
-from accuracy_cases import CASES, Case, Sample
-from accuracy_peers import DELTA, FRANK_WOLFE, PEERS, SURVEY, VERSION, Grid, View, without_privacy
-from accuracy_peers import measure as measure_peer
 from riata import PrivateLasso
 from riata.errors import InvalidArgument
 from riata.privacy.events import BoundedRange, leaves
 
+from accuracy_cases import CASES, Case, Sample
+from accuracy_peers import DELTA, FRANK_WOLFE, PEERS, SURVEY, VERSION, Grid, View, without_privacy
+from accuracy_peers import measure as measure_peer
 from results import FOLDER, keep, peak_rss_mb, show
 
 SEEDS = 5

@@ -23,10 +23,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq
 
-from accuracy_cases import Sample
-from noise import exact_composition
 from riata.privacy import Budget, calibrate
 from riata.privacy.events import BoundedRange, Event, Gaussian, ObjectivePerturbed, compose
+
+from accuracy_cases import Sample
+from noise import exact_composition
 
 #: Counted up when a peer changes, so that kept results are measured again.
 VERSION = 1

@@ -10,7 +10,10 @@ from riata.grid import MOST_ROWS
 from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
 from riata.queries import (
+    CentredGradient,
     ClippedGradient,
+    ColumnSquares,
+    ColumnSums,
     Coordinate,
     Correlations,
     EntrySizes,
@@ -21,11 +24,13 @@ from riata.queries import (
     LimitedSlope,
     MeanSlope,
     Minimum,
+    Scaling,
     SlopeSizes,
     Support,
     SupportCurvature,
     SupportGradient,
 )
+from riata.queries.sizes import PARTS
 from riata.sets import ConstraintSet
 from riata.vectors import Vector
 
@@ -97,9 +102,9 @@ class Problem:
         """How large the slopes at theta are."""
         return SlopeSizes(self.mean_slope(theta))
 
-    def entry_sizes(self) -> EntrySizes:
-        """How large the entries of a row are that are not 0."""
-        return EntrySizes(self.bounds, self.n_rows, self.adjacency)
+    def entry_sizes(self, parts: int = PARTS) -> EntrySizes:
+        """How large the entries of a row are that are not 0, in `parts` bins a power of two."""
+        return EntrySizes(self.bounds, self.n_rows, self.adjacency, parts)
 
     def length_sizes(self, support: Support) -> LengthSizes:
         """How long the rows are on a support."""
@@ -130,6 +135,20 @@ class Problem:
     ) -> SupportCurvature:
         """The second derivatives on a support, of the same."""
         return SupportCurvature(*self._at(theta), limit, support, length, constant)
+
+    def column_sums(self) -> ColumnSums:
+        """The mean of every column, in units of its bound."""
+        return ColumnSums(self.bounds, self.n_features, self.n_rows, self.adjacency)
+
+    def column_squares(self, entry_limit: float) -> ColumnSquares:
+        """The mean square of every column, of entries that are cut."""
+        return ColumnSquares(self.bounds, self.n_features, self.n_rows, self.adjacency, entry_limit)
+
+    def centred_gradient(
+        self, theta: Vector, limit: float, scaling: Scaling, length: float
+    ) -> CentredGradient:
+        """The gradient of centred and scaled rows, with slopes cut and rows shortened."""
+        return CentredGradient(*self._at(theta), limit, scaling, length)
 
     def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
         """How much better theta fits than a reference, with losses cut."""

@@ -44,6 +44,7 @@ from riata.solvers import (
     PrivateHardThresholding,
     PrivatePeeling,
     Projected,
+    ScaledGradient,
 )
 from riata.solvers.posterior_sampling import MOST_COLUMNS
 
@@ -274,6 +275,7 @@ SUITED = {
     "frank-wolfe": lambda **c: lasso(solver="frank-wolfe", **c),
     "gaussian-frank-wolfe": lambda **c: erm(solver="gaussian-frank-wolfe", **c),
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
+    "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
     "objective-perturbation": lambda **c: erm(**OBJECTIVE, **c),
     "hard-thresholding": lambda **c: sparse_model(solver="hard-thresholding", **c),
     "peeling": lambda **c: sparse_model(solver="peeling", **c),
@@ -416,6 +418,7 @@ def test_a_solver_object_refuses_a_bad_value_by_name(make, name):
 
 SOLVERS_WITH_STEPS = [
     NoisyGradient,
+    ScaledGradient,
     PrivateHardThresholding,
     HardThresholding,
     PrivatePeeling,

@@ -30,6 +30,7 @@ from riata.solvers import (
     PrivateGreedy,
     PrivatePeeling,
     RefittedFrankWolfe,
+    ScaledGradient,
     SufficientStatistics,
 )
 
@@ -73,6 +74,9 @@ ESTIMATORS: dict[str, Any] = {
     ),
     "PrivateErm, objective perturbation": PrivateErm(
         Logistic(), L1Ball(1.0), 1.0, 1e-6, bounds=UNIT, solver="objective-perturbation"
+    ),
+    "PrivateLasso, scaled gradients": PrivateLasso(
+        1.0, 1e-6, bounds=LENGTH, solver=ScaledGradient(STEPS)
     ),
     "ProjectedRegression": ProjectedRegression(1.0, 1e-6, bounds=LENGTH, dimension=3, steps=STEPS),
     "ProjectedRegression, pure": ProjectedRegression(1.0, 0.0, bounds=LENGTH, dimension=3),

@@ -28,6 +28,7 @@ from riata.solvers import (
     SOLVERS,
     Plan,
     PrivateGreedy,
+    ScaledGradient,
     Solution,
     Solver,
     SufficientStatistics,
@@ -57,8 +58,16 @@ def refits(solver: str | Solver, bounds: Bounds, epsilon: float) -> bool:
     """Whether the solver refits the columns that it finds, so that the radius hardly matters."""
     if isinstance(solver, str) and solver == "auto":
         return bounds.norm == "inf" and epsilon < math.inf
-    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
-    return kind is not None and issubclass(kind, (PrivateGreedy, SufficientStatistics))
+    return issubclass(_kind(solver), (PrivateGreedy, SufficientStatistics))
+
+
+def penalises(solver: str | Solver) -> bool:
+    """Whether the solver has a penalty of its own, so that a radius is not needed."""
+    return issubclass(_kind(solver), ScaledGradient)
+
+
+def _kind(solver: str | Solver) -> type:
+    return SOLVERS.get(solver, str) if isinstance(solver, str) else type(solver)
 
 
 def _errors(solution: Solution) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes, rows_and_targets
 from riata.errors import InvalidArgument
-from riata.estimators.base import Job, PrivateLinearModel, refits
+from riata.estimators.base import Job, PrivateLinearModel, penalises, refits
 from riata.losses import Logistic, Loss, OneAgainstRest
 from riata.sets import ConstraintSet, L1Ball, L2Ball
 from riata.solvers import Plan
@@ -42,9 +42,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
                 return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
-            return L1Ball(
-                WIDE_L1_RADIUS if refits(self.solver, bounds, self.epsilon) else L1_RADIUS
-            )
+            wide = refits(self.solver, bounds, self.epsilon) or penalises(self.solver)
+            return L1Ball(WIDE_L1_RADIUS if wide else L1_RADIUS)
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
     def _losses(self, n_classes: int) -> list[Loss]:

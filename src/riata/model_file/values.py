@@ -33,6 +33,7 @@ from riata.solvers import (
     PrivatePeeling,
     Projected,
     RefittedFrankWolfe,
+    ScaledGradient,
     SufficientStatistics,
 )
 
@@ -51,6 +52,7 @@ _SOLVERS = (
     PosteriorSampling,
     PrivateGreedy,
     RefittedFrankWolfe,
+    ScaledGradient,
     SufficientStatistics,
 )
 _PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)

@@ -1,6 +1,7 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
+from riata.queries.columns import CentredGradient, ColumnSquares, ColumnSums, Scaling
 from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
@@ -11,7 +12,10 @@ from riata.queries.support import LimitedSlope, Support, SupportCurvature, Suppo
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
 __all__ = [
+    "CentredGradient",
     "ClippedGradient",
+    "ColumnSquares",
+    "ColumnSums",
     "Coordinate",
     "Correlations",
     "EntrySizes",
@@ -26,6 +30,7 @@ __all__ = [
     "Minimum",
     "OfGradient",
     "Query",
+    "Scaling",
     "Sizes",
     "SlopeSizes",
     "SquaredMoments",

@@ -22,6 +22,7 @@ from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 from riata.solvers.projected import Projected
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
+from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.sufficient_statistics import SufficientStatistics
 
 #: The solvers that can be asked for by name.
@@ -34,6 +35,7 @@ SOLVERS: dict[str, type[Solver]] = {
         PrivateFrankWolfe,
         GaussianFrankWolfe,
         NoisyGradient,
+        ScaledGradient,
         PerturbedObjective,
         PrivateHardThresholding,
         PrivatePeeling,
@@ -151,6 +153,7 @@ __all__ = [
     "Projected",
     "RefittedFrankWolfe",
     "Rule",
+    "ScaledGradient",
     "Solution",
     "Solver",
     "Step",

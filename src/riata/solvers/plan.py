@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -36,7 +36,7 @@ class Plan:
         What was asked for.
     steps : int
     mechanisms : mapping of str to Mechanism
-        Each kind of release by its role, made once a step.
+        Each kind of release by its role, made once a step unless `times` says otherwise.
     fits : int
         How many models share the budget: one, or one for each class.
     excess_risk : float
@@ -56,6 +56,8 @@ class Plan:
         What a fit with a pool spends it on, in words.
     because : str
         Why "auto" decided for this solver.
+    times : mapping of str to int
+        How often a fit makes the releases of a role, where it is not once a step.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
@@ -74,6 +76,7 @@ class Plan:
     pool: Event | None = None
     uses: tuple[str, ...] = ()
     because: str = ""
+    times: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
@@ -83,16 +86,17 @@ class Plan:
         """The cost of every release of every fit, seen from one part of the rows."""
         if self.pool is not None:
             return compose((self.pool, self.fits))
-        return compose(*((m.event, self._times // self.parts) for m in self.mechanisms.values()))
+        return compose(
+            *((m.event, self._times(role) // self.parts) for role, m in self.mechanisms.items())
+        )
 
     @property
     def adaptive(self) -> bool:
         """Whether the run decides what to spend on what."""
         return self.pool is not None
 
-    @property
-    def _times(self) -> int:
-        return self.steps * self.fits
+    def _times(self, role: str) -> int:
+        return self.times.get(role, self.steps) * self.fits
 
     def engine(self, build: Callable[[Any, Any, Bounds], Any], x: Any, y: Any) -> Any:
         """`build` called with the rows that the solver asks about, and their bounds."""
@@ -109,7 +113,9 @@ class Plan:
     def releases(self) -> tuple[str, ...]:
         if self.pool is not None:
             return self.uses
-        lines = tuple(f"{role}: {m.describe(self._times)}" for role, m in self.mechanisms.items())
+        lines = tuple(
+            f"{role}: {m.describe(self._times(role))}" for role, m in self.mechanisms.items()
+        )
         split = f"the rows are split into {self.parts} parts, and each step reads its own"
         return (*lines, split) if self.parts > 1 else lines
 
@@ -223,10 +229,16 @@ class Solver(ABC):
 
 
 def calibrated(
-    at: Callable[[float], dict[str, Mechanism]], times: int, budget: Budget
+    at: Callable[[float], dict[str, Mechanism]], times: int | Mapping[str, int], budget: Budget
 ) -> dict[str, Mechanism]:
     """The mechanisms at the strength that spends the budget when each is used `times` times."""
-    return at(calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget))
+
+    def event(strength: float) -> Event:
+        mechanisms = at(strength)
+        often = dict.fromkeys(mechanisms, times) if isinstance(times, int) else times
+        return compose(*((m.event, often[role]) for role, m in mechanisms.items()))
+
+    return at(calibrate(event, budget))
 
 
 def counted(steps: int, callback: Callback | None) -> Iterator[int]:

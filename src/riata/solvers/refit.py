@@ -20,7 +20,7 @@ from riata.errors import Incompatible
 from riata.mechanisms import Additive
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.queries import Query, Support
+from riata.queries import Improvement, Query, Support
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import defaults
 from riata.solvers.plan import (
@@ -66,13 +66,7 @@ class Refit(Solver):
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         refuse_infinity(self.name, budget)
-        if not isinstance(problem.set, (L1Ball, L2Ball, SparseBall)):
-            raise Incompatible(
-                f'solver="{self.name}"', str(problem.set),
-                because="it fits columns one by one and then projects, which suits balls of the "
-                "l1 and the l2 norm",
-                instead='Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
-            )  # fmt: skip
+        refuse_other_sets(self.name, problem)
         steps = check_steps(self.steps) or self.selections(problem, budget, fits)
         paid = pool(budget, fits)
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
@@ -109,6 +103,17 @@ class Refit(Solver):
             run.refit(each, min(each.share * rest, run.purse.left - run.reserved))
         run.check()
         return run.solution()
+
+
+def refuse_other_sets(name: str, problem: Problem) -> None:
+    """A model that is projected at the end needs a set that a projection does not spoil."""
+    if not isinstance(problem.set, (L1Ball, L2Ball, SparseBall)):
+        raise Incompatible(
+            f'solver="{name}"', str(problem.set),
+            because="it fits columns one by one and then projects, which suits balls of the "
+            "l1 and the l2 norm",
+            instead='Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
+        )  # fmt: skip
 
 
 def budget_is_pure(paid: Any) -> bool:
@@ -305,17 +310,12 @@ class Run:
             self.theta = self.constant
             return
         self.theta = self._projected()
-        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
-        start = self.constant
-        most = defaults.CHECK_CUT * max(
-            high**2 / (2 * self.largest_curvature), _loss_at(self.problem, high)
-        )
-        query = self.problem.improvement(self.theta, start, most)
-        (loss, gain), noise = self._measured(query, self.purse.left)
-        if gain <= defaults.SURE * noise:
+        query = comparison(self.problem, self.theta, self.constant, self.slopes)
+        released, noise = self._measured(query, self.purse.left)
+        self.fit, better = compared(released, noise)
+        if not better:
             self.theta, self.support, self.errors = self.constant, [], None
             self.offset_error = None
-        self.fit = Fit(gain / max(loss, noise), noise / max(loss, noise))
 
     def _projected(self) -> Vector:
         dense = self.problem.set.project(self.theta.dense())
@@ -326,6 +326,21 @@ class Run:
         return Solution(
             self.theta, self.made, errors=errors, offset_error=self.offset_error, fit=self.fit
         )
+
+
+def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale) -> Improvement:
+    """How much better a model is than a constant, with losses cut at the scale of the slopes."""
+    high = slopes.quantile(defaults.HIGH_QUANTILE)
+    curvature = problem.loss.curvature_bound(problem.y_bound)
+    most = defaults.CHECK_CUT * max(high**2 / (2 * curvature), _loss_at(problem, high))
+    return problem.improvement(theta, constant, most)
+
+
+def compared(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
+    """The fit that a released comparison shows, and whether the model is surely better."""
+    loss, gain = released
+    scale = max(loss, noise)
+    return Fit(gain / scale, noise / scale), bool(gain > defaults.SURE * noise)
 
 
 def _loss_at(problem: Problem, slope: float) -> float:
