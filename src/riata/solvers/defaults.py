@@ -34,7 +34,7 @@ ENTRY_QUANTILE = 0.5
 
 #: Slopes of regressions are cut at this multiple of their high quantile in a refit. Classifiers'
 #: slopes are never cut there: a label's slope is largest where the model is most wrong.
-REFIT_CUT = 0.85
+REFIT_CUT = 0.75
 
 #: Rows are shortened to this quantile of their lengths on the support in a refit.
 LENGTH_QUANTILE = 0.8
