@@ -38,6 +38,10 @@ from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector
 
 
+#: How much of a normal law lies within one standard deviation.
+NORMAL_ONE = 0.683
+
+
 @dataclass(frozen=True)
 class Refit(Solver):
     """Columns that a subclass finds, fitted by private Newton steps.
@@ -285,8 +289,11 @@ class Run:
         self, columns: np.ndarray, inverse: np.ndarray, noise: float, query: Any, constant: float
     ) -> None:
         """Standard errors: the noise of the last gradient, and that of the rows themselves."""
-        middle = min(self.slopes.quantile(0.683), query.slope_bound())
-        sampled = middle**2 / self.largest_curvature / self.problem.n_rows
+        middle = min(self.slopes.quantile(NORMAL_ONE), query.slope_bound())
+        ratio = middle**2 / self.largest_curvature  # of the slopes' variance to their curvature
+        if self.problem.loss.classifies:
+            ratio = 1.0  # as for every likelihood
+        sampled = ratio / self.problem.n_rows
         spread = noise**2 * inverse @ inverse + sampled * inverse
         found = np.sqrt(np.maximum(np.diag(spread), 0.0))
         errors = np.zeros(self.problem.n_features)
