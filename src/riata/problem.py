@@ -10,6 +10,7 @@ from riata.grid import MOST_ROWS
 from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
 from riata.queries import (
+    ClassCounts,
     ClippedGradient,
     Coordinate,
     Correlations,
@@ -19,6 +20,8 @@ from riata.queries import (
     Improvement,
     LengthSizes,
     LimitedSlope,
+    MarginCounts,
+    MarginSlopes,
     MeanSlope,
     Minimum,
     SlopeSizes,
@@ -134,6 +137,18 @@ class Problem:
     def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
         """How much better theta fits than a reference, with losses cut."""
         return Improvement(*self._at(theta), reference, most)
+
+    def class_counts(self, n_classes: int) -> ClassCounts:
+        """The part of the rows in each class."""
+        return ClassCounts(n_classes, self.n_rows, self.adjacency)
+
+    def margin_counts(self, theta: Vector) -> MarginCounts:
+        """How many rows of either label have margins of which size and sign."""
+        return MarginCounts(*self._at(theta))
+
+    def margin_slopes(self, theta: Vector, cut: float, line: tuple[float, float]) -> MarginSlopes:
+        """The derivatives of the risk in a line through the cut margins."""
+        return MarginSlopes(*self._at(theta), cut, line)
 
     def _at(self, theta: Vector) -> tuple[Vector, Loss, Bounds, int, str]:
         return theta, self.loss, self.bounds, self.n_rows, self.adjacency

@@ -1,6 +1,7 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
+from riata.queries.classes import ClassCounts, MarginCounts, MarginSlopes
 from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
@@ -11,6 +12,7 @@ from riata.queries.support import LimitedSlope, Support, SupportCurvature, Suppo
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
 __all__ = [
+    "ClassCounts",
     "ClippedGradient",
     "Coordinate",
     "Correlations",
@@ -22,6 +24,8 @@ __all__ = [
     "Improvement",
     "LengthSizes",
     "LimitedSlope",
+    "MarginCounts",
+    "MarginSlopes",
     "MeanSlope",
     "Minimum",
     "OfGradient",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -22,6 +22,18 @@ from riata.privacy.events import Composed, Event, compose
 from riata.problem import Problem
 from riata.projections import Projection
 from riata.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A mechanism that is used so many times beside the fits."""
+
+    mechanism: Mechanism
+    times: int
+
+    @property
+    def cost(self) -> tuple[Event, int]:
+        return self.mechanism.event, self.times
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,8 @@ class Plan:
         What a fit with a pool spends it on, in words.
     because : str
         Why "auto" decided for this solver.
+    beside : mapping of str to Beside
+        Releases that are no part of a fit, by their role: class counts, calibration.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
@@ -74,16 +88,19 @@ class Plan:
     pool: Event | None = None
     uses: tuple[str, ...] = ()
     because: str = ""
+    beside: Mapping[str, Beside] = field(default_factory=dict)
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
 
     @property
     def event(self) -> Composed:
-        """The cost of every release of every fit, seen from one part of the rows."""
+        """The cost of every release of every fit and beside them, seen from one part of the rows."""
+        beside = [each.cost for each in self.beside.values()]
         if self.pool is not None:
-            return compose((self.pool, self.fits))
-        return compose(*((m.event, self._times // self.parts) for m in self.mechanisms.values()))
+            return compose((self.pool, self.fits), *beside)
+        times = self._times // self.parts
+        return compose(*((m.event, times) for m in self.mechanisms.values()), *beside)
 
     @property
     def adaptive(self) -> bool:
@@ -107,9 +124,13 @@ class Plan:
 
     @property
     def releases(self) -> tuple[str, ...]:
+        beside = tuple(
+            f"{role}: {each.mechanism.describe(each.times)}" for role, each in self.beside.items()
+        )
         if self.pool is not None:
-            return self.uses
+            return (*self.uses, *beside)
         lines = tuple(f"{role}: {m.describe(self._times)}" for role, m in self.mechanisms.items())
+        lines += beside
         split = f"the rows are split into {self.parts} parts, and each step reads its own"
         return (*lines, split) if self.parts > 1 else lines
 
@@ -180,6 +201,10 @@ class Solution:
         The standard errors of the values of theta, in the order of its support.
     offset_error : float, optional
     fit : Fit, optional
+    line : tuple of (float, float)
+        The slope and the intercept that make calibrated log-odds of the model's margins.
+    weights : tuple of float, optional
+        How much each class counted, if they did not count alike.
     """
 
     theta: Vector
@@ -188,6 +213,8 @@ class Solution:
     errors: np.ndarray | None = None
     offset_error: float | None = None
     fit: Fit | None = None
+    line: tuple[float, float] = (1.0, 0.0)
+    weights: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
