@@ -32,6 +32,9 @@ CUT_QUANTILE = 0.98
 #: The line must be better than the identity by this many times what noise alone would make of it.
 SURE = 4.0
 
+#: And by this many standard deviations of the noise on the counts.
+CLEAR = 2.0
+
 #: The smallest and the largest slope of a line.
 FLATTEST, STEEPEST = 0.01, 100.0
 
@@ -137,7 +140,7 @@ class _Table:
     @property
     def _pull(self) -> float:
         """A weak penalty on leaving the identity, for labels that a margin separates."""
-        return max(self.noise, 1e-6)
+        return max(self.noise, 1e-6) / max(self.cut, 1.0) ** 2
 
     def _risk(self, line: np.ndarray) -> float:
         margins = self.rows @ line
@@ -145,9 +148,26 @@ class _Table:
         risk = self.totals @ np.logaddexp(0.0, margins) - self.positive @ margins
         return float(risk + self._pull * away @ away / 2)
 
-    def curvature(self, line: np.ndarray) -> np.ndarray:
+    def _bends(self, line: np.ndarray) -> np.ndarray:
         odds = expit(self.rows @ line)
-        return self.rows.T @ (self.rows * (self.totals * odds * (1 - odds))[:, None])
+        return odds * (1 - odds)
+
+    def curvature(self, line: np.ndarray) -> np.ndarray:
+        return self.rows.T @ (self.rows * (self.totals * self._bends(line))[:, None])
+
+    def _errors(self, line: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """The standard errors that noise leaves in the curvature along each direction."""
+        squares = np.square(self.rows @ directions) * self._bends(line)[:, None]
+        return math.sqrt(2) * self.noise * np.sqrt(np.square(squares).sum(axis=0)) + 1e-12
+
+    def _sure_gain(self, line: np.ndarray) -> float:
+        """How much lower than the identity's its risk on the counts is, less what noise explains."""
+        before, after = self.rows @ self.identity, self.rows @ line
+        negative = np.logaddexp(0.0, before) - np.logaddexp(0.0, after)
+        positive = np.logaddexp(0.0, -before) - np.logaddexp(0.0, -after)
+        gain = (self.totals - self.positive) @ negative + self.positive @ positive
+        spread = self.noise * math.sqrt(float(negative @ negative + positive @ positive))
+        return float(gain) - CLEAR * spread
 
     def fitted(self) -> np.ndarray:
         """The line of least risk on the counts."""
@@ -169,13 +189,13 @@ class _Table:
     ) -> tuple[float, float]:
         """One Newton step, shrunk to the identity by what noise explains; in units of 1."""
         values, vectors = np.linalg.eigh(self.curvature(line))
-        floor = self.noise * math.sqrt(len(self.totals)) + 1e-9
-        clear = values > floor  # along the other directions the rows say nothing
-        vectors, values = vectors[:, clear], values[clear]
-        moved = line - vectors @ ((vectors.T @ gradient) / values)
-        away = vectors.T @ (moved - self.identity)
-        better = float(away**2 @ values)
-        chance = float(np.sum(noise**2 / values)) + len(values) / n_rows
+        errors = self._errors(line, vectors)
+        clear = values > VISIBLE * errors  # along the other directions the rows say nothing
+        vectors, values, errors = vectors[:, clear], values[clear], errors[clear]
+        step = (vectors.T @ gradient) / values
+        away = vectors.T @ (line - self.identity) - step
+        better = min(float(away**2 @ values), 2 * self._sure_gain(self.identity + vectors @ away))
+        chance = float(np.sum((noise**2 + (step * errors) ** 2) / values)) + len(values) / n_rows
         part = max(0.0, 1 - SURE * chance / better) if better > 0 else 0.0
         kept = self.identity + part * (vectors @ away)
         slope = float(np.clip(kept[0] / self.cut, FLATTEST, STEEPEST))
