@@ -81,6 +81,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         given = [float(self.class_weight.get(label, 1.0)) for label in labels]
         return tuple(weight * len(given) / math.fsum(given) for weight in given)
 
+    def _weight_notes(self, classes: np.ndarray) -> tuple[str, ...]:
+        weights = self._public_weights(classes)
+        if weights is None:
+            balanced = "Classes have weights that follow from their released counts."
+            return (balanced,) if self._balanced else ()
+        return ("Public class weights: " + ", ".join(f"{weight:.4g}" for weight in weights) + ".",)
+
     @property
     def _balanced(self) -> bool:
         return isinstance(self.class_weight, str) and self.class_weight == BALANCED
@@ -156,7 +163,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             X.shape,
             read=lambda: (X, labels_as_codes(y, classes)),
             classes=classes,
-            notes=_class_notes(self.classes),
+            notes=(*_class_notes(self.classes), *self._weight_notes(classes)),
         )
 
     def _public_classes(self, declared: np.ndarray | None) -> np.ndarray:

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from riata.errors import Incompatible
 from riata.mechanisms import Exact, GaussianMechanism, LaplaceMechanism, Mechanism
-from riata.privacy.accountants import PureAccountant
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate, noise_multiplier_at
 from riata.problem import Problem
@@ -51,12 +50,10 @@ def planned_beside(
             because="these read all rows, and each part pays for its own rows only",
             instead="Use split=False",
         )  # fmt: skip
-    # Beside Gaussian noise epsilons do not add up: a plan whose epsilons do needs Laplace noise.
-    pure = plan.spent.accountant == PureAccountant.name
 
     def at(strength: float) -> dict[str, Beside]:
         return {
-            role: Beside(_mechanism(strength * SHARES[role] / count, pure), count)
+            role: Beside(_mechanism(strength * SHARES[role] / count, pure=budget.delta == 0), count)
             for role, count in times.items()
         }
 

@@ -19,8 +19,7 @@ from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noi
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
 
-#: No class counts more than this many times what it would without weights: the noise grows with
-#: the largest weight.
+#: No row counts more than this many times the mean row: the noise grows with the largest weight.
 LARGEST_WEIGHT = 20.0
 
 #: A bin of margins counts if it holds more than this many standard deviations of its noise.
@@ -38,7 +37,7 @@ CLEAR = 2.0
 #: The smallest and the largest slope of a line.
 FLATTEST, STEEPEST = 0.01, 100.0
 
-#: More Newton steps than a line through a few bins ever needs.
+#: More rounds than weights, or a line through a few bins, ever need.
 _STEPS = 50
 
 IDENTITY = (1.0, 0.0)
@@ -56,7 +55,9 @@ def balanced_weights(
     found = curator.release(query, mechanism)
     shares = np.maximum(found, noise_of(mechanism, query) + 1 / problem.n_rows)
     shares = shares / shares.sum()
-    weights = np.minimum(1 / (n_classes * shares), LARGEST_WEIGHT)
+    weights = 1 / (n_classes * shares)
+    for _ in range(_STEPS):  # a smaller weight lowers the mean, and so the largest that is allowed
+        weights = np.minimum(weights, LARGEST_WEIGHT * (weights @ shares))
     weights /= weights @ shares
     if any(isinstance(each, ObjectivePerturbation) for each in plan.mechanisms.values()):
         weights /= weights.max()
