@@ -310,7 +310,7 @@ def test_the_ledger_is_charged_for_all_of_it(tmp_path):
     x, y = three_classes(4, 600)
     ledger = Ledger.create(tmp_path / "ledger", dataset="classes", ceiling=Budget(3.0, 1e-5))
     model = logistic(classes=[0, 1, 2], class_weight="balanced", ledger=ledger).fit(x, y)
-    (charge,) = ledger.charges()
+    (charge,) = ledger.charges
     text = str(charge)
     for role in (CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES):
         assert role in text
