@@ -161,7 +161,7 @@ def test_probabilities_of_a_shrunk_model_are_calibrated():
     models = [
         logistic(radius=1.0, calibration=c, random_state=2).fit(x, y) for c in (False, "auto")
     ]
-    bare, model = ([log_loss(held_y, m.predict_proba(held_x)) for m in models])
+    bare, model = [log_loss(held_y, m.predict_proba(held_x)) for m in models]
     assert model < 0.95 * bare
     bare, model = (calibration_error(held_y, m.predict_proba(held_x)[:, 1]) for m in models)
     assert model < 0.5 * bare
@@ -215,7 +215,9 @@ def test_a_constant_model_gets_the_share_of_its_class(theta):
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
 def test_predictions_decisions_and_probabilities_agree(classes):
     x, y = three_classes(4, 4_000, (0.5, 0.3, 0.2))
-    model = logistic(epsilon=20.0, classes=classes, random_state=0).fit(x, np.minimum(y, len(classes) - 1))
+    model = logistic(epsilon=20.0, classes=classes, random_state=0).fit(
+        x, np.minimum(y, len(classes) - 1)
+    )
     odds, p = model.decision_function(x), model.predict_proba(x)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(x), np.asarray(classes)[p.argmax(axis=1)])
@@ -286,7 +288,9 @@ def test_everything_together_spends_the_budget(solver, delta, k, epsilon):
     plan = PrivateLogisticRegression(**c).plan(2_000, 8)
     fits = 1 if k == 2 else k
     calibrated = {MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if solver != "projected" else {}
-    assert {role: each.times for role, each in plan.beside.items()} == {CLASS_COUNTS: 1} | calibrated
+    assert {role: each.times for role, each in plan.beside.items()} == {
+        CLASS_COUNTS: 1
+    } | calibrated
     total = spent(plan.event, delta).epsilon
     assert epsilon * (1 - 1e-6) <= total <= epsilon
     alone = spent(replace(plan, beside={}).event, delta).epsilon

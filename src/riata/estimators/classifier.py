@@ -238,10 +238,8 @@ class LogisticClassifier(PrivateClassifier):
                 because="only projected rows are kept, and they do not give the model's margins",
                 instead="Use calibration=False",
             )  # fmt: skip
-        if named:
-            wanted = not projects and budget.epsilon < math.inf
-        else:
-            wanted = bool(self.calibration)
+        possible = not projects and budget.epsilon < math.inf
+        wanted = possible if named else bool(self.calibration)
         return counted | ({MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if wanted else {})
 
     def _lines(

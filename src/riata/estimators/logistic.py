@@ -39,8 +39,8 @@ class PrivateLogisticRegression(LogisticClassifier):
         The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length and a
         positive delta, and otherwise "l1", whose models are sparse.
     radius : float or "auto", default="auto"
-        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1" (100 for solvers that refit), and for "l2" 800
-        over the bound on a row's length.
+        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1" (100 for solvers
+        that refit), and for "l2" 800 over the bound on a row's length.
     solver : str or Solver, default="auto"
         A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
         for rows with a bound on their length, and otherwise "greedy".
@@ -70,8 +70,8 @@ class PrivateLogisticRegression(LogisticClassifier):
 
     Notes
     -----
-    *Privacy.* As for `PrivateLasso`. The classes are public. Counts of classes and the calibration are releases like
-    any other: the budget is for all of them together.
+    *Privacy.* As for `PrivateLasso`. The classes are public. Counts of classes and the calibration
+    are releases like any other: the budget is for all of them together.
 
     Examples
     --------

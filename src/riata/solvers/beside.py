@@ -73,7 +73,9 @@ def _without(budget: Budget, share: float) -> Budget:
     if budget.delta == 0:
         return replace(budget, epsilon=budget.epsilon * (1 - share))
     far = math.log(1 / budget.delta)
-    root = budget.epsilon / (math.sqrt(far + budget.epsilon) + math.sqrt(far)) * math.sqrt(1 - share)
+    root = (
+        budget.epsilon / (math.sqrt(far + budget.epsilon) + math.sqrt(far)) * math.sqrt(1 - share)
+    )
     return replace(budget, epsilon=root * (root + 2 * math.sqrt(far)))
 
 
@@ -83,4 +85,3 @@ def noise_of(mechanism: Mechanism, query: object) -> float:
         return 0.0
     assert isinstance(mechanism, GaussianMechanism | LaplaceMechanism)
     return spread_of(mechanism, query)
-

@@ -162,7 +162,7 @@ class _Table:
         return math.sqrt(2) * self.noise * np.sqrt(np.square(squares).sum(axis=0)) + 1e-12
 
     def _sure_gain(self, line: np.ndarray) -> float:
-        """How much lower than the identity's its risk on the counts is, less what noise explains."""
+        """How far its risk on the counts is below the identity's, less what noise explains."""
         before, after = self.rows @ self.identity, self.rows @ line
         negative = np.logaddexp(0.0, before) - np.logaddexp(0.0, after)
         positive = np.logaddexp(0.0, -before) - np.logaddexp(0.0, -after)

@@ -95,7 +95,7 @@ class Plan:
 
     @property
     def event(self) -> Composed:
-        """The cost of every release of every fit and beside them, seen from one part of the rows."""
+        """The cost of all releases, in the fits and beside them, seen from one part of the rows."""
         beside = [each.cost for each in self.beside.values()]
         if self.pool is not None:
             return compose((self.pool, self.fits), *beside)
