@@ -11,6 +11,7 @@ from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
 from riata.queries import (
     CentredGradient,
+    ClassCounts,
     ClippedGradient,
     ColumnSquares,
     ColumnSums,
@@ -22,6 +23,8 @@ from riata.queries import (
     Improvement,
     LengthSizes,
     LimitedSlope,
+    MarginCounts,
+    MarginSlopes,
     MeanSlope,
     Minimum,
     Scaling,
@@ -153,6 +156,18 @@ class Problem:
     def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
         """How much better theta fits than a reference, with losses cut."""
         return Improvement(*self._at(theta), reference, most)
+
+    def class_counts(self, n_classes: int) -> ClassCounts:
+        """The part of the rows in each class."""
+        return ClassCounts(n_classes, self.n_rows, self.adjacency)
+
+    def margin_counts(self, theta: Vector) -> MarginCounts:
+        """How many rows of either label have margins of which size and sign."""
+        return MarginCounts(*self._at(theta))
+
+    def margin_slopes(self, theta: Vector, cut: float, line: tuple[float, float]) -> MarginSlopes:
+        """The derivatives of the risk in a line through the cut margins."""
+        return MarginSlopes(*self._at(theta), cut, line)
 
     def _at(self, theta: Vector) -> tuple[Vector, Loss, Bounds, int, str]:
         return theta, self.loss, self.bounds, self.n_rows, self.adjacency

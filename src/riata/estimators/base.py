@@ -26,6 +26,7 @@ from riata.problem import Problem
 from riata.sets import ConstraintSet
 from riata.solvers import (
     SOLVERS,
+    Callback,
     Plan,
     PrivateGreedy,
     ScaledGradient,
@@ -35,6 +36,7 @@ from riata.solvers import (
     choose_solver,
     rule_for,
 )
+from riata.solvers.beside import planned_beside
 
 ENGINES = ("auto", "local")
 
@@ -99,10 +101,25 @@ class PrivateLinearModel(BaseEstimator):
             summary={"estimator": type(self).__name__, **plan.summary()},
         )
         with progress_bar(type(self).__name__, plan.steps * plan.fits, self.verbose) as callback:
-            found = [solver.run(plan, problem, curator, callback) for problem in problems]
+            found = self._solved(solver, plan, problems, curator, callback)
         self.n_iter_ = max(solution.steps for solution in found)
         self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded)
         return found
+
+    def _solved(
+        self,
+        solver: Solver,
+        plan: Plan,
+        problems: list[Problem],
+        curator: Curator,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        """Every release of a fit, in order: one run for each problem, and what goes beside them."""
+        return [solver.run(plan, problem, curator, callback) for problem in problems]
+
+    def _beside(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+        """How often each kind of release is made beside the runs of the solver."""
+        return {}
 
     def _keep(self, found: list[Solution], shape: tuple[int, ...]) -> None:
         """Coefficients, and what the solver says about their errors: NaN where it says nothing."""
@@ -141,7 +158,8 @@ class PrivateLinearModel(BaseEstimator):
         delta = default_delta(n_rows) if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
         solver = self._chosen(problems[0], budget)
-        plan = solver.plan(problems[0], budget, fits=len(losses))
+        beside = self._beside(solver, budget, len(losses))
+        plan = planned_beside(solver, problems[0], budget, len(losses), beside)
         return solver, replace(plan, because=self._because(problems[0], budget)), problems
 
     def _because(self, problem: Problem, budget: Budget) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
 from riata.model_file.archive import require, require_small
 from riata.model_file.arrays import read_array, read_dtype, write_array
 from riata.projections import (
@@ -37,7 +37,7 @@ from riata.solvers import (
     SufficientStatistics,
 )
 
-_LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest)
+_LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest, Weighted)
 _SETS = (L1Ball, Simplex, GroupL1Ball, L2Ball, LpBall, Polytope, SparseBall)
 _SOLVERS = (
     PrivateFrankWolfe,

@@ -1,6 +1,7 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
+from riata.queries.classes import ClassCounts, MarginCounts, MarginSlopes
 from riata.queries.columns import CentredGradient, ColumnSquares, ColumnSums, Scaling
 from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
@@ -13,6 +14,7 @@ from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
 __all__ = [
     "CentredGradient",
+    "ClassCounts",
     "ClippedGradient",
     "ColumnSquares",
     "ColumnSums",
@@ -26,6 +28,8 @@ __all__ = [
     "Improvement",
     "LengthSizes",
     "LimitedSlope",
+    "MarginCounts",
+    "MarginSlopes",
     "MeanSlope",
     "Minimum",
     "OfGradient",

@@ -25,6 +25,18 @@ from riata.vectors import Vector
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A mechanism that is used so many times beside the fits."""
+
+    mechanism: Mechanism
+    times: int
+
+    @property
+    def cost(self) -> tuple[Event, int]:
+        return self.mechanism.event, self.times
+
+
+@dataclass(frozen=True)
 class Plan:
     """The steps, the noise and the cost of a fit, from public facts alone.
 
@@ -58,6 +70,8 @@ class Plan:
         Why "auto" decided for this solver.
     times : mapping of str to int
         How often a fit makes the releases of a role, where it is not once a step.
+    beside : mapping of str to Beside
+        Releases that are no part of a fit, by their role: class counts, calibration.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
@@ -77,17 +91,20 @@ class Plan:
     uses: tuple[str, ...] = ()
     because: str = ""
     times: Mapping[str, int] = field(default_factory=dict)
+    beside: Mapping[str, Beside] = field(default_factory=dict)
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
 
     @property
     def event(self) -> Composed:
-        """The cost of every release of every fit, seen from one part of the rows."""
+        """The cost of all releases, in the fits and beside them, seen from one part of the rows."""
+        beside = [each.cost for each in self.beside.values()]
         if self.pool is not None:
-            return compose((self.pool, self.fits))
+            return compose((self.pool, self.fits), *beside)
         return compose(
-            *((m.event, self._times(role) // self.parts) for role, m in self.mechanisms.items())
+            *((m.event, self._times(role) // self.parts) for role, m in self.mechanisms.items()),
+            *beside,
         )
 
     @property
@@ -111,11 +128,15 @@ class Plan:
 
     @property
     def releases(self) -> tuple[str, ...]:
+        beside = tuple(
+            f"{role}: {each.mechanism.describe(each.times)}" for role, each in self.beside.items()
+        )
         if self.pool is not None:
-            return self.uses
+            return (*self.uses, *beside)
         lines = tuple(
             f"{role}: {m.describe(self._times(role))}" for role, m in self.mechanisms.items()
         )
+        lines += beside
         split = f"the rows are split into {self.parts} parts, and each step reads its own"
         return (*lines, split) if self.parts > 1 else lines
 
@@ -186,6 +207,10 @@ class Solution:
         The standard errors of the values of theta, in the order of its support.
     offset_error : float, optional
     fit : Fit, optional
+    line : tuple of (float, float)
+        The slope and the intercept that make calibrated log-odds of the model's margins.
+    weights : tuple of float, optional
+        How much each class counted, if they did not count alike.
     """
 
     theta: Vector
@@ -194,6 +219,8 @@ class Solution:
     errors: np.ndarray | None = None
     offset_error: float | None = None
     fit: Fit | None = None
+    line: tuple[float, float] = (1.0, 0.0)
+    weights: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ from riata.solvers.purse import Purse, pool, spread_of
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector
 
-
 #: How much of a normal law lies within one standard deviation.
 NORMAL_ONE = 0.683
 
