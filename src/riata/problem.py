@@ -141,9 +141,7 @@ class Problem:
 
     def column_squares(self, entry_limit: float) -> ColumnSquares:
         """The mean square of every column, of entries that are cut."""
-        return ColumnSquares(
-            self.bounds, self.n_features, self.n_rows, self.adjacency, entry_limit
-        )
+        return ColumnSquares(self.bounds, self.n_features, self.n_rows, self.adjacency, entry_limit)
 
     def centred_gradient(
         self, theta: Vector, limit: float, scaling: Scaling, length: float

@@ -142,9 +142,7 @@ def test_the_length_of_a_scaled_row_is_an_exact_integer(name, layout):
         expected = [
             sum(
                 int(a) * (int(row[j]) - int(c)) ** 2
-                for j, c, a in zip(
-                    scaled.columns, scaled.centre_steps, scaled.weights, strict=True
-                )
+                for j, c, a in zip(scaled.columns, scaled.centre_steps, scaled.weights, strict=True)
             )
             for row in dense
         ]
