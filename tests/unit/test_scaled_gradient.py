@@ -81,8 +81,8 @@ def test_the_plan_spends_the_budget_exactly(loss, adjacency, intercept, fits, ep
 def test_the_plan_tells_how_often_each_release_is_made():
     plan = ScaledGradient(5).plan(problem_of(), Budget(1.0, 1e-6), fits=2)
     text = str(plan)
-    for role, times in {"gradient": 10, "intercept": 2 * (5 + FIRST_STEPS), "slopes": 4,
-                        "squares": 2, "sums": 2, "entries": 2, "check": 2}.items():  # fmt: skip
+    for role, times in {"gradient": 10, "intercept": 10, "constant": 2 * FIRST_STEPS,
+                        "slopes": 4, "squares": 2, "sums": 2, "entries": 2, "check": 2}.items():  # fmt: skip
         assert any(
             line.startswith(f"{role}: ") and line.endswith(f"{times} releases")
             for line in plan.releases
@@ -234,12 +234,12 @@ def test_dense_and_sparse_rows_give_the_same_model():
     assert one.intercept_ == other.intercept_
 
 
-@pytest.mark.parametrize("copies", [30, 200])
+@pytest.mark.parametrize("copies", [30, 100])
 def test_columns_that_repeat_each_other_do_not_make_it_diverge(copies):
     rng = np.random.default_rng(8)
-    x = np.repeat(rng.choice([0.0, 1.0], (20_000, 2)), copies, axis=1)
-    y = 0.5 * x[:, 0] - 0.5 * x[:, -1] + 0.1 * rng.standard_normal(20_000)
-    model = lasso(10.0, bounds=Bounds((2 * copies) ** 0.5, 1.0, norm="l2")).fit(x, y)
+    x = np.repeat(rng.choice([0.0, 1.0], (10_000, 2)), copies, axis=1)
+    y = 0.5 * x[:, 0] - 0.5 * x[:, -1] + 0.1 * rng.standard_normal(10_000)
+    model = lasso(20.0, bounds=Bounds((2 * copies) ** 0.5, 1.0, norm="l2")).fit(x, y)
     assert model.score(x, y) > 0.8
 
 
