@@ -22,9 +22,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-import menu_data
 from riata import Bounds, PrivateLasso, PrivateLogisticRegression
 
+import menu_data
 from results import keep, show
 
 DELTA = 1e-6

@@ -25,14 +25,10 @@ from riata.privacy.statement import Statement
 from riata.problem import Problem
 from riata.sets import ConstraintSet
 from riata.solvers import (
-    SOLVERS,
     Callback,
     Plan,
-    PrivateGreedy,
-    ScaledGradient,
     Solution,
     Solver,
-    SufficientStatistics,
     choose_solver,
     rule_for,
 )
@@ -54,22 +50,6 @@ class Job:
     read: Callable[[], tuple[Any, np.ndarray]]
     classes: np.ndarray | None = None
     notes: tuple[str, ...] = ()
-
-
-def refits(solver: str | Solver, bounds: Bounds, epsilon: float) -> bool:
-    """Whether the solver refits the columns that it finds, so that the radius hardly matters."""
-    if isinstance(solver, str) and solver == "auto":
-        return bounds.norm == "inf" and epsilon < math.inf
-    return issubclass(_kind(solver), (PrivateGreedy, SufficientStatistics))
-
-
-def penalises(solver: str | Solver) -> bool:
-    """Whether the solver has a penalty of its own, so that a radius is not needed."""
-    return issubclass(_kind(solver), ScaledGradient)
-
-
-def _kind(solver: str | Solver) -> type:
-    return SOLVERS.get(solver, str) if isinstance(solver, str) else type(solver)
 
 
 def _errors(solution: Solution) -> np.ndarray:
@@ -143,21 +123,15 @@ class PrivateLinearModel(BaseEstimator):
     ) -> tuple[Solver, Plan, list[Problem]]:
         """One problem for each loss, and the plan whose event covers them all."""
         self._check_parameters()
-        problems = [
-            Problem(
-                loss,
-                self._set(),
-                bounds,
-                n_rows,
-                n_features,
-                adjacency=self.adjacency,
-                fit_intercept=bool(self.fit_intercept),
-            )
-            for loss in losses
-        ]
         delta = default_delta(n_rows) if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
-        solver = self._chosen(problems[0], budget)
+
+        def problem(loss: Loss, solver: Solver | None = None) -> Problem:
+            facts = (self.adjacency, bool(self.fit_intercept))
+            return Problem(loss, self._set(solver), bounds, n_rows, n_features, *facts)
+
+        solver = self._chosen(problem(losses[0]), budget)
+        problems = [problem(loss, solver) for loss in losses]
         beside = self._beside(solver, budget, len(losses))
         plan = planned_beside(solver, problems[0], budget, len(losses), beside)
         return solver, replace(plan, because=self._because(problems[0], budget)), problems
@@ -174,7 +148,8 @@ class PrivateLinearModel(BaseEstimator):
         """How many coefficients a fit on rows of this many columns has, for each class."""
         return n_features
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+        """The set; the solver may have a say in an automatic radius."""
         raise AssertionError("a subclass names its set")
 
     def _check_parameters(self) -> None:

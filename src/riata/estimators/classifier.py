@@ -16,7 +16,7 @@ from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.data.arrays import labels_as_codes, rows_and_targets
 from riata.errors import Incompatible, InvalidArgument
-from riata.estimators.base import Job, PrivateLinearModel, penalises, refits
+from riata.estimators.base import Job, PrivateLinearModel
 from riata.losses import Logistic, Loss, OneAgainstRest, Weighted
 from riata.privacy.budget import Budget, check_scale
 from riata.problem import Problem
@@ -27,10 +27,10 @@ from riata.solvers.classes import balanced_weights, calibrated_line
 
 OBSERVED, BALANCED = "observed", "balanced"
 
-#: The radius that "auto" stands for: of an l1 ball, for solvers that refit and for those whose
-#: noise grows with it, and of an l2 ball, in units of 1 over the bound on a row.
-#: Coefficients that tell classes apart are large for short rows, and noisy gradients hardly mind.
-WIDE_L1_RADIUS, L1_RADIUS, L2_RADIUS = 100.0, 10.0, 800.0
+#: The radius that "auto" stands for: of an l1 ball, by the room that the solver has for it, and of
+#: an l2 ball, in units of 1 over the bound on a row. Coefficients that tell classes apart are large
+#: for short rows, and noisy gradients hardly mind.
+L1_RADIUS, L2_RADIUS = {"open": 1000.0, "wide": 100.0, "narrow": 10.0}, 800.0
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
@@ -42,7 +42,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _label_loss(self) -> Loss:
         raise AssertionError("a subclass names its loss")
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
         if self.penalty not in ("auto", "l1", "l2"):
             raise InvalidArgument(
                 f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
@@ -53,8 +53,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
                 return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
-            wide = refits(self.solver, bounds, self.epsilon) or penalises(self.solver)
-            return L1Ball(WIDE_L1_RADIUS if wide else L1_RADIUS)
+            return L1Ball(L1_RADIUS["narrow" if solver is None else solver.room])
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
     def _losses(self, classes: np.ndarray) -> list[Loss]:

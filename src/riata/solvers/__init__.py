@@ -9,7 +9,7 @@ from riata.errors import InvalidArgument
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.sets import L1Ball, L2Ball, PolytopeSet, SparseBall
-from riata.solvers.defaults import FEW_COLUMNS
+from riata.solvers.defaults import FEW_COLUMNS, MANY_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.greedy import PrivateGreedy
@@ -66,6 +66,14 @@ def _sparse(problem: Problem, budget: Budget) -> bool:
     return isinstance(problem.set, SparseBall)
 
 
+def _ball(problem: Problem) -> bool:
+    return isinstance(problem.set, (L1Ball, L2Ball))
+
+
+def _many_columns(problem: Problem) -> bool:
+    return problem.n_features > MANY_COLUMNS * problem.n_rows
+
+
 def _few_columns(problem: Problem, budget: Budget) -> bool:
     return problem.n_features <= FEW_COLUMNS * (problem.n_rows * min(budget.epsilon, 1.0)) ** 0.5
 
@@ -82,12 +90,17 @@ RULES = (
         "the rows have a bound on their length and the number of coefficients is given",
     ),
     Rule(
+        ScaledGradient, lambda p, b: _in_l2(p, b) and _ball(p) and not _many_columns(p),
+        "the rows have a bound on their length and are many for their columns, which are measured "
+        "and scaled first",
+    ),
+    Rule(
         NoisyGradient, _in_l2,
         "the rows have a bound on their length, so noise on whole gradients is short",
     ),
     Rule(
         SufficientStatistics,
-        lambda p, b: isinstance(p.set, (L1Ball, L2Ball)) and _few_columns(p, b),
+        lambda p, b: _ball(p) and _few_columns(p, b),
         "there are so few columns for this number of rows that all of them can be fitted",
     ),
     Rule(

@@ -84,5 +84,8 @@ CHECK_CUT = 1.5
 #: all of them are fitted.
 FEW_COLUMNS = 0.25
 
+#: With more than this part of the rows in columns, most columns are too rare to be measured.
+MANY_COLUMNS = 1 / 3
+
 #: A bin of sizes counts if it holds more than this many standard deviations of its noise.
 VISIBLE = 3.0

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -243,6 +243,10 @@ class Solver(ABC):
     """One paper's algorithm. `plan` needs no data and costs nothing; `run` sees only releases."""
 
     name: str
+
+    #: How large an automatic radius may be: "narrow" if noise grows with it, "wide" if it only
+    #: catches wild models, "open" if the solver has a penalty of its own.
+    room: ClassVar[str] = "narrow"
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:

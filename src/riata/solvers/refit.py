@@ -53,6 +53,8 @@ class Refit(Solver):
 
     steps: int | str = "auto"
 
+    room: ClassVar[str] = "wide"
+
     #: The refits, one after the other.
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.REFITS
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -110,6 +110,7 @@ class ScaledGradient(Solver):
     steps: int | str = "auto"
 
     name = "scaled-gradient"
+    room: ClassVar[str] = "open"
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
