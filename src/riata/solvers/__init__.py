@@ -105,7 +105,8 @@ RULES = (
     ),
     Rule(
         PrivateGreedy, lambda p, b: isinstance(p.set, (L1Ball, L2Ball, SparseBall)),
-        "entries are bounded one by one, so a few columns are found and fitted well",
+        "a few columns are found one by one and fitted well, with noise that hardly grows with "
+        "the number of all columns",
     ),
     Rule(
         PrivateFrankWolfe, lambda p, b: isinstance(p.set, PolytopeSet),
