@@ -66,7 +66,8 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "DEARER": (1.5, 3.0),
     "FEWEST": (2.0, 8.0),
     "FOUND": (1.0, 3.0),
-    "LEAST_CURVATURE": (0.03, 0.3),
+    "LEAST_FALL": (1.0, 4.0),
+    "PATIENCE": (1, 6),
     "VISIBLE": (2.0, 5.0),
     "REFITS": (
         (replace(_FIRST, share=0.15), _LAST),

@@ -110,8 +110,12 @@ class Coordinate(Correlations):
     def finish(self, total: np.ndarray) -> np.ndarray:
         """The correlation, and by how much a unit of the coefficient lowers it."""
         value, falls = total * self.unit
-        weight = self.largest_curvature / (self.slope_bound() * self.BESIDE)
-        return np.array([value, falls * weight])
+        return np.array([value, falls * self.fall_unit])
+
+    @property
+    def fall_unit(self) -> float:
+        """What the second number is multiplied by after the noise, which both share, is added."""
+        return self.largest_curvature / (self.slope_bound() * self.BESIDE)
 
     def row_bound(self, norm: str) -> float:
         first = self.slope_bound() * self._most / X_STEPS

@@ -22,8 +22,9 @@ MEASURED = 0.23
 #: The check of the model against the best constant, and the estimate of its fit.
 CHECK = 0.03
 
-#: How often the slopes are measured anew while columns are looked for.
-SCALES_IN_SEARCH = 4
+#: The slopes are measured anew when so many columns were found, twice as many and so on. A search
+#: that cannot count them does so at equal intervals.
+FIRST_SCALE, LAST_SCALE, SCALES_IN_SEARCH = 2, 23, 4
 
 #: Slopes are cut at a quantile when columns are ranked; also at this part of a high quantile, for
 #: data in which most slopes are nearly 0.
@@ -41,15 +42,15 @@ LENGTH_QUANTILE = 0.8
 
 #: The search plans for this many times the number of selections of the explicit rule, makes each
 #: dearer by a factor after one that found nothing, and ends when the next would take more than one
-#: part in `FEWEST` of its budget, or after so many failures in a row once something was found.
+#: part in `FEWEST` of its budget, or after so many failures since the last column that was new.
 SELECTIONS, DEARER, FEWEST, PATIENCE = 3.0, 2.0, 4.0, 3
 MOST_SELECTIONS = 256
 
 #: A step along a column counts as found if it exceeds its noise this many times.
 FOUND = 2.0
 
-#: A step is never longer than if a column's mean square were this part of the entries' limit's.
-LEAST_CURVATURE = 0.1
+#: A step is never longer than if a correlation fell with it by this many times the noise.
+LEAST_FALL = 2.0
 
 
 @dataclass(frozen=True)

@@ -229,10 +229,10 @@ class Run:
         query = self.problem.coordinate(self.theta, self.ranking_limit, self.entry_limit, column)
         mechanism = self.purse.measurement(amount)
         slope, falls = self.curator.release(query, mechanism)
-        if abs(slope) <= defaults.FOUND * spread_of(mechanism, query):
+        noise = spread_of(mechanism, query)
+        if abs(slope) <= defaults.FOUND * noise:
             return False
-        least = defaults.LEAST_CURVATURE * self.largest_curvature * self.entry_limit**2
-        move = -slope / max(falls, least)
+        move = -slope / max(falls, defaults.LEAST_FALL * noise * query.fall_unit)
         self.theta = self.moved(np.array([column]), np.array([move]))
         if column not in self.support:
             self.support.append(column)
