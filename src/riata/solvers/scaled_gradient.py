@@ -75,6 +75,9 @@ FLOOR, FLOOR_OF_NOISE = 1.0, 2.0
 #: is 2 standard deviations.
 CUT = 1.0
 
+#: The same for the intercept, which must follow the mean of skewed residuals and is one number.
+INTERCEPT_CUT = 2.0
+
 #: Rows are shortened to this multiple of their root mean square length in the scaled space.
 LENGTH = 1.0
 
@@ -82,7 +85,7 @@ LENGTH = 1.0
 #: with this much of the last step.
 RATE, MOMENTUM = 0.5, 0.8
 
-#: The same for the intercept, without momentum.
+#: How far a step of the intercept goes, without momentum.
 INTERCEPT_RATE = 0.5
 
 #: The model is the average of the iterates after this part of the steps.
@@ -195,7 +198,7 @@ class Run:
         theta = Vector.zero(self.problem.n_features)
         self.slopes = self.scale("slopes", self.problem.slope_sizes(theta))
         if self.problem.fit_intercept:
-            limit = 2 * self.slopes.quantile(defaults.HIGH_QUANTILE)
+            limit = self.limit(INTERCEPT_CUT)
             for t in range(1, FIRST_STEPS + 1):
                 # Each step of a regression finds its mean: take the mean of what they find.
                 rate = 1.0 if self.problem.loss.classifies else 1 / t
@@ -240,11 +243,11 @@ class Run:
         z = self.plan["gradient"].noise_multiplier / math.sqrt(self.plan.steps)  # type: ignore[attr-defined]
         return float(CHANGED_CONTRIBUTIONS[self.problem.adjacency] * z / self.problem.n_rows)
 
-    def limit(self) -> float:
-        """Where slopes are cut."""
+    def limit(self, cut: float) -> float:
+        """Where slopes are cut, which those of classifiers never are."""
         if self.problem.loss.classifies:
             return math.inf
-        return CUT * self.slopes.quantile(defaults.HIGH_QUANTILE)
+        return cut * self.slopes.quantile(defaults.HIGH_QUANTILE)
 
     def model(self, w: np.ndarray, offset: float) -> Vector:
         """The model of the rows as they are that w is of the scaled ones."""
@@ -265,7 +268,8 @@ class Run:
     def descend(self, callback: Callback | None) -> None:
         """Heavy-ball steps; the average of most of the iterates is kept."""
         assert self.scaling is not None
-        problem, limit, rate = self.problem, self.limit(), RATE / self.curvature
+        problem, limit, rate = self.problem, self.limit(CUT), RATE / self.curvature
+        offset_limit = self.limit(INTERCEPT_CUT)
         penalty = self.curvature * self.ridge
         size, offset = len(self.scaling.columns), self.constant.offset
         w, move, first = np.zeros(size), np.zeros(size), math.floor(LEFT_OUT * self.plan.steps)
@@ -275,7 +279,7 @@ class Run:
             query = problem.centred_gradient(theta, limit, self.scaling, self.length)
             gradient = self.release("gradient", query) + penalty * w
             if problem.fit_intercept:
-                offset = self.moved_offset("intercept", theta, offset, limit, INTERCEPT_RATE)
+                offset = self.moved_offset("intercept", theta, offset, offset_limit, INTERCEPT_RATE)
             slower = _stable(rate, gradient - before, move, self.noise("gradient", query))
             if slower < rate:  # the last step went too far: take it back
                 w, move, gradient, rate = w - move, np.zeros(size), before, slower
