@@ -111,7 +111,9 @@ def caught(model, pairs=12):
     """Whether a worst pair, or one of a few hostile ones, shows that a release exceeds its claim."""
     pair = worst_pair(model, N_ROWS, N_COLUMNS)
     hostile = random_pairs(model, pairs, N_ROWS, N_COLUMNS)
-    return any(not each.sound for each in replays(model, [(pair.data, pair.neighbour), *hostile], seed=3))
+    return any(
+        not each.sound for each in replays(model, [(pair.data, pair.neighbour), *hostile], seed=3)
+    )
 
 
 @pytest.mark.parametrize("name", ["greedy", "greedy, pure", "refitted", "all columns"])
@@ -198,7 +200,7 @@ def test_scales_that_nobody_pays_for_are_refused_by_the_filter_and_accused_witho
 
 
 def test_a_purse_that_sells_too_cheaply_is_refused(monkeypatch):
-    model = MODELS["greedy"](REPLACE_ONE)
+    model = MODELS["all columns"](REPLACE_ONE)
     pair = worst_pair(model, N_ROWS, N_COLUMNS)
     monkeypatch.setattr(Purse, "_take", lambda self, amount: None)
     with pytest.raises(BudgetExceeded):

@@ -129,9 +129,7 @@ def assert_no_neighbour_exceeds(query, alone):
 @every_loss
 @every_bound
 @every_adjacency
-def test_no_neighbour_changes_an_answer_by_more_than_its_sensitivity(
-    name, loss, bounds, adjacency
-):
+def test_no_neighbour_changes_an_answer_by_more_than_its_sensitivity(name, loss, bounds, adjacency):
     rng = np.random.default_rng(40)
     x, y = hostile_rows(rng, 8)
     problem = Problem(loss, L1Ball(1.0), bounds, 3, P, adjacency, fit_intercept=True)
@@ -578,7 +576,9 @@ def test_both_numbers_of_a_coordinate_get_the_noise_of_the_sensitivity(mechanism
     engine = LocalEngine(np.full((50, P), 0.5), np.linspace(-1, 1, 50), problem.bounds)
     exact, noise = query.finish(engine.total(query)), Noise(51)
     drawn = np.array([mechanism.release(query, engine, noise) for _ in range(4_000)]) - exact
-    spread = mechanism.scale(query) * (math.sqrt(2) if isinstance(mechanism, LaplaceMechanism) else 1)
+    spread = mechanism.scale(query) * (
+        math.sqrt(2) if isinstance(mechanism, LaplaceMechanism) else 1
+    )
     beside = query.largest_curvature / (query.slope_bound() * Coordinate.BESIDE)
     np.testing.assert_allclose(drawn.std(axis=0) / [1, beside], spread, rtol=0.1)
     assert mechanism.scale(query) == pytest.approx(

@@ -76,11 +76,15 @@ def test_exact_costs_agree_with_rounded_ones():
     rng = np.random.default_rng(1)
     for _ in range(200):
         a, b = (float(v) for v in rng.lognormal(0, 3, 2))
-        event = compose((Gaussian(a), 3), (BoundedRange(b), 2), (Pure(a), 1), (ZeroConcentrated(b), 1))
+        event = compose(
+            (Gaussian(a), 3), (BoundedRange(b), 2), (Pure(a), 1), (ZeroConcentrated(b), 1)
+        )
         assert float(ZcdpAccountant().exactly(event)) == pytest.approx(ZcdpAccountant().rho(event))
 
 
-@pytest.mark.parametrize("event", [SampledGaussian(1.0, 0.5), ObjectivePerturbed(1.0, 0.1), Unprotected()])
+@pytest.mark.parametrize(
+    "event", [SampledGaussian(1.0, 0.5), ObjectivePerturbed(1.0, 0.1), Unprotected()]
+)
 def test_events_without_an_exact_cost_pass_no_filter(event):
     for paid in (ZeroConcentrated(1e9), Pure(1e9)):
         account = Filter(paid)
@@ -178,7 +182,12 @@ def curator(event, adaptive=True, **options):
     engine = LocalEngine(np.ones((4, 2)), np.ones(4), bounds)
     adjacency = options.pop("adjacency", REPLACE_ONE)
     return Curator.open(
-        event, read=lambda: engine, noise=Noise(0), adjacency=adjacency, adaptive=adaptive, **options
+        event,
+        read=lambda: engine,
+        noise=Noise(0),
+        adjacency=adjacency,
+        adaptive=adaptive,
+        **options,
     )
 
 

@@ -52,7 +52,9 @@ def test_curvature_keeps_its_bound_and_reaches_it(loss):
         found = loss.curvature(*inside(margin, y))
         assert found.min() >= 0
         assert found.max() <= loss.curvature_bound(y) * (1 + 1e-12)
-    reached = max(loss.curvature(*inside(4.0, 1.0)).max(), loss.curvature(np.zeros(1), np.ones(1))[0])
+    reached = max(
+        loss.curvature(*inside(4.0, 1.0)).max(), loss.curvature(np.zeros(1), np.ones(1))[0]
+    )
     assert reached == pytest.approx(loss.curvature_bound(1.0), rel=1e-6)
 
 

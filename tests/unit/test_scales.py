@@ -43,7 +43,9 @@ def test_quantiles_grow_with_their_part_and_with_the_top():
         found = [Scale(1.0, shares).quantile(q) for q in QS]
         assert found == sorted(found)
         assert all(0 < size <= 1 for size in found)
-        np.testing.assert_allclose([Scale(7.5, shares).quantile(q) for q in QS], 7.5 * np.array(found))
+        np.testing.assert_allclose(
+            [Scale(7.5, shares).quantile(q) for q in QS], 7.5 * np.array(found)
+        )
 
 
 @pytest.mark.parametrize("top", [1e-60, 1.0, 1e60])
