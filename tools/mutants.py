@@ -437,7 +437,8 @@ MUTANTS = [
     ),
     Mutant(
         "a filter that forgets Gaussian releases", "privacy/accountants.py",
-        "            return 1 / (2 * Fraction(z) ** 2)\n", "            return Fraction(0)\n", FILTER,
+        "            return 1 / (2 * Fraction(z) ** 2)\n", "            return Fraction(0)\n",
+        FILTER,
     ),
     Mutant(
         "a filter in floats", "privacy/accountants.py",

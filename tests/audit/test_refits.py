@@ -108,7 +108,7 @@ def test_every_kind_of_query_is_among_the_audited_releases():
 
 
 def caught(model, pairs=12):
-    """Whether a worst pair, or one of a few hostile ones, shows that a release exceeds its claim."""
+    """Whether a worst pair, or one of a few hostile ones, shows a release beyond its claim."""
     pair = worst_pair(model, N_ROWS, N_COLUMNS)
     hostile = random_pairs(model, pairs, N_ROWS, N_COLUMNS)
     return any(
@@ -231,10 +231,10 @@ def shown(draws, seed=9):
 
 
 def test_a_greedy_fit_is_not_accused_and_an_eighth_of_its_noise_is(monkeypatch):
-    assert shown(400).sound
+    assert shown(150).sound
     honest = Query.sensitivity
     monkeypatch.setattr(Query, "sensitivity", lambda self, norm: honest(self, norm) / 8)
-    assert not shown(400).sound
+    assert not shown(150).sound
 
 
 @pytest.mark.slow

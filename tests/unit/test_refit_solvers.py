@@ -160,7 +160,7 @@ def test_any_number_of_selections_can_be_asked_for(kind, steps):
 
 @every_solver
 def test_what_is_charged_is_the_pool_and_nothing_that_the_run_decides(kind):
-    x, y = informative()
+    x, _ = informative()
     problem = problem_of(Squared(), x)
     for delta, exactly in ((0.0, PureAccountant().exactly), (1e-6, ZcdpAccountant().exactly)):
         plan = kind().plan(problem, Budget(1.0, delta), fits=3)
