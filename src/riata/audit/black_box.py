@@ -240,9 +240,9 @@ def _log_ratio(seen: Seen) -> float:
             power = 2 if isinstance(seen.mechanism, GaussianMechanism) else 1
             # Noise of one scale for every number, before `finish` multiplies some of them.
             unit = np.broadcast_to(query.unit, seen.ours.shape)
-            spread = seen.mechanism.scale(query) * _numbers(query.finish(1 / unit))
+            scales = seen.mechanism.scale(query) * _numbers(query.finish(1 / unit))
             ours, theirs = (
-                np.abs(_numbers(released - query.finish(total)) / spread) ** power / power
+                np.abs(_numbers(released - query.finish(total)) / scales) ** power / power
                 for total in (seen.ours, seen.theirs)
             )
             return float(theirs.sum() - ours.sum())

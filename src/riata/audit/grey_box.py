@@ -92,7 +92,7 @@ class Replay:
 
     @cached_property
     def covered(self) -> bool:
-        """Whether what a run released costs no more than its plan, in exact arithmetic."""
+        """Whether what a run decided to release costs no more than its plan, exactly."""
         if not self.plan.adaptive:
             return True
         account = Filter(self.plan.event)
