@@ -19,9 +19,11 @@ from riata.queries import (
     Improvement,
     LengthSizes,
     LimitedSlope,
+    MarginCounts,
     MeanSlope,
     Minimum,
     SlopeSizes,
+    SumsByClass,
     Support,
     SupportCurvature,
     SupportGradient,
@@ -134,6 +136,16 @@ class Problem:
     def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
         """How much better theta fits than a reference, with losses cut."""
         return Improvement(*self._at(theta), reference, most)
+
+    def class_sums(self, part: float) -> SumsByClass:
+        """The rows of each class added up, and beside them a constant that counts them."""
+        return SumsByClass(
+            self.loss, self.bounds, self.n_rows, self.n_features, self.adjacency, part
+        )
+
+    def margin_counts(self, theta: Vector, centre: float, spread: float) -> MarginCounts:
+        """How many rows of each class have which margin under theta."""
+        return MarginCounts(*self._at(theta), centre, spread)
 
     def _at(self, theta: Vector) -> tuple[Vector, Loss, Bounds, int, str]:
         return theta, self.loss, self.bounds, self.n_rows, self.adjacency

@@ -21,6 +21,7 @@ from riata.projections import (
 )
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
+    ClassSums,
     FrankWolfe,
     GaussianFrankWolfe,
     HardThresholding,
@@ -52,6 +53,7 @@ _SOLVERS = (
     PrivateGreedy,
     RefittedFrankWolfe,
     SufficientStatistics,
+    ClassSums,
 )
 _PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)
 

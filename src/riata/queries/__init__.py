@@ -1,6 +1,7 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
+from riata.queries.class_sums import MarginCounts, SumsByClass
 from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
@@ -22,6 +23,7 @@ __all__ = [
     "Improvement",
     "LengthSizes",
     "LimitedSlope",
+    "MarginCounts",
     "MeanSlope",
     "Minimum",
     "OfGradient",
@@ -29,6 +31,7 @@ __all__ = [
     "Sizes",
     "SlopeSizes",
     "SquaredMoments",
+    "SumsByClass",
     "Support",
     "SupportCurvature",
     "SupportGradient",

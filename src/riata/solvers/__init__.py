@@ -9,6 +9,7 @@ from riata.errors import InvalidArgument
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.sets import L1Ball, L2Ball, PolytopeSet, SparseBall
+from riata.solvers.class_sums import ClassSums
 from riata.solvers.defaults import FEW_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
@@ -34,6 +35,7 @@ SOLVERS: dict[str, type[Solver]] = {
         PrivateFrankWolfe,
         GaussianFrankWolfe,
         NoisyGradient,
+        ClassSums,
         PerturbedObjective,
         PrivateHardThresholding,
         PrivatePeeling,
@@ -132,6 +134,7 @@ __all__ = [
     "RULES",
     "SOLVERS",
     "Callback",
+    "ClassSums",
     "Fit",
     "FrankWolfe",
     "GaussianFrankWolfe",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -56,6 +56,8 @@ class Plan:
         What a fit with a pool spends it on, in words.
     because : str
         Why "auto" decided for this solver.
+    counts : mapping of str to int
+        How often one fit makes a release, for roles that are not used once a step.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
@@ -74,6 +76,7 @@ class Plan:
     pool: Event | None = None
     uses: tuple[str, ...] = ()
     because: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
@@ -83,16 +86,17 @@ class Plan:
         """The cost of every release of every fit, seen from one part of the rows."""
         if self.pool is not None:
             return compose((self.pool, self.fits))
-        return compose(*((m.event, self._times // self.parts) for m in self.mechanisms.values()))
+        return compose(
+            *((m.event, self._times(role) // self.parts) for role, m in self.mechanisms.items())
+        )
 
     @property
     def adaptive(self) -> bool:
         """Whether the run decides what to spend on what."""
         return self.pool is not None
 
-    @property
-    def _times(self) -> int:
-        return self.steps * self.fits
+    def _times(self, role: str) -> int:
+        return self.counts.get(role, self.steps) * self.fits
 
     def engine(self, build: Callable[[Any, Any, Bounds], Any], x: Any, y: Any) -> Any:
         """`build` called with the rows that the solver asks about, and their bounds."""
@@ -109,7 +113,9 @@ class Plan:
     def releases(self) -> tuple[str, ...]:
         if self.pool is not None:
             return self.uses
-        lines = tuple(f"{role}: {m.describe(self._times)}" for role, m in self.mechanisms.items())
+        lines = tuple(
+            f"{role}: {m.describe(self._times(role))}" for role, m in self.mechanisms.items()
+        )
         split = f"the rows are split into {self.parts} parts, and each step reads its own"
         return (*lines, split) if self.parts > 1 else lines
 

@@ -1,0 +1,318 @@
+"""Naive Bayes from noisy sums of each class, calibrated and corrected with what is left."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from riata.curator import Curator
+from riata.errors import Incompatible
+from riata.losses import Loss, OneAgainstRest
+from riata.mechanisms import GaussianMechanism, Mechanism
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
+from riata.privacy.calibrate import calibrate
+from riata.privacy.events import compose
+from riata.problem import Problem
+from riata.solvers.defaults import SURE
+from riata.solvers.plan import (
+    Callback,
+    Fit,
+    Plan,
+    Solution,
+    Solver,
+    check_steps,
+    counted,
+    refuse_infinity,
+    refuse_pure,
+)
+from riata.solvers.purse import spread_of
+from riata.vectors import Vector
+
+# The numbers below were set by benchmarks/tune_class_sums.py, on synthetic texts.
+
+#: The constant that counts the rows of a class, as a part of the longest row.
+COUNTED = 0.1
+
+#: The margins' share of the budget, and that of the corrections where there are any.
+MARGINS_SHARE, CORRECTIONS_SHARE = 0.03, 0.3
+
+#: "auto" makes so many corrections, if one gradient at theta = 0 with the whole budget had noise
+#: shorter than this part of the longest gradient of a row. With more noise they do harm.
+CORRECTIONS, QUIET = 4, 1 / 16
+
+#: The noise of all corrections together moves a typical margin by about this much.
+STEP = 0.5
+
+#: Slopes are cut at this part of the largest one at a margin of 0 when the model is corrected.
+CORRECTED_SLOPE = 0.5
+
+#: The prior of t = (P - N) / (P + N) is fitted to columns whose sum exceeds its noise so many
+#: times. If there are fewer of them than some, its variance is a guess; it always lies in a range.
+COMMON, SOME = 4.0, 10
+GUESSED_VARIANCE, LEAST_VARIANCE, MOST_VARIANCE = 0.1, 0.01, 0.5
+
+#: |t| is cut here: log odds are at most 4.6.
+MOST_ODD = 0.98
+
+#: A bin of margins counts if it holds more than this many standard deviations of its noise.
+VISIBLE = 2.0
+
+#: A weak penalty on a scale and an intercept that are fitted to counts: classes that counts
+#: separate would have no best scale.
+PENALTY = 1e-6
+
+#: Bins of margins are no narrower than this part of the largest possible margin.
+NARROWEST = 2.0**-12
+
+
+@dataclass(frozen=True)
+class ClassSums(Solver):
+    """Log odds of each column from one noisy sum of the rows of each class.
+
+    Right for classes of rows that are not negative and of bounded length, such as texts: the noise
+    of all columns is paid for once, and columns that are rare under it are left out by themselves.
+    Negative entries of rows count as 0 while log odds are computed.
+
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+        1 for the log odds alone. Each further step is a correction by a noisy gradient, which
+        helps if the columns depend on each other and the noise is small.
+
+    Notes
+    -----
+    *Privacy.* The rows are read by one Gaussian release of the sums of both classes, one of counts
+    of margins in bins, a noisy gradient for each correction and, if there are any, one more release
+    of counts. They compose to one Gaussian release, whose curve is exact. The rest is
+    post-processing: the prior, the log odds, the scale, the intercept and the check that the model
+    is better than a constant.
+    """
+
+    steps: int | str = "auto"
+
+    name = "class-sums"
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+
+    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
+        refuse_infinity(self.name, budget)
+        refuse_pure(self.name, budget, 'solver="frank-wolfe"')
+        if not problem.loss.classifies:
+            raise Incompatible(
+                f'solver="{self.name}"', f"the {problem.loss.name} loss",
+                because="it adds up the rows of two classes, and this loss has none",
+                instead='Use solver="auto", or a loss that classifies: Logistic() or '
+                "SmoothedHinge()",
+            )  # fmt: skip
+        steps = check_steps(self.steps)
+        if steps is None:
+            alone = self._planned(problem, budget, fits, 1)
+            steps = 1 + (CORRECTIONS if _noise_of_gradient(alone) < QUIET else 0)
+        return self._planned(problem, budget, fits, steps)
+
+    def _planned(self, problem: Problem, budget: Budget, fits: int, steps: int) -> Plan:
+        corrections = steps - 1
+        share = {"class sums": 1 - MARGINS_SHARE, "margins": MARGINS_SHARE}
+        counts = {"class sums": 1, "margins": 1}
+        if corrections:
+            share |= {"class sums": share["class sums"] - CORRECTIONS_SHARE}
+            share |= {"correction": CORRECTIONS_SHARE}
+            counts |= {"margins": 2, "correction": corrections}
+
+        def at(strength: float) -> dict[str, Mechanism]:
+            return {
+                role: GaussianMechanism(math.sqrt(counts[role] / share[role]) / strength)
+                for role in share
+            }
+
+        def event(strength: float) -> Any:
+            return compose(*((m.event, counts[role] * fits) for role, m in at(strength).items()))
+
+        of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
+        return Plan(
+            self.name, problem, budget, steps, at(calibrate(event, budget)), fits,
+            min(of_zero, problem.worst_excess_risk),
+            assumes="the check against the best constant does not err",
+            counts=counts,
+        )  # fmt: skip
+
+    def run(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
+    ) -> Solution:
+        run = _Run(plan, problem, curator)
+        for t in counted(plan.steps, callback):
+            if t == 1:
+                run.begin()
+                run.calibrate()
+            else:
+                run.correct()
+        if plan.steps > 1:
+            run.calibrate()
+        return run.solution()
+
+
+class _Odds(NamedTuple):
+    """Log odds of each column, and what they were computed from, in lengths of the longest row."""
+
+    weights: np.ndarray
+    sums: np.ndarray
+    noise: float
+    variance: float
+    #: The mean margins of the classes half way between them, and half their distance.
+    centre: float
+    half: float
+
+
+class _Run:
+    """One fit. Rows are in units of their bounds inside this class."""
+
+    def __init__(self, plan: Plan, problem: Problem, curator: Curator) -> None:
+        self.plan, self.problem, self.curator = plan, problem, curator
+        self.units = problem.bounds.per_column(problem.n_features)
+        self.kept = True
+
+    def begin(self) -> None:
+        """Release the sums; find log odds."""
+        query, mechanism = self.problem.class_sums(COUNTED), self.plan["class sums"]
+        released = self.curator.release(query, mechanism)
+        row = self.problem.n_rows / self.problem.bounds.row_norm("l2", self.problem.n_features)
+        noise = spread_of(mechanism, query) * row  # type: ignore[arg-type]
+        rows = np.maximum(released[:, -1] * row / COUNTED, noise / COUNTED)
+        self.odds = log_odds(released[:, :-1] * row, rows, noise)
+        self.theta = self._projected(self.odds.weights / self.units, 0.0)
+        self.centre, self.half = self.odds.centre, self.odds.half
+
+    def calibrate(self) -> None:
+        """Multiply the model by a number and shift it, so that it fits the counts of margins."""
+        direction = self.theta.with_offset(0.0)
+        reach = self.problem.bounds.reach(direction) or 1.0
+        centre = float(np.clip(self.centre, -reach, reach))
+        spread = max(self.half, NARROWEST * reach)
+        query, mechanism = (
+            self.problem.margin_counts(direction, centre, spread),
+            self.plan["margins"],
+        )
+        counts = self.curator.release(query, mechanism)
+        noise = spread_of(mechanism, query)  # type: ignore[arg-type]
+        found = fitted_line(self.problem, counts, noise, query.middles() + centre / spread)
+        self.kept, self.fit = found.sure, found.fit
+        self.constant = Vector.zero(self.problem.n_features).with_offset(found.constant)
+        a, b = found.scale / spread, found.offset
+        self.theta = self._projected(a * direction.dense(), b)
+        self.centre, self.half = a * centre + b, a * spread
+
+    def correct(self) -> None:
+        """A step along a noisy gradient: longer for columns that are common and sure."""
+        if not self.kept:
+            return
+        problem, odds, mechanism = self.problem, self.odds, self.plan["correction"]
+        row = problem.bounds.row_norm("l2", problem.n_features)
+        clip = CORRECTED_SLOPE * problem.loss.slope_bound(0.0, problem.y_bound) * row
+        query = problem.clipped_gradient(self.theta, clip)
+        gradient = self.curator.release(query, mechanism)
+        size = odds.sums**2
+        pull = (size / (size + odds.noise**2 / odds.variance)) ** 2 / (odds.sums + odds.noise)
+        typical = math.sqrt(float(odds.sums @ pull**2) / max(float(odds.sums.sum()), 1e-300))
+        if typical == 0:
+            return
+        along = gradient / spread_of(mechanism, query)  # type: ignore[arg-type]
+        move = STEP / math.sqrt(self.plan.steps - 1) * pull / typical * along
+        self.theta = self._projected(self.theta.dense() - move / self.units, self.theta.offset)
+
+    def _projected(self, theta: np.ndarray, offset: float) -> Vector:
+        return Vector.of(self.problem.set.project(theta)).with_offset(offset)
+
+    def solution(self) -> Solution:
+        theta = self.theta if self.kept else self.constant
+        return Solution(theta, self.plan.steps, fit=self.fit)
+
+
+def log_odds(sums: np.ndarray, rows: np.ndarray, noise: float) -> _Odds:
+    """Shrunk log odds of each column between two classes, from noisy sums of their rows.
+
+    With D = P - r N and S = P + r N, where r makes the classes equally many, D / S is an estimate
+    of t in [-1, 1] whose noise is known. Its prior is normal, with a variance that the common
+    columns show, and 2 artanh(t) is the log of the odds (1 + t) / (1 - t).
+    """
+    r = float(rows[0] / rows[1])
+    D, S = sums[0] - r * sums[1], np.maximum(sums[0] + r * sums[1], 0.0)
+    noise_of_both = noise * math.hypot(1.0, r)
+    common = S > COMMON * noise_of_both
+    variance = GUESSED_VARIANCE
+    if np.count_nonzero(common) >= SOME:
+        shown = float(np.mean((D[common] ** 2 - noise_of_both**2) / S[common] ** 2))
+        variance = min(max(shown, LEAST_VARIANCE), MOST_VARIANCE)
+    floor = noise_of_both**2 / variance
+    square = S * S + floor
+    free = D * S / square
+    t = np.clip(free, -MOST_ODD, MOST_ODD)
+    w = 2 * np.arctanh(t)
+    # The mean margin of a class is <w, its sum> / its rows, but w knows the sum's noise. Stein's
+    # identity says by how much that is too large: the variance times the derivative of w.
+    steep = np.where(np.abs(free) < MOST_ODD, 2 / (1 - t * t), 0.0)
+    in_d, in_s = S / square, np.where(S > 0, D * (floor - S * S) / square**2, 0.0)
+    taken = noise**2 * np.array([steep @ (in_d + in_s), r * (steep @ (in_s - in_d))])
+    means = (sums @ w - taken) / rows
+    centre, half = float(means.mean()), float(means[0] - means[1]) / 2
+    return _Odds(w, S, noise_of_both, variance, centre, half)
+
+
+class _Line(NamedTuple):
+    """A scale and an offset for margins, the best constant, and whether the first is better."""
+
+    scale: float
+    offset: float
+    constant: float
+    sure: bool
+    fit: Fit
+
+
+def fitted_line(problem: Problem, counts: np.ndarray, noise: float, margins: np.ndarray) -> _Line:
+    """The line a * margin + b of lowest loss over noisy counts of margins, for each class."""
+    seen = np.where(counts > VISIBLE * noise, counts, 0.0).ravel()
+    seen = seen / max(float(seen.sum()), noise)
+    loss, targets = problem.loss, np.repeat(_targets(problem.loss), counts.shape[1])
+    places, bound = np.tile(margins, 2), problem.offset_bound
+
+    def best(most: float) -> tuple[np.ndarray, np.ndarray]:
+        """The scale up to `most` and the offset of lowest loss, and the losses at each bin."""
+
+        def risk(line: np.ndarray) -> tuple[float, np.ndarray]:
+            at = line[0] * places + line[1]
+            slopes = seen * loss.slope(at, targets)
+            value = seen @ loss.value(at, targets) + PENALTY * (line @ line)
+            return value, np.array([slopes @ places, slopes.sum()]) + 2 * PENALTY * line
+
+        limits = [(0.0, most), (-bound, bound)]
+        line = minimize(risk, np.zeros(2), jac=True, method="L-BFGS-B", bounds=limits).x
+        return line, loss.value(line[0] * places + line[1], targets)
+
+    line, ours = best(math.inf)
+    flat, theirs = best(0.0)
+    gain, before = float(seen @ (theirs - ours)), float(seen @ theirs)
+    shown = seen > 0
+    error = noise * float(np.linalg.norm((theirs - ours)[shown]))
+    # The gain grows with the square of the scale: at s standard errors of it, it is s / 2 of these.
+    sure = line[0] > 0 and gain > SURE / 2 * error
+    unit = max(before, noise)
+    return _Line(
+        float(line[0]), float(line[1]), float(flat[1]), bool(sure), Fit(gain / unit, error / unit)
+    )
+
+
+def _targets(loss: Loss) -> np.ndarray:
+    """A target of the positive class and one of the other."""
+    return np.array([float(loss.positive) if isinstance(loss, OneAgainstRest) else 1.0, -1.0])
+
+
+def _noise_of_gradient(plan: Plan) -> float:
+    """The length of the noise of a gradient at theta = 0 with the whole budget, in longest rows."""
+    problem = plan.problem
+    z = plan["class sums"].noise_multiplier * math.sqrt(1 - MARGINS_SHARE)  # type: ignore[attr-defined]
+    changed = CHANGED_CONTRIBUTIONS[problem.adjacency]
+    return changed * z * math.sqrt(problem.n_features) / problem.n_rows
