@@ -19,7 +19,7 @@ from riata.queries import (
     Improvement,
     LengthSizes,
     LimitedSlope,
-    MarginCounts,
+    ScoreCounts,
     MeanSlope,
     Minimum,
     SlopeSizes,
@@ -143,9 +143,9 @@ class Problem:
             self.loss, self.bounds, self.n_rows, self.n_features, self.adjacency, part
         )
 
-    def margin_counts(self, theta: Vector, centre: float, spread: float) -> MarginCounts:
+    def score_counts(self, theta: Vector, centre: float, spread: float) -> ScoreCounts:
         """How many rows of each class have which margin under theta."""
-        return MarginCounts(*self._at(theta), centre, spread)
+        return ScoreCounts(*self._at(theta), centre, spread)
 
     def _at(self, theta: Vector) -> tuple[Vector, Loss, Bounds, int, str]:
         return theta, self.loss, self.bounds, self.n_rows, self.adjacency

@@ -1,7 +1,7 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
-from riata.queries.class_sums import MarginCounts, SumsByClass
+from riata.queries.class_sums import ScoreCounts, SumsByClass
 from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
@@ -23,7 +23,7 @@ __all__ = [
     "Improvement",
     "LengthSizes",
     "LimitedSlope",
-    "MarginCounts",
+    "ScoreCounts",
     "MeanSlope",
     "Minimum",
     "OfGradient",

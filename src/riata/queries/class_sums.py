@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from riata.losses import Loss
 
 #: Margins are counted in so many bins for each class.
-N_MARGIN_BINS = 24
+N_SCORE_BINS = 24
 
 
 def is_positive(loss: Loss, y: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ def _without_negatives(x: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginCounts(MeanSlope):
+class ScoreCounts(MeanSlope):
     """The part of the rows in each bin of the margin under theta, for each class.
 
     Parameters
@@ -109,16 +109,16 @@ class MarginCounts(MeanSlope):
     @staticmethod
     def middles() -> np.ndarray:
         """The middle of each bin, in spreads from the centre."""
-        squashed = (2 * np.arange(N_MARGIN_BINS) + 1) / N_MARGIN_BINS - 1
+        squashed = (2 * np.arange(N_SCORE_BINS) + 1) / N_SCORE_BINS - 1
         return squashed / (1 - np.abs(squashed))
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             away = (self.margins(x) - self.centre) / self.spread
-            place = np.floor((away / (1 + np.abs(away)) + 1) / 2 * N_MARGIN_BINS)
-        found = np.fmax(np.fmin(place, N_MARGIN_BINS - 1), 0)  # not clip: NaN must not get through
-        found += np.where(is_positive(self.loss, y), 0, N_MARGIN_BINS)
-        counts = np.bincount(found.astype(np.intp), minlength=2 * N_MARGIN_BINS)
+            place = np.floor((away / (1 + np.abs(away)) + 1) / 2 * N_SCORE_BINS)
+        found = np.fmax(np.fmin(place, N_SCORE_BINS - 1), 0)  # not clip: NaN must not get through
+        found += np.where(is_positive(self.loss, y), 0, N_SCORE_BINS)
+        counts = np.bincount(found.astype(np.intp), minlength=2 * N_SCORE_BINS)
         return counts.astype(np.float64)
 
     @property
