@@ -29,7 +29,9 @@ def texts(n=6_000, p=300, words=12, seed=0, classes=2):
     odds = rng.standard_normal((classes, p))
     frequency = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
     word = np.vstack([rng.choice(p, words, p=frequency[k]) for k in y])
-    x = sparse.csr_array((np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), (n, p))
+    x = sparse.csr_array(
+        (np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), (n, p)
+    )
     x.sum_duplicates()
     return sparse.csr_array(sparse.diags_array(1 / np.sqrt(x.power(2).sum(axis=1))) @ x), y
 
@@ -134,7 +136,7 @@ def test_dense_and_sparse_rows_give_the_same_model_bit_for_bit():
 
 
 @pytest.mark.parametrize("constraint", [L1Ball(3.0), SparseBall(5, 2.0), Simplex(2.0),
-                                        GroupL1Ball([[k, k + 1] for k in range(0, 40, 2)], 2.0)])  # fmt: skip
+                                        GroupL1Ball(np.arange(40) // 2, 2.0)])  # fmt: skip
 def test_the_model_lies_in_the_set(constraint):
     x, y = texts(2_000, 40)
     labels = np.where(y == 1, 1.0, -1.0)
@@ -187,8 +189,11 @@ def test_degenerate_data_gives_a_finite_model(adjacency, steps, name, labels, ep
 def test_the_mean_scores_of_the_classes_are_estimated_without_the_bias_of_the_noise():
     rng = np.random.default_rng(3)
     p, rows, noise = 4_000, np.array([3_000.0, 9_000.0]), 6.0
-    sums = 900 / (np.arange(p) + 3.0) * np.array([[1.0], [3.0]]) * np.exp(
-        0.4 * rng.standard_normal((2, p))
+    sums = (
+        900
+        / (np.arange(p) + 3.0)
+        * np.array([[1.0], [3.0]])
+        * np.exp(0.4 * rng.standard_normal((2, p)))
     )
     errors = []
     for _ in range(30):

@@ -159,7 +159,7 @@ class ClassSums(Solver):
                 run.calibrate()
             else:
                 run.correct()
-        if plan.steps > 1:
+        if plan.steps > 1 and run.kept:
             run.calibrate()
         return run.solution()
 
@@ -213,7 +213,7 @@ class _Run:
         self.constant = Vector.zero(self.problem.n_features).with_offset(found.constant)
         a, b = found.scale / spread, found.offset
         self.theta = self._projected(a * direction.dense(), b)
-        self.centre, self.half = a * centre + b, a * spread
+        self.centre, self.half = a * centre, a * spread
 
     def correct(self) -> None:
         """A step along a noisy gradient: longer for columns that are common and sure."""
@@ -231,8 +231,8 @@ class _Run:
             return
         noise = spread_of(mechanism, query) / row  # type: ignore[arg-type]
         by_noise = STEP / math.sqrt(self.plan.steps - 1) / noise / typical
-        by_curvature = LONGEST / (problem.loss.curvature_bound(problem.y_bound) * (shares @ pull))
-        move = min(by_noise, by_curvature) * pull * (gradient / self.units)
+        curvature = problem.loss.curvature_bound(problem.y_bound) * float(shares @ pull)
+        move = min(by_noise, LONGEST / curvature) * pull * (gradient / self.units)
         self.theta = self._projected(self.theta.dense() - move / self.units, self.theta.offset)
 
     def _projected(self, theta: np.ndarray, offset: float) -> Vector:
@@ -256,7 +256,7 @@ def log_odds(sums: np.ndarray, rows: np.ndarray, noise: float) -> _Odds:
     # Rows are a sample too: with entries of size e, a sum P has about P / e of them.
     entry = 1 / max(float((sums[0] + r * sums[1]).sum() / rows[0] / 2), 1.0)
     of_d = noise_of_both**2 + SAMPLED * entry * (1 + r) / 2 * S
-    common = S > COMMON * noise_of_both
+    common = COMMON * noise_of_both < S
     variance = GUESSED_VARIANCE
     if np.count_nonzero(common) >= SOME:
         shown = float(np.mean((D[common] ** 2 - of_d[common]) / S[common] ** 2))
@@ -290,10 +290,10 @@ def fitted_line(problem: Problem, counts: np.ndarray, noise: float, margins: np.
     seen = np.where(counts > VISIBLE * noise, counts, 0.0).ravel()
     seen = seen / max(float(seen.sum()), noise)
     loss, targets = problem.loss, np.repeat(_targets(problem.loss), counts.shape[1])
-    places, bound = np.tile(margins, 2), problem.offset_bound
+    bound = problem.offset_bound
 
-    def best(most: float) -> tuple[np.ndarray, np.ndarray]:
-        """The scale up to `most` and the offset of lowest loss, and the losses at each bin."""
+    def best(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The scale and the offset of lowest loss, and the losses at each bin."""
 
         def risk(line: np.ndarray) -> tuple[float, np.ndarray]:
             at = line[0] * places + line[1]
@@ -301,12 +301,12 @@ def fitted_line(problem: Problem, counts: np.ndarray, noise: float, margins: np.
             value = seen @ loss.value(at, targets) + PENALTY * (line @ line)
             return value, np.array([slopes @ places, slopes.sum()]) + 2 * PENALTY * line
 
-        limits = [(0.0, most), (-bound, bound)]
+        limits = [(0.0, math.inf), (-bound, bound)]
         line = minimize(risk, np.zeros(2), jac=True, method="L-BFGS-B", bounds=limits).x
         return line, loss.value(line[0] * places + line[1], targets)
 
-    line, ours = best(math.inf)
-    flat, theirs = best(0.0)
+    line, ours = best(np.tile(margins, 2))
+    flat, theirs = best(np.zeros(2 * len(margins)))
     gain, before = float(seen @ (theirs - ours)), float(seen @ theirs)
     shown = seen > 0
     error = noise * float(np.linalg.norm((theirs - ours)[shown]))
