@@ -156,7 +156,7 @@ def test_labels_that_rows_say_nothing_about_give_a_constant(steps, seed):
     y = (np.random.default_rng(seed).random(x.shape[0]) < 0.9).astype(int)
     fitted = model(1.0, steps=steps, random_state=seed).fit(x, y)
     assert np.all(fitted.coef_ == 0)
-    assert 1.5 < fitted.intercept_[0] < 3.0
+    assert 1.7 < fitted.intercept_[0] < 2.8
 
 
 DEGENERATE = {

@@ -192,6 +192,8 @@ class _Run:
         row = self.problem.n_rows / self.problem.bounds.row_norm("l2", self.problem.n_features)
         noise = spread_of(mechanism, query) * row  # type: ignore[arg-type]
         rows = np.maximum(released[:, -1] * row / COUNTED, noise / COUNTED)
+        flat, _ = lowest(self.problem, rows[:, None] / rows.sum(), np.zeros(1))
+        self.constant = Vector.zero(self.problem.n_features).with_offset(float(flat[1]))
         self.odds = log_odds(released[:, :-1] * row, rows, noise)
         self.theta = self._projected(self.odds.weights / self.units, 0.0)
         self.centre, self.half = self.odds.centre, self.odds.half
@@ -210,7 +212,6 @@ class _Run:
         noise = spread_of(mechanism, query)  # type: ignore[arg-type]
         found = fitted_line(self.problem, counts, noise, query.middles() + centre / spread)
         self.kept, self.fit = found.sure, found.fit
-        self.constant = Vector.zero(self.problem.n_features).with_offset(found.constant)
         a, b = found.scale / spread, found.offset
         self.theta = self._projected(a * direction.dense(), b)
         self.centre, self.half = a * centre, a * spread
@@ -276,46 +277,44 @@ def log_odds(sums: np.ndarray, rows: np.ndarray, noise: float) -> _Odds:
 
 
 class _Line(NamedTuple):
-    """A scale and an offset for margins, the best constant, and whether the first is better."""
+    """A scale and an offset for margins, and whether they are better than the best constant."""
 
     scale: float
     offset: float
-    constant: float
     sure: bool
     fit: Fit
 
 
 def fitted_line(problem: Problem, counts: np.ndarray, noise: float, margins: np.ndarray) -> _Line:
     """The line a * margin + b of lowest loss over noisy counts of margins, for each class."""
-    seen = np.where(counts > VISIBLE * noise, counts, 0.0).ravel()
+    seen = np.where(counts > VISIBLE * noise, counts, 0.0)
     seen = seen / max(float(seen.sum()), noise)
-    loss, targets = problem.loss, np.repeat(_targets(problem.loss), counts.shape[1])
-    bound = problem.offset_bound
-
-    def best(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The scale and the offset of lowest loss, and the losses at each bin."""
-
-        def risk(line: np.ndarray) -> tuple[float, np.ndarray]:
-            at = line[0] * places + line[1]
-            slopes = seen * loss.slope(at, targets)
-            value = seen @ loss.value(at, targets) + PENALTY * (line @ line)
-            return value, np.array([slopes @ places, slopes.sum()]) + 2 * PENALTY * line
-
-        limits = [(0.0, math.inf), (-bound, bound)]
-        line = minimize(risk, np.zeros(2), jac=True, method="L-BFGS-B", bounds=limits).x
-        return line, loss.value(line[0] * places + line[1], targets)
-
-    line, ours = best(np.tile(margins, 2))
-    flat, theirs = best(np.zeros(2 * len(margins)))
-    gain, before = float(seen @ (theirs - ours)), float(seen @ theirs)
-    shown = seen > 0
-    error = noise * float(np.linalg.norm((theirs - ours)[shown]))
+    line, ours = lowest(problem, seen, margins)
+    _, theirs = lowest(problem, seen, np.zeros(len(margins)))
+    better = np.where(seen > 0, theirs - ours, 0.0)
+    gain, error = float((seen * better).sum()), noise * float(np.linalg.norm(better))
     # The gain grows with the square of the scale: at s standard errors of it, it is s / 2 of these.
     sure = line[0] > 0 and gain > SURE / 2 * error
-    unit = max(before, noise)
-    return _Line(
-        float(line[0]), float(line[1]), float(flat[1]), bool(sure), Fit(gain / unit, error / unit)
-    )
+    before = max(float((seen * theirs).sum()), noise)
+    return _Line(float(line[0]), float(line[1]), bool(sure), Fit(gain / before, error / before))
+
+
+def lowest(
+    problem: Problem, weights: np.ndarray, margins: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The scale and the offset of lowest loss, and the loss of each class at each margin."""
+    loss, targets = problem.loss, np.repeat(_targets(problem.loss), len(margins))
+    places, parts, bound = np.tile(margins, 2), weights.ravel(), problem.offset_bound
+
+    def risk(line: np.ndarray) -> tuple[float, np.ndarray]:
+        at = line[0] * places + line[1]
+        slopes = parts * loss.slope(at, targets)
+        value = parts @ loss.value(at, targets) + PENALTY * (line @ line)
+        return value, np.array([slopes @ places, slopes.sum()]) + 2 * PENALTY * line
+
+    limits = [(0.0, math.inf), (-bound, bound)]
+    line = minimize(risk, np.zeros(2), jac=True, method="L-BFGS-B", bounds=limits).x
+    return line, loss.value(line[0] * places + line[1], targets).reshape(2, -1)
 
 
 def _targets(loss: Loss) -> np.ndarray:
