@@ -122,13 +122,13 @@ def zipf() -> Data:
 
 def clickbait() -> Data:
     """32,000 headlines, half of them clickbait. One row is a headline."""
-    rows = _lines("clickbait_headlines.jsonl.gz")
+    rows = lines("clickbait_headlines.jsonl.gz")
     return _texts("clickbait", [r["text"] for r in rows], [r["label"] == 1 for r in rows])
 
 
 def newsgroups() -> Data:
     """18,846 posts, comp.* against the other groups. One row is a post."""
-    rows = _lines("20newsgroups.jsonl.gz")
+    rows = lines("20newsgroups.jsonl.gz")
     labels = [r["label"].startswith("comp.") for r in rows]
     return _texts("20newsgroups", [r["text"] for r in rows], labels)
 
@@ -205,7 +205,7 @@ def without_privacy(name: str) -> float:
     return max(data.score(model.fit(data.x, data.y).predict(data.held_x)) for model in models)
 
 
-def _lines(name: str) -> list[dict[str, Any]]:
+def lines(name: str) -> list[dict[str, Any]]:
     with gzip.open(FOLDER / name, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 

@@ -28,7 +28,9 @@ from riata.queries import (
     MeanSlope,
     Minimum,
     Scaling,
+    ScoreCounts,
     SlopeSizes,
+    SumsByClass,
     Support,
     SupportCurvature,
     SupportGradient,
@@ -168,6 +170,16 @@ class Problem:
     def margin_slopes(self, theta: Vector, cut: float, line: tuple[float, float]) -> MarginSlopes:
         """The derivatives of the risk in a line through the cut margins."""
         return MarginSlopes(*self._at(theta), cut, line)
+
+    def class_sums(self, part: float) -> SumsByClass:
+        """The rows of each class added up, and beside them a constant that counts them."""
+        return SumsByClass(
+            self.loss, self.bounds, self.n_rows, self.n_features, self.adjacency, part
+        )
+
+    def score_counts(self, theta: Vector, centre: float, spread: float) -> ScoreCounts:
+        """How many rows of each class have which margin under theta."""
+        return ScoreCounts(*self._at(theta), centre, spread)
 
     def _at(self, theta: Vector) -> tuple[Vector, Loss, Bounds, int, str]:
         return theta, self.loss, self.bounds, self.n_rows, self.adjacency

@@ -23,6 +23,7 @@ from riata.estimators import (
 from riata.losses import Huber, Logistic, SmoothedHinge, Squared
 from riata.sets import L1Ball, L2Ball, Simplex, SparseBall
 from riata.solvers import (
+    ClassSums,
     GaussianFrankWolfe,
     NoisyGradient,
     PerturbedObjective,
@@ -68,6 +69,9 @@ ESTIMATORS: dict[str, Any] = {
     ),
     "PrivateLinearSVC, rows bounded in l2": PrivateLinearSVC(
         1.0, 1e-6, bounds=LENGTH, steps=STEPS, classes=[0, 1]
+    ),
+    "PrivateLogisticRegression, class sums": PrivateLogisticRegression(
+        1.0, 1e-6, bounds=LENGTH, solver=ClassSums(STEPS), classes=[0, 1]
     ),
     "PrivateErm, noisy gradients of samples": PrivateErm(
         Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=UNIT, solver=NoisyGradient(STEPS, sampling=0.5)

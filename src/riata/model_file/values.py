@@ -21,6 +21,7 @@ from riata.projections import (
 )
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
+    ClassSums,
     FrankWolfe,
     GaussianFrankWolfe,
     HardThresholding,
@@ -54,6 +55,7 @@ _SOLVERS = (
     RefittedFrankWolfe,
     ScaledGradient,
     SufficientStatistics,
+    ClassSums,
 )
 _PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)
 

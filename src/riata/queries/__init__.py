@@ -1,6 +1,7 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
+from riata.queries.class_sums import ScoreCounts, SumsByClass
 from riata.queries.classes import ClassCounts, MarginCounts, MarginSlopes
 from riata.queries.columns import CentredGradient, ColumnSquares, ColumnSums, Scaling
 from riata.queries.correlations import Coordinate, Correlations
@@ -35,9 +36,11 @@ __all__ = [
     "OfGradient",
     "Query",
     "Scaling",
+    "ScoreCounts",
     "Sizes",
     "SlopeSizes",
     "SquaredMoments",
+    "SumsByClass",
     "Support",
     "SupportCurvature",
     "SupportGradient",

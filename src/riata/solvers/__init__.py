@@ -9,6 +9,7 @@ from riata.errors import InvalidArgument
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.sets import L1Ball, L2Ball, PolytopeSet, SparseBall
+from riata.solvers.class_sums import ClassSums
 from riata.solvers.defaults import FEW_COLUMNS, MANY_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
@@ -36,6 +37,7 @@ SOLVERS: dict[str, type[Solver]] = {
         GaussianFrankWolfe,
         NoisyGradient,
         ScaledGradient,
+        ClassSums,
         PerturbedObjective,
         PrivateHardThresholding,
         PrivatePeeling,
@@ -88,6 +90,15 @@ RULES = (
     Rule(
         PrivateHardThresholding, lambda p, b: _sparse(p, b) and _in_l2(p, b),
         "the rows have a bound on their length and the number of coefficients is given",
+    ),
+    Rule(
+        ClassSums,
+        lambda p, b: (
+            _in_l2(p, b) and _ball(p) and _many_columns(p)
+            and p.bounds.nonnegative and p.loss.classifies
+        ),
+        "rows are not negative and have a bound on their length, and columns are too many to be "
+        "measured one by one, as words are",
     ),
     Rule(
         ScaledGradient, lambda p, b: _in_l2(p, b) and _ball(p) and not _many_columns(p),
@@ -152,6 +163,7 @@ __all__ = [
     "RULES",
     "SOLVERS",
     "Callback",
+    "ClassSums",
     "Fit",
     "FrankWolfe",
     "GaussianFrankWolfe",
