@@ -35,18 +35,19 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "COUNTED": (0.05, 0.2),
     "MARGINS_SHARE": (0.015, 0.06),
     "N_SCORE_BINS": (12, 16, 40, 64),
-    "VISIBLE": (0.0, 1.0, 3.0),
+    "VISIBLE": (1.0, 2.0, 4.0),
     "COMMON": (2.0, 8.0),
     "GUESSED_VARIANCE": (0.03, 0.3),
-    "LEAST_VARIANCE": (0.003, 0.03),
+    "LEAST_VARIANCE": (0.001, 0.01),
     "MOST_VARIANCE": (0.3, 1.0),
     "SAMPLED": (0.0, 0.5, 2.0),
     "MOST_ODD": (0.9, 0.995),
-    "CORRECTIONS": (0, 1, 2, 8),
+    "CORRECTIONS": (2, 4, 16),
     "CORRECTIONS_SHARE": (0.15, 0.5),
     "CORRECTED_SLOPE": (0.25, 1.0),
     "STEP": (0.25, 1.0),
-    "QUIET": (1 / 64, 1 / 32, 1 / 8, 1 / 4),
+    "LONGEST": (128.0, 2048.0),
+    "QUIET": (0.0, 1 / 8000, 1 / 2000),
 }
 
 

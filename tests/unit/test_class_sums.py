@@ -77,7 +77,7 @@ def test_corrections_follow_from_public_facts_alone():
         return model(epsilon).plan(n, p).steps
 
     assert steps(1.0, 10_000) == steps(1.0, 10_000, 10**6) == 1
-    assert steps(10.0, 10_000) == steps(1.0, 10**6) == 5
+    assert steps(10.0, 10_000) == steps(1.0, 10**6) == 9
     assert "correction" in str(model(10.0).plan(10_000, 100))
 
 

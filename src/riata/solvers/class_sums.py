@@ -17,7 +17,7 @@ from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import compose
 from riata.problem import Problem
-from riata.solvers.defaults import SURE
+from riata.solvers.defaults import SURE, VISIBLE
 from riata.solvers.plan import (
     Callback,
     Fit,
@@ -41,9 +41,9 @@ COUNTED = 0.1
 MARGINS_SHARE, CORRECTIONS_SHARE = 0.03, 0.3
 
 #: "auto" makes so many corrections, if the noise of one number of a gradient at theta = 0 would be
-#: below this part of its largest value with the whole budget. With more noise they do harm. On
-#: texts whose words are independent they never help; this line was drawn on real texts.
-CORRECTIONS, QUIET = 4, 1 / 4000
+#: below this part of its largest value with the whole budget. With more noise they do harm. At
+#: this line synthetic texts gain as much as they lose: those of independent words lose.
+CORRECTIONS, QUIET = 8, 1 / 4000
 
 #: The noise of all corrections together moves a typical margin by about this much.
 STEP = 0.5
@@ -57,7 +57,7 @@ CORRECTED_SLOPE = 0.5
 #: The prior of t = (P - N) / (P + N) is fitted to columns whose sum exceeds its noise so many
 #: times. If there are fewer of them than some, its variance is a guess; it always lies in a range.
 COMMON, SOME = 4.0, 10
-GUESSED_VARIANCE, LEAST_VARIANCE, MOST_VARIANCE = 0.1, 0.01, 0.5
+GUESSED_VARIANCE, LEAST_VARIANCE, MOST_VARIANCE = 0.1, 0.003, 0.5
 
 #: How much of the noise that a random sample of rows would have is counted beside that of the
 #: mechanism.
@@ -65,9 +65,6 @@ SAMPLED = 1.0
 
 #: |t| is cut here: log odds are at most 4.6.
 MOST_ODD = 0.98
-
-#: A bin of margins counts if it holds more than this many standard deviations of its noise.
-VISIBLE = 2.0
 
 #: A weak penalty on a scale and an intercept that are fitted to counts: classes that counts
 #: separate would have no best scale.
