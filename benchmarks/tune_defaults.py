@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from riata import PrivateLasso
-from riata.solvers import PrivateGreedy, defaults
+from riata.solvers import PrivateGreedy, Solver, defaults
 
 from accuracy_cases import Case, Sample
 from results import keep, show
@@ -96,13 +96,19 @@ def using(name: str, value: Any) -> Iterator[None]:
         setattr(where, name, before)
 
 
-def log_excess(samples: list[Sample], epsilons: list[float]) -> np.ndarray:
+def log_excess(
+    samples: list[Sample], epsilons: list[float], solver: Solver | None = None
+) -> np.ndarray:
     """The logarithm of the excess risk of every sample at every epsilon."""
     found = []
     for i, sample in enumerate(samples):
         for epsilon in epsilons:
             model = PrivateLasso(
-                epsilon, DELTA, bounds=sample.case.bounds, solver="greedy", random_state=i
+                epsilon,
+                DELTA,
+                bounds=sample.case.bounds,
+                solver=solver or PrivateGreedy(),
+                random_state=i,
             ).fit(sample.x, sample.y)
             found.append(np.log(np.clip(sample.excess(model.coef_, model.intercept_), FLOOR, 1.5)))
     return np.array(found)
