@@ -1,0 +1,169 @@
+"""A table of made-up rows whose columns are drawn when they are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.grid import X_STEPS
+from riata.simulation.guess import Guess
+from riata.simulation.unseen import Unseen, law_of
+
+#: A group of correlated columns up to this size is drawn as a whole; of larger ones only the
+#: factor is.
+SMALL_GROUP = 50
+
+#: A simulation holds at most so many entries.
+MOST_ENTRIES = 4e7
+
+
+class Columns:
+    """Rows on the grid, as queries see them: a matrix whose columns come into being on demand.
+
+    Parameters
+    ----------
+    guess : Guess
+    n_rows, n_columns : int
+    rng : numpy.random.Generator
+    """
+
+    ndim = 2
+
+    def __init__(
+        self, guess: Guess, n_rows: int, n_columns: int, rng: np.random.Generator
+    ) -> None:
+        self.shape = (n_rows, n_columns)
+        self._guess, self._rng = guess, rng
+        self._slots = np.full(n_columns, -1)
+        self._store = np.empty((16, n_rows))
+        self._drawn: list[int] = []
+        self._unseen: dict[int, Unseen] = {}
+        size = n_columns if guess.group is None else min(guess.group, n_columns)
+        self._groups = np.arange(n_columns) // (size if guess.correlation > 0 else n_columns)
+        self._small = guess.correlation > 0 and size <= SMALL_GROUP
+        self._factors = None
+        if guess.correlation > 0 and not self._small:
+            self._factors = rng.standard_normal((int(self._groups[-1]) + 1, n_rows))
+
+    # What queries do with rows.
+
+    @property
+    def T(self) -> Transposed:
+        return Transposed(self)
+
+    def __matmul__(self, dense: np.ndarray) -> np.ndarray:
+        columns = np.flatnonzero(dense)
+        if not len(columns):
+            return np.zeros(self.shape[0])
+        slots = self._slots_of(columns)
+        weights = np.zeros(len(self._drawn))
+        weights[slots] = dense[columns]
+        return weights @ self._store[: len(self._drawn)]
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, columns = key if isinstance(key, tuple) else (key, None)
+        if columns is None:
+            return Few(self, rows)
+        if isinstance(columns, slice):
+            columns = np.arange(self.shape[1])[columns]
+        slots = self._slots_of(np.atleast_1d(columns))  # first: it may make the store larger
+        return self._store[slots, rows].T
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        whole = self[:, :]
+        return whole if dtype is None else whole.astype(dtype)
+
+    def sums(self, direction: np.ndarray, most: int) -> np.ndarray:
+        """The sum of entry * direction for every column, with entries cut at `most` steps."""
+        drawn = self._store[: len(self._drawn)]
+        if most < X_STEPS:
+            drawn = np.clip(drawn, -most, most)
+        total = np.empty(self.shape[1])
+        if len(self._drawn) < self.shape[1]:
+            if most not in self._unseen:
+                law = law_of(self._guess, most, self._factors is not None)
+                self._unseen[most] = Unseen(
+                    law, self._groups, self._factors, self.shape[0], self._rng
+                )
+            total = np.rint(self._unseen[most].sums(direction))
+        total[self._drawn] = drawn @ direction
+        return total
+
+    def sample(self, n_rows: int, n_columns: int) -> np.ndarray:
+        """Other rows of the same kind, on the grid, that are forgotten at once."""
+        shape = (min(n_rows, self.shape[0]), min(n_columns, self.shape[1]))
+        return np.rint(self._guess.draw(shape, self._rng) * X_STEPS)
+
+    # Drawing.
+
+    def _slots_of(self, columns: np.ndarray) -> np.ndarray:
+        missing = columns[self._slots[columns] < 0]
+        if len(missing):
+            self._draw(np.unique(missing))
+        return self._slots[columns]
+
+    def _draw(self, columns: np.ndarray) -> None:
+        n = self.shape[0]
+        if self._small:  # whole groups
+            columns = np.flatnonzero(np.isin(self._groups, self._groups[columns]))
+        if n * (len(self._drawn) + len(columns)) > MOST_ENTRIES:
+            raise InvalidArgument(
+                f"A forecast of this solver would need more than {MOST_ENTRIES:,.0f} made-up "
+                "entries, because it reads too many columns at once. Forecast fewer rows or "
+                'columns, or a solver that selects columns, such as solver="greedy".'
+            )
+        need = len(self._drawn) + len(columns)
+        if need > len(self._store):
+            more = max(need, 2 * len(self._store)) - len(self._store)
+            self._store = np.concatenate([self._store, np.empty((more, n))])
+        common: dict[int, np.ndarray] = {}
+        for column in columns:
+            entries = np.rint(self._entries(int(column), common) * X_STEPS)
+            for most, unseen in self._unseen.items():
+                entries = unseen.pinned(int(column), entries, most)
+            slot = len(self._drawn)
+            np.clip(np.rint(entries), -X_STEPS, X_STEPS, out=self._store[slot])
+            self._slots[column] = slot
+            self._drawn.append(int(column))
+
+    def _entries(self, column: int, common: dict[int, np.ndarray]) -> np.ndarray:
+        """Entries of a column, in units of its bound."""
+        n, group = self.shape[0], int(self._groups[column])
+        if self._guess.correlation == 0:
+            return self._guess.draw((n,), self._rng)
+        if self._factors is not None:
+            return self._guess.shared(self._factors[group], self._rng)
+        if group not in common:
+            common[group] = self._rng.standard_normal(n)
+        return self._guess.shared(common[group], self._rng)
+
+
+class Few:
+    """Some of the rows."""
+
+    ndim = 2
+
+    def __init__(self, whole: Columns, rows: slice) -> None:
+        self._whole, self._rows = whole, rows
+        self.shape = (len(range(*rows.indices(whole.shape[0]))), whole.shape[1])
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, columns = key
+        return self._whole[self._rows, columns][rows]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self._whole, dtype=dtype)[self._rows]
+
+
+class Transposed:
+    """The transpose, for sums over the rows."""
+
+    def __init__(self, whole: Columns) -> None:
+        self._whole = whole
+
+    def __matmul__(self, direction: Any) -> Any:
+        if np.ndim(direction) == 1 and not isinstance(direction, Columns):
+            return self._whole.sums(direction, X_STEPS)
+        return np.asarray(self._whole).T @ np.asarray(direction)
