@@ -12,6 +12,7 @@ from riata.estimators import (
     ProjectedClassifier,
     ProjectedRegression,
 )
+from riata.forecast import Forecast, forecast, forecast_curve
 from riata.model_file import load, save
 from riata.privacy import Budget, Ledger, Statement
 
@@ -21,6 +22,7 @@ __all__ = [
     "Bounds",
     "Budget",
     "BudgetExceeded",
+    "Forecast",
     "HeavyTailedRegression",
     "Ledger",
     "PrivateErm",
@@ -32,6 +34,8 @@ __all__ = [
     "ProjectedRegression",
     "RiataError",
     "Statement",
+    "forecast",
+    "forecast_curve",
     "load",
     "save",
 ]

@@ -31,9 +31,7 @@ class Columns:
 
     ndim = 2
 
-    def __init__(
-        self, guess: Guess, n_rows: int, n_columns: int, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, guess: Guess, n_rows: int, n_columns: int, rng: np.random.Generator) -> None:
         self.shape = (n_rows, n_columns)
         self._guess, self._rng = guess, rng
         self._slots = np.full(n_columns, -1)

@@ -81,9 +81,7 @@ class Guess:
             ("density", "it is a share of the entries"),
         ):
             if not 0 < check_number(name, getattr(self, name)) <= 1:
-                raise InvalidArgument(
-                    f"{name}={getattr(self, name)!r} must lie in (0, 1]: {why}."
-                )
+                raise InvalidArgument(f"{name}={getattr(self, name)!r} must lie in (0, 1]: {why}.")
         if not 0 <= check_number("correlation", self.correlation) < 1:
             raise InvalidArgument(
                 f"correlation={self.correlation!r} must lie in [0, 1): columns that are copies of "

@@ -99,7 +99,9 @@ class World:
 
     def _table(self, n: int) -> Any:
         p = self.problem.n_features
-        return self._of_bounded_length(n) if self._of_length else Columns(self.guess, n, p, self._rng)
+        return (
+            self._of_bounded_length(n) if self._of_length else Columns(self.guess, n, p, self._rng)
+        )
 
     def _of_bounded_length(self, n: int) -> Any:
         """Rows as long as their bound, with a few entries that are not 0."""
@@ -108,7 +110,7 @@ class World:
         if n * k > MOST_ENTRIES:
             raise InvalidArgument(
                 f"A forecast of {n:,} rows with {k} entries each would need more than "
-                f"{MOST_ENTRIES:,.0f} made-up entries. Forecast fewer rows, or guess fewer nonzeros."
+                f"{MOST_ENTRIES:,.0f} made-up ones. Forecast fewer rows, or guess fewer nonzeros."
             )
         if popularity is None:
             rows = np.asarray(Columns(self.guess, n, p, rng)) / X_STEPS
@@ -213,7 +215,9 @@ class World:
             draws = truth + self._noise * self._rng.standard_normal(len(truth))
             of_truth = loss.value(truth, draws).mean()
             excess = float(loss.value(margins, draws).mean() - of_truth)
-            explained = float(loss.value(np.full_like(truth, truth.mean()), draws).mean() - of_truth)
+            explained = float(
+                loss.value(np.full_like(truth, truth.mean()), draws).mean() - of_truth
+            )
         return Score(excess, explained, 1 - (lost + noise) / (variance + noise))
 
     def _of_labels(self, margins: np.ndarray) -> Score:
