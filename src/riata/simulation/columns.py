@@ -38,6 +38,7 @@ class Columns:
         self._store = np.empty((16, n_rows))
         self._drawn: list[int] = []
         self._unseen: dict[int, Unseen] = {}
+        self._cut_at, self._cut_store = 0, np.empty((0, n_rows))
         size = n_columns if guess.group is None else min(guess.group, n_columns)
         self._groups = np.arange(n_columns) // (size if guess.correlation > 0 else n_columns)
         self._small = guess.correlation > 0 and size <= SMALL_GROUP
@@ -56,6 +57,8 @@ class Columns:
         if not len(columns):
             return np.zeros(self.shape[0])
         slots = self._slots_of(columns)
+        if 3 * len(columns) < len(self._drawn):
+            return dense[columns] @ self._store[slots]
         weights = np.zeros(len(self._drawn))
         weights[slots] = dense[columns]
         return weights @ self._store[: len(self._drawn)]
@@ -75,9 +78,6 @@ class Columns:
 
     def sums(self, direction: np.ndarray, most: int) -> np.ndarray:
         """The sum of entry * direction for every column, with entries cut at `most` steps."""
-        drawn = self._store[: len(self._drawn)]
-        if most < X_STEPS:
-            drawn = np.clip(drawn, -most, most)
         total = np.empty(self.shape[1])
         if len(self._drawn) < self.shape[1]:
             if most not in self._unseen:
@@ -86,8 +86,19 @@ class Columns:
                     law, self._groups, self._factors, self.shape[0], self._rng
                 )
             total = np.rint(self._unseen[most].sums(direction))
-        total[self._drawn] = drawn @ direction
+        total[self._drawn] = self._cut(most) @ direction
         return total
+
+    def _cut(self, most: int) -> np.ndarray:
+        """The columns that were drawn, with entries cut at `most` steps."""
+        drawn = self._store[: len(self._drawn)]
+        if most >= X_STEPS:
+            return drawn
+        if self._cut_at != most or len(self._cut_store) < len(drawn):
+            same = self._cut_store if self._cut_at == most else self._cut_store[:0]
+            new = np.clip(drawn[len(same) :], -most, most)
+            self._cut_at, self._cut_store = most, np.concatenate([same, new])
+        return self._cut_store
 
     def sample(self, n_rows: int, n_columns: int) -> np.ndarray:
         """Other rows of the same kind, on the grid, that are forgotten at once."""
