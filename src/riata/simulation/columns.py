@@ -15,6 +15,9 @@ from riata.simulation.unseen import Unseen, law_of
 #: factor is.
 SMALL_GROUP = 50
 
+#: A table with at most so many columns is drawn at once.
+FEW_COLUMNS = 50
+
 #: A simulation holds at most so many entries.
 MOST_ENTRIES = 4e7
 
@@ -39,12 +42,15 @@ class Columns:
         self._drawn: list[int] = []
         self._unseen: dict[int, Unseen] = {}
         self._cut_at, self._cut_store = 0, np.empty((0, n_rows))
+        self._last: tuple[bytes, np.ndarray] = (b"", np.empty(0))
         size = n_columns if guess.group is None else min(guess.group, n_columns)
         self._groups = np.arange(n_columns) // (size if guess.correlation > 0 else n_columns)
         self._small = guess.correlation > 0 and size <= SMALL_GROUP
         self._factors = None
         if guess.correlation > 0 and not self._small:
             self._factors = rng.standard_normal((int(self._groups[-1]) + 1, n_rows))
+        if n_columns <= FEW_COLUMNS:
+            self._draw(np.arange(n_columns))
 
     # What queries do with rows.
 
@@ -53,6 +59,12 @@ class Columns:
         return Transposed(self)
 
     def __matmul__(self, dense: np.ndarray) -> np.ndarray:
+        key = dense.tobytes()
+        if self._last[0] != key:  # several queries are about the same model
+            self._last = key, self._product(dense)
+        return self._last[1].copy()
+
+    def _product(self, dense: np.ndarray) -> np.ndarray:
         columns = np.flatnonzero(dense)
         if not len(columns):
             return np.zeros(self.shape[0])
@@ -129,13 +141,21 @@ class Columns:
             self._store = np.concatenate([self._store, np.empty((more, n))])
         common: dict[int, np.ndarray] = {}
         for column in columns:
-            entries = np.rint(self._entries(int(column), common) * X_STEPS)
-            for most, unseen in self._unseen.items():
-                entries = unseen.pinned(int(column), entries, most)
             slot = len(self._drawn)
-            np.clip(np.rint(entries), -X_STEPS, X_STEPS, out=self._store[slot])
+            self._store[slot] = self._consistent(int(column), common)
             self._slots[column] = slot
             self._drawn.append(int(column))
+
+    def _consistent(self, column: int, common: dict[int, np.ndarray]) -> np.ndarray:
+        """A column on the grid that agrees with what was told about it."""
+
+        def draw() -> np.ndarray:
+            return np.rint(self._entries(column, common) * X_STEPS)
+
+        if not self._unseen:
+            return draw()
+        most = next(reversed(self._unseen))  # the cut that was asked about last
+        return self._unseen[most].pinned(column, draw, most)
 
     def _entries(self, column: int, common: dict[int, np.ndarray]) -> np.ndarray:
         """Entries of a column, in units of its bound."""

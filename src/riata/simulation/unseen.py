@@ -8,6 +8,7 @@ by chance in one step does so in the next, and when it is drawn at last.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,7 +22,10 @@ from riata.simulation.guess import Guess
 _DRAWS = 100_000
 
 #: A direction within this part of the span of the earlier ones is not a new one.
-_SAME = 1e-3
+_SAME = 0.03
+
+#: A column's entries are exchanged so many times.
+_ROUNDS = 3
 
 #: Directions are remembered up to this many numbers.
 _MOST_REMEMBERED = 4e7
@@ -82,7 +86,7 @@ class Unseen:
         if factors is not None:
             self._means = np.interp(factors, law.levels, law.mean_at)
         self._most = int(max(4, min(256, _MOST_REMEMBERED // n_rows)))
-        self._basis = np.empty((min(16, self._most), n_rows))
+        self._basis = np.empty((min(16, self._most), n_rows), dtype=np.float32)
         self._values = np.empty((min(16, self._most), len(groups)))
         self._known = 0
 
@@ -90,8 +94,9 @@ class Unseen:
         """The sum of entry * direction over the rows, of every column."""
         total = self._mean_sums(direction)
         basis, values = self._basis[: self._known], self._values[: self._known]
-        along = basis @ direction
-        rest = direction - along @ basis
+        thin = direction.astype(np.float32)  # a simulation needs no more digits
+        along = basis @ thin
+        rest = thin - along @ basis
         total += along @ values
         size = float(np.linalg.norm(rest))
         if size > _SAME * float(np.linalg.norm(direction)):
@@ -100,14 +105,27 @@ class Unseen:
             self._remember(rest / size, fresh)
         return total
 
-    def pinned(self, column: int, entries: np.ndarray, most: int) -> np.ndarray:
-        """A column's entries, moved a little so that its sums are those that were told."""
-        if not self._known:
-            return entries
+    def pinned(self, column: int, draw: Callable[[], np.ndarray], most: int) -> np.ndarray:
+        """A column whose sums are those that were told, up to a small rest.
+
+        Entries are exchanged for other draws where this moves the sums the right way, as often as
+        closes the gap on average. So each entry keeps to its law, tilted a little.
+        """
+        entries = draw()
         basis, told = self._basis[: self._known], self._values[: self._known, column]
         mean = self._law.mean if self._means is None else self._means[self._groups[column]]
-        has = basis @ (np.clip(entries, -most, most) - mean)
-        return entries + (told - has) @ basis
+        for _ in range(_ROUNDS if self._known else 0):
+            cut = np.clip(entries, -most, most)
+            missing = told - basis @ (cut - mean).astype(np.float32)
+            others = draw()
+            change = np.clip(others, -most, most) - cut
+            size = float(np.square(change).mean()) / 2
+            if size == 0:
+                break
+            wanted = missing.astype(np.float32) @ basis / size
+            taken = self._rng.random(len(entries)) < wanted * change
+            entries = np.where(taken, others, entries)
+        return entries
 
     def _mean_sums(self, direction: np.ndarray) -> np.ndarray:
         if self._means is None:
@@ -128,7 +146,9 @@ class Unseen:
             return
         if self._known == len(self._basis):
             more = min(self._known, self._most - self._known)
-            self._basis = np.concatenate([self._basis, np.empty((more, len(direction)))])
+            self._basis = np.concatenate(
+                [self._basis, np.empty((more, len(direction)), np.float32)]
+            )
             self._values = np.concatenate([self._values, np.empty((more, len(values)))])
         self._basis[self._known], self._values[self._known] = direction, values
         self._known += 1
