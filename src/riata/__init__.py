@@ -12,7 +12,7 @@ from riata.estimators import (
     ProjectedClassifier,
     ProjectedRegression,
 )
-from riata.forecast import Forecast, forecast, forecast_curve
+from riata.forecast import Forecast, ForecastCurve, forecast, forecast_curve
 from riata.model_file import load, save
 from riata.privacy import Budget, Ledger, Statement
 
@@ -23,6 +23,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Forecast",
+    "ForecastCurve",
     "HeavyTailedRegression",
     "Ledger",
     "PrivateErm",

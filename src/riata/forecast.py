@@ -23,7 +23,8 @@ from riata.solvers import Plan, Solver, Step
 #: Eight of ten fits lie between these quantiles.
 LOW, HIGH = 0.1, 0.9
 
-#: A model that explains less than this part of what the best one does has learned nothing.
+#: A model whose score is this near to a constant's, as a part of the best one's way, has learned
+#: nothing.
 NOTHING = 0.1
 
 
@@ -50,8 +51,8 @@ class Forecast:
         How much larger the risk of a typical fit is than that of the best model.
     excess_interval : tuple of float
     excess_part : float
-        The same as a part of what the best model explains: 0 is perfect, and a model that explains
-        nothing has 1.
+        The same as a part of what the best model explains: 0 is perfect, and a constant has 1. A
+        classifier that is too sure of itself may have more, and still rank well.
     accuracy, accuracy_interval : float, tuple of float
         The share of labels that a typical fit gets right; NaN for numbers.
     zero_accuracy : float
@@ -392,6 +393,7 @@ def _summed_up(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimator: A
     parts = excess / np.array([each.explained for each in scores])
     accuracies = np.array([each.accuracy for each in scores])
     values = np.array([each.value for each in scores])
+    zero = 0.5 if labels else 0.0
     return Forecast(
         plan,
         guess,
@@ -399,14 +401,14 @@ def _summed_up(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimator: A
         score=float(np.median(values)),
         interval=_interval(values),
         best_score=guess.signal,
-        zero_score=0.5 if labels else 0.0,
+        zero_score=zero,
         excess_risk=float(np.median(excess)),
         excess_interval=_interval(excess),
         excess_part=float(np.median(parts)),
         accuracy=float(np.median(accuracies)),
         accuracy_interval=_interval(accuracies),
         zero_accuracy=max(guess.positives, 1 - guess.positives) if labels else math.nan,
-        nothing=float(np.mean(parts > 1 - NOTHING)),
+        nothing=float(np.mean(values < zero + NOTHING * (guess.signal - zero))),
         scores=scores,
         estimator=clone(estimator).set_params(ledger=None),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit
 
 from riata.errors import InvalidArgument
@@ -165,33 +165,28 @@ class World:
             self._theta *= math.sqrt(guess.signal) * wanted / deviation
             self._noise = math.sqrt(1 - guess.signal) * wanted
             return
-        ranked = (np.sort(margins) - margins.mean()) / deviation
-        low, high = 0.0, _LARGEST_SLOPE
         if guess.signal <= 0.5:
             raise InvalidArgument(
                 f"signal={guess.signal!r} must be above 0.5 for labels: it is the AUC of the best "
                 "model, and guessing has 0.5."
             )
-        if auc(ranked, expit(high * ranked)) < guess.signal:
+        standard = (np.sort(margins)[:: max(1, len(margins) // 2_000)] - margins.mean()) / deviation
+
+        def too_good(slope: float) -> float:
+            odds = slope * standard + self._offset_for(slope * standard)
+            return auc(odds, expit(odds)) - guess.signal
+
+        if too_good(_LARGEST_SLOPE) < 0:
             raise self._unreachable()
-        for _ in range(30):
-            middle = (low + high) / 2
-            odds = middle * ranked + self._offset_for(middle * ranked)
-            low, high = (middle, high) if auc(odds, expit(odds)) < guess.signal else (low, middle)
-        factor = high / deviation
-        self._theta *= factor
-        self._offset = -factor * float(margins.mean()) + self._offset_for(high * ranked)
+        slope = float(brentq(too_good, 0.0, _LARGEST_SLOPE, xtol=1e-4))
+        self._theta *= slope / deviation
+        self._offset = self._offset_for(slope * standard) - slope / deviation * margins.mean()
 
     def _offset_for(self, margins: np.ndarray) -> float:
         """The intercept at which the second class has its share."""
-        low, high = -20.0 - np.abs(margins).max(), 20.0 + np.abs(margins).max()
-        for _ in range(25):
-            middle = (low + high) / 2
-            if expit(margins + middle).mean() < self.guess.positives:
-                low = middle
-            else:
-                high = middle
-        return float((low + high) / 2)
+        most = 20.0 + float(np.abs(margins).max())
+        share = self.guess.positives
+        return float(brentq(lambda b: expit(margins + b).mean() - share, -most, most, xtol=1e-4))
 
     def _unreachable(self) -> InvalidArgument:
         return InvalidArgument(
