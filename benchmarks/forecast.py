@@ -35,7 +35,7 @@ DELTA = 1e-6
 FLOOR = 1e-3
 
 #: Tables have at most so many entries.
-MOST_ENTRIES = 2e7
+MOST_ENTRIES = 1e7
 
 #: How often there are 2,000, 5,000, 10,000, 20,000 and 50,000 rows: larger tables take longer.
 ROWS = (0.25, 0.3, 0.25, 0.15, 0.05)

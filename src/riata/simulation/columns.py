@@ -11,8 +11,7 @@ from riata.grid import X_STEPS
 from riata.simulation.guess import Guess
 from riata.simulation.unseen import Unseen, law_of
 
-#: A group of correlated columns up to this size is drawn as a whole; of larger ones only the
-#: factor is.
+#: Groups of correlated columns that are larger than this have a known factor from the beginning.
 SMALL_GROUP = 50
 
 #: A table with at most so many columns is drawn at once.
@@ -45,10 +44,10 @@ class Columns:
         self._last: tuple[bytes, np.ndarray] = (b"", np.empty(0))
         size = n_columns if guess.group is None else min(guess.group, n_columns)
         self._groups = np.arange(n_columns) // (size if guess.correlation > 0 else n_columns)
-        self._small = guess.correlation > 0 and size <= SMALL_GROUP
-        self._factors = None
-        if guess.correlation > 0 and not self._small:
-            self._factors = rng.standard_normal((int(self._groups[-1]) + 1, n_rows))
+        self._factors: dict[int, np.ndarray] = {}
+        if guess.correlation > 0 and size > SMALL_GROUP:
+            for group in range(int(self._groups[-1]) + 1):
+                self._factors[group] = rng.standard_normal(n_rows)
         if n_columns <= FEW_COLUMNS:
             self._draw(np.arange(n_columns))
 
@@ -93,9 +92,8 @@ class Columns:
         total = np.empty(self.shape[1])
         if len(self._drawn) < self.shape[1]:
             if most not in self._unseen:
-                law = law_of(self._guess, most, self._factors is not None)
                 self._unseen[most] = Unseen(
-                    law, self._groups, self._factors, self.shape[0], self._rng
+                    law_of(self._guess, most), self._groups, self._factors, self.shape[0], self._rng
                 )
             total = np.rint(self._unseen[most].sums(direction))
         total[self._drawn] = self._cut(most) @ direction
@@ -127,8 +125,6 @@ class Columns:
 
     def _draw(self, columns: np.ndarray) -> None:
         n = self.shape[0]
-        if self._small:  # whole groups
-            columns = np.flatnonzero(np.isin(self._groups, self._groups[columns]))
         if n * (len(self._drawn) + len(columns)) > MOST_ENTRIES:
             raise InvalidArgument(
                 f"A forecast of this solver would need more than {MOST_ENTRIES:,.0f} made-up "
@@ -139,34 +135,35 @@ class Columns:
         if need > len(self._store):
             more = max(need, 2 * len(self._store)) - len(self._store)
             self._store = np.concatenate([self._store, np.empty((more, n))])
-        common: dict[int, np.ndarray] = {}
         for column in columns:
             slot = len(self._drawn)
-            self._store[slot] = self._consistent(int(column), common)
+            self._store[slot] = self._consistent(int(column))
             self._slots[column] = slot
             self._drawn.append(int(column))
 
-    def _consistent(self, column: int, common: dict[int, np.ndarray]) -> np.ndarray:
+    def _consistent(self, column: int) -> np.ndarray:
         """A column on the grid that agrees with what was told about it."""
 
         def draw() -> np.ndarray:
-            return np.rint(self._entries(column, common) * X_STEPS)
+            return np.rint(self._entries(int(self._groups[column])) * X_STEPS)
 
         if not self._unseen:
             return draw()
         most = next(reversed(self._unseen))  # the cut that was asked about last
         return self._unseen[most].pinned(column, draw, most)
 
-    def _entries(self, column: int, common: dict[int, np.ndarray]) -> np.ndarray:
-        """Entries of a column, in units of its bound."""
-        n, group = self.shape[0], int(self._groups[column])
-        if self._guess.correlation == 0:
+    def _entries(self, group: int) -> np.ndarray:
+        """Entries of a column of a group, in units of its bound.
+
+        A group's factor is drawn with its first column. After sums of its columns were told it is
+        too late for that, and a column stands by itself.
+        """
+        n = self.shape[0]
+        if self._guess.correlation == 0 or (self._unseen and group not in self._factors):
             return self._guess.draw((n,), self._rng)
-        if self._factors is not None:
-            return self._guess.shared(self._factors[group], self._rng)
-        if group not in common:
-            common[group] = self._rng.standard_normal(n)
-        return self._guess.shared(common[group], self._rng)
+        if group not in self._factors:
+            self._factors[group] = self._rng.standard_normal(n)
+        return self._guess.shared(self._factors[group], self._rng)
 
 
 class Few:

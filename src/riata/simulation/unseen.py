@@ -8,7 +8,7 @@ by chance in one step does so in the next, and when it is drawn at last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,8 +35,15 @@ _MOST_REMEMBERED = 4e7
 class Law:
     """The moments of an entry that is cut at `most` steps, in steps.
 
-    `mean_at` and `levels` say how its mean follows the group's factor, and `deviation` is what
-    remains of it if that is known; `together` is the correlation inside a group if it is not.
+    Attributes
+    ----------
+    mean, deviation : float
+    together : float
+        The correlation of two columns of a group.
+    levels, mean_at : ndarray
+        How the mean follows the group's factor, where that is known.
+    rest : float
+        The deviation that remains then.
     """
 
     mean: float
@@ -44,47 +51,59 @@ class Law:
     together: float
     levels: np.ndarray
     mean_at: np.ndarray
+    rest: float
 
 
 @lru_cache(maxsize=64)
-def law_of(guess: Guess, most: int, known_factor: bool) -> Law:
-    rng = np.random.default_rng(0)
+def law_of(guess: Guess, most: int) -> Law:
+    rng, r = np.random.default_rng(0), guess.correlation
 
     def cut(entries: np.ndarray) -> np.ndarray:
         return np.clip(np.rint(entries * X_STEPS), -most, most)
 
     levels = np.linspace(-5, 5, 101)
-    if guess.correlation == 0:
+    if r == 0:
         entries = cut(guess.draw((_DRAWS,), rng))
-        mean = float(entries.mean())
-        return Law(mean, float(entries.std()), 0.0, levels, np.full(len(levels), mean))
-    if not known_factor:
-        common = rng.standard_normal(_DRAWS)
-        a, b = (cut(guess.shared(common, rng)) for _ in range(2))
-        together = float(np.corrcoef(a, b)[0, 1])
-        return Law(float(a.mean()), float(a.std()), together, levels, np.zeros(len(levels)))
+        mean, deviation = float(entries.mean()), float(entries.std())
+        return Law(mean, deviation, 0.0, levels, np.full(len(levels), mean), deviation)
+    common = rng.standard_normal(_DRAWS)
+    a, b = (cut(guess.shared(common, rng)) for _ in range(2))
     own = ndtri((np.arange(1_000) + 0.5) / 1_000)
-    r = guess.correlation
     at = cut(guess.entries(np.sqrt(r) * levels[:, None] + np.sqrt(1 - r) * own))
     weights = np.exp(-(levels**2) / 2)
-    weights /= weights.sum()
+    rest = np.sqrt(weights @ at.var(axis=1) / weights.sum())
     return Law(
-        float(weights @ at.mean(axis=1)), float(np.sqrt(weights @ at.var(axis=1))), 0.0,
-        levels, at.mean(axis=1),
+        float(a.mean()), float(a.std()), float(np.corrcoef(a, b)[0, 1]), levels,
+        at.mean(axis=1), float(rest),
     )  # fmt: skip
 
 
 class Unseen:
-    """The sums of `n_columns` columns of cut entries against the directions so far."""
+    """The sums of columns of cut entries against the directions so far.
+
+    Parameters
+    ----------
+    law : Law
+    groups : ndarray of int
+        The group of each column.
+    factors : mapping of int to ndarray
+        The factors of the groups that are known: one number a row.
+    n_rows : int
+    rng : numpy.random.Generator
+    """
 
     def __init__(
-        self, law: Law, groups: np.ndarray, factors: np.ndarray | None, n_rows: int,
+        self, law: Law, groups: np.ndarray, factors: Mapping[int, np.ndarray], n_rows: int,
         rng: np.random.Generator,
     ) -> None:  # fmt: skip
         self._law, self._groups, self._rng = law, groups, rng
-        self._means = None
-        if factors is not None:
-            self._means = np.interp(factors, law.levels, law.mean_at)
+        self._places = np.full(int(groups[-1]) + 1, -1)
+        self._places[list(factors)] = np.arange(len(factors))
+        self._means = np.array([np.interp(c, law.levels, law.mean_at) for c in factors.values()])
+        known = self._places[groups] >= 0
+        r = law.together
+        self._own = np.where(known, law.rest, law.deviation * np.sqrt(1 - r))
+        self._common = np.where(known, 0.0, law.deviation * np.sqrt(r))
         self._most = int(max(4, min(256, _MOST_REMEMBERED // n_rows)))
         self._basis = np.empty((min(16, self._most), n_rows), dtype=np.float32)
         self._values = np.empty((min(16, self._most), len(groups)))
@@ -113,7 +132,8 @@ class Unseen:
         """
         entries = draw()
         basis, told = self._basis[: self._known], self._values[: self._known, column]
-        mean = self._law.mean if self._means is None else self._means[self._groups[column]]
+        place = self._places[self._groups[column]]
+        mean = self._law.mean if place < 0 else self._means[place]
         for _ in range(_ROUNDS if self._known else 0):
             cut = np.clip(entries, -most, most)
             missing = told - basis @ (cut - mean).astype(np.float32)
@@ -128,18 +148,18 @@ class Unseen:
         return entries
 
     def _mean_sums(self, direction: np.ndarray) -> np.ndarray:
-        if self._means is None:
-            return np.full(len(self._groups), self._law.mean * direction.sum())
-        return (self._means @ direction)[self._groups]
+        of_groups = np.full(len(self._places), self._law.mean * direction.sum())
+        known = self._places >= 0
+        if known.any():
+            of_groups[known] = (self._means @ direction)[self._places[known]]
+        return of_groups[self._groups]
 
     def _coordinates(self) -> np.ndarray:
         """The columns' sums against a new direction of length 1, less their means."""
-        own = self._rng.standard_normal(len(self._groups))
-        r = self._law.together
-        if r > 0:
-            common = self._rng.standard_normal(int(self._groups[-1]) + 1)[self._groups]
-            own = np.sqrt(r) * common + np.sqrt(1 - r) * own
-        return self._law.deviation * own
+        found = self._own * self._rng.standard_normal(len(self._groups))
+        if self._common.any():
+            found += self._common * self._rng.standard_normal(len(self._places))[self._groups]
+        return found
 
     def _remember(self, direction: np.ndarray, values: np.ndarray) -> None:
         if self._known == self._most:
