@@ -97,7 +97,7 @@ class Forecast:
             )
         low, high = self.interval
         text = (
-            f"Expect {self.metric} {self.score:.3g}, and between {low:.3g} and {high:.3g} in eight "
+            f"Expect {self.metric} {self.score:.3f}, and between {low:.3f} and {high:.3f} in eight "
             f"of ten fits; the best model has {self.best_score:.3g} and a constant "
             f"{self.zero_score:.3g}."
         )
@@ -108,21 +108,21 @@ class Forecast:
     def _rows(self) -> list[tuple[str, str]]:
         problem, plan, guess = self.plan.problem, self.plan, self.guess
 
-        def within(interval: tuple[float, float]) -> str:
-            return f"{interval[0]:.3g} to {interval[1]:.3g} in eight of ten fits"
+        def within(interval: tuple[float, float], digits: str = ".3f") -> str:
+            return f"{interval[0]:{digits}} to {interval[1]:{digits}} in eight of ten fits"
 
         assumed = f"if {plan.assumes}" if plan.assumes else "on the worst data"
         rows = [
             ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
             ("fit", f"{plan.solver}, {plan.steps} steps, {plan.budget}"),
             ("guess", described(guess, self.metric, problem.bounds.norm)),
-            (self.metric, f"{self.score:.3g}, {within(self.interval)}"),
+            (self.metric, f"{self.score:.3f}, {within(self.interval)}"),
         ]
         if self.metric == "AUC":
             rows.append(
                 (
                     "accuracy",
-                    f"{self.accuracy:.3g}, {within(self.accuracy_interval)}; "
+                    f"{self.accuracy:.3f}, {within(self.accuracy_interval)}; "
                     f"{self.zero_accuracy:.3g} by naming the larger class",
                 )
             )
@@ -131,7 +131,7 @@ class Forecast:
             ("best", f"{self.metric} {self.best_score:.3g}, and a constant {self.zero_score:.3g}"),
             (
                 "risk",
-                f"excess {self.excess_risk:.3g}, {within(self.excess_interval)}: "
+                f"excess {self.excess_risk:.3g}, {within(self.excess_interval, '.3g')}: "
                 f"{self.excess_part:.2%} of what can be explained",
             ),
             ("bound", f"excess at most {self.bound:.3g} {assumed}"),
