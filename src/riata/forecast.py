@@ -400,7 +400,7 @@ def _summed_up(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimator: A
         "AUC" if labels else "R2",
         score=float(np.median(values)),
         interval=_interval(values),
-        best_score=guess.signal,
+        best_score=float(np.median([each.best for each in scores])),
         zero_score=zero,
         excess_risk=float(np.median(excess)),
         excess_interval=_interval(excess),

@@ -26,8 +26,8 @@ _FRESH_ENTRIES = 2e7
 #: Of rows of bounded length, the k-th most common column occurs 1 / (k + this) as often.
 _COMMONEST = 10
 
-#: A margin beyond this decides a label.
-_LARGEST_SLOPE = 100.0
+#: A world's truth has margins of at most this deviation, and may miss a guessed AUC by this part.
+_LARGEST_SLOPE, _SHORT = 20.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Score:
         The risk of the best constant less that of the best model.
     value : float
         Its R2, or its AUC.
+    best : float
+        That of the best model.
     accuracy : float
         The share of labels that it gets right; NaN for numbers.
     """
@@ -49,6 +51,7 @@ class Score:
     excess: float
     explained: float
     value: float
+    best: float
     accuracy: float = math.nan
 
 
@@ -176,9 +179,12 @@ class World:
             odds = slope * standard + self._offset_for(slope * standard)
             return auc(odds, expit(odds)) - guess.signal
 
-        if too_good(_LARGEST_SLOPE) < 0:
+        short = -too_good(_LARGEST_SLOPE)
+        if short > _SHORT * (guess.signal - 0.5):
             raise self._unreachable()
-        slope = float(brentq(too_good, 0.0, _LARGEST_SLOPE, xtol=1e-4))
+        slope = _LARGEST_SLOPE
+        if short < 0:
+            slope = float(brentq(too_good, 0.0, _LARGEST_SLOPE, xtol=1e-4))
         self._theta *= slope / deviation
         self._offset = self._offset_for(slope * standard) - slope / deviation * margins.mean()
 
@@ -213,7 +219,8 @@ class World:
             explained = float(
                 loss.value(np.full_like(truth, truth.mean()), draws).mean() - of_truth
             )
-        return Score(excess, explained, 1 - (lost + noise) / (variance + noise))
+        total = variance + noise
+        return Score(excess, explained, 1 - (lost + noise) / total, variance / total)
 
     def _of_labels(self, margins: np.ndarray) -> Score:
         odds = expit(self._truth)
@@ -228,6 +235,7 @@ class World:
             risk - of_best,
             self._risk(constant, odds) - of_best,
             auc(margins, odds),
+            auc(self._truth, odds),
             float(np.where(margins > 0, odds, 1 - odds).mean()),
         )
 
