@@ -42,7 +42,6 @@ from scipy import sparse
 from scipy.special import expit
 
 from menu_data import LOADERS, Data, without_privacy
-
 from results import FOLDER, keep, show
 
 DELTA = 1e-6

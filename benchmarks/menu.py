@@ -29,7 +29,6 @@ from rich.progress import track
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from menu_data import LOADERS, Data, without_privacy
 from riata import (
     PrivateErm,
     PrivateLasso,
@@ -42,6 +41,7 @@ from riata.errors import Incompatible, InvalidArgument
 from riata.losses import Logistic, Loss, Squared
 from riata.sets import ConstraintSet, L1Ball, L2Ball, SparseBall
 
+from menu_data import LOADERS, Data, without_privacy
 from results import FOLDER, keep, peak_rss_mb, show
 
 DELTA = 1e-6

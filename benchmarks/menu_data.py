@@ -122,13 +122,13 @@ def zipf() -> Data:
 
 def clickbait() -> Data:
     """32,000 headlines, half of them clickbait. One row is a headline."""
-    rows = _lines("clickbait_headlines.jsonl.gz")
+    rows = lines("clickbait_headlines.jsonl.gz")
     return _texts("clickbait", [r["text"] for r in rows], [r["label"] == 1 for r in rows])
 
 
 def newsgroups() -> Data:
     """18,846 posts, comp.* against the other groups. One row is a post."""
-    rows = _lines("20newsgroups.jsonl.gz")
+    rows = lines("20newsgroups.jsonl.gz")
     labels = [r["label"].startswith("comp.") for r in rows]
     return _texts("20newsgroups", [r["text"] for r in rows], labels)
 
@@ -141,27 +141,34 @@ _CAPS = {
 _LEFT_OUT = {"encounter_id", "patient_nbr", "time_in_hospital", "readmitted", *_CAPS}
 
 
-def diabetes() -> Data:
-    """Days in hospital of 71,518 patients, the first stay of each: one row is a person.
+def stays(*, first_only: bool = True) -> tuple[Any, np.ndarray, float]:
+    """Rows and days in hospital of stays, or of the first of each patient, and a row's length.
 
     A stay has 39 categories, two of them under one hash at times, and seven numbers. Days run from
     1 to 14, and -1 to 1 stands for them.
     """
-    first: dict[str, dict[str, str]] = {}
     with gzip.open(FOLDER / "diabetes130_raw.csv.gz", "rt", encoding="utf-8") as file:
-        for stay in csv.DictReader(file):
+        found = list(csv.DictReader(file))
+    if first_only:
+        first: dict[str, dict[str, str]] = {}
+        for stay in found:
             known = first.get(stay["patient_nbr"])
             if known is None or int(stay["encounter_id"]) < int(known["encounter_id"]):
                 first[stay["patient_nbr"]] = stay
-    stays = list(first.values())
-    named = [k for k in stays[0] if k not in _LEFT_OUT]
+        found = list(first.values())
+    named = [k for k in found[0] if k not in _LEFT_OUT]
     hasher = FeatureHasher(CATEGORY_COLUMNS, input_type="string", alternate_sign=False)
-    categories = hasher.transform([f"{k}={stay[k]}" for k in named] for stay in stays)
+    categories = hasher.transform([f"{k}={stay[k]}" for k in named] for stay in found)
     categories.data[:] = 1.0
-    numbers = np.array([[float(stay[k]) / cap for k, cap in _CAPS.items()] for stay in stays])
+    numbers = np.array([[float(stay[k]) / cap for k, cap in _CAPS.items()] for stay in found])
     x = sparse.csr_array(sparse.hstack([categories, np.minimum(numbers, 1.0)], format="csr"))
-    y = (np.array([float(stay["time_in_hospital"]) for stay in stays]) - 7.5) / 6.5
-    length = (len(named) + len(_CAPS)) ** 0.5
+    y = (np.array([float(stay["time_in_hospital"]) for stay in found]) - 7.5) / 6.5
+    return x, y, (len(named) + len(_CAPS)) ** 0.5
+
+
+def diabetes() -> Data:
+    """Days in hospital of 71,518 patients, the first stay of each: one row is a person."""
+    x, y, length = stays()
     return _split(
         "diabetes", x, y,
         Bounds(x=1.0, y=1.0), Bounds(x=length, y=1.0, norm="l2"), REGRESSION, 2.0, 1.0,
@@ -198,7 +205,7 @@ def without_privacy(name: str) -> float:
     return max(data.score(model.fit(data.x, data.y).predict(data.held_x)) for model in models)
 
 
-def _lines(name: str) -> list[dict[str, Any]]:
+def lines(name: str) -> list[dict[str, Any]]:
     with gzip.open(FOLDER / name, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 

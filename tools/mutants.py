@@ -39,6 +39,8 @@ PEELING = ("tests/statistical/test_peeling.py",)
 SAMPLED = ("tests/statistical/test_sampled.py",)
 SOLVERS = ("tests/audit/test_solvers.py",)
 COSTS = ("tests/unit/test_solver_accounting.py",)
+REFITS = ("tests/sensitivity/test_refit_queries.py",)
+FILTER = ("tests/unit/test_filter.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -194,16 +196,17 @@ MUTANTS = [
         "charge after use", "curator.py",
         """        if ledger is not None:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(read(), event, noise, parts)""",
+        return cls(read(), event, noise, parts, adaptive)""",
         """        engine = read()
         if ledger is not None:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(engine, event, noise, parts)""",
+        return cls(engine, event, noise, parts, adaptive)""",
         ("tests/unit", "tests/faults/test_kill.py"),
     ),
     Mutant(
         "releases beyond the plan", "curator.py",
-        "            paid_for -= cost\n", "", ("tests/unit/test_plan.py",),
+        "                )\n        self._left -= cost\n", "                )\n",
+        ("tests/unit/test_plan.py", "tests/unit/test_filter.py"),
     ),
     Mutant(
         "classes that are not counted", "solvers/plan.py",
@@ -319,8 +322,10 @@ MUTANTS = [
     ),
     Mutant(
         "one account for all parts", "curator.py",
-        "self._paid_for = [leaves(event) for _ in range(parts)]",
-        "self._paid_for = [sum((leaves(event) for _ in range(parts)), leaves(event))] * parts",
+        "self._paid_for = [(Filter if adaptive else Listed)(event) for _ in range(parts)]",
+        "from riata.privacy.events import compose\n"
+        "        event = compose((event, parts))\n"
+        "        self._paid_for = [(Filter if adaptive else Listed)(event)] * parts",
         (f"{PEELING[0]}::test_each_part_is_charged_by_itself_and_only_once",),
     ),
     Mutant(
@@ -335,7 +340,7 @@ MUTANTS = [
     ),
     Mutant(
         "noise that shrinks with the sample", "mechanisms/sampled.py",
-        "        return self.query.sensitivity(norm)\n",
+        "        return max(self.query.sensitivity(norm), super().sensitivity(norm))\n",
         "        return self.query.sensitivity(norm) * (self.threshold / 2**63)\n", SAMPLED,
     ),
     Mutant(
@@ -351,6 +356,103 @@ MUTANTS = [
         "objective accounting without its folded normal", "privacy/accountants.py",
         "return stretch + alpha / (2 * z * z) + _log_folded((alpha - 1) / z) / (alpha - 1)",
         "return stretch + alpha / (2 * z * z)", COSTS,
+    ),
+    # Scales, refits and filters
+    Mutant(
+        "acute for every query", "queries/base.py",
+        "acute: ClassVar[bool] = False", "acute: ClassVar[bool] = True", REFITS,
+    ),
+    Mutant(
+        "acute in every norm", "queries/base.py",
+        'if self.acute and norm == "l2":', "if self.acute:", REFITS,
+    ),
+    Mutant(
+        "acute samples", "mechanisms/sampled.py",
+        "return max(self.query.sensitivity(norm), super().sensitivity(norm))",
+        "return self.query.sensitivity(norm)",
+        (f"{REFITS[0]}::test_a_secret_sample_does_not_count_on_acute_summands",),
+    ),
+    Mutant(
+        "every entry with a vote of its own", "queries/sizes.py",
+        "total += (counts * SHARE_STEPS // entries).sum(axis=0)",
+        "total += (counts * SHARE_STEPS).sum(axis=0)", REFITS,
+    ),
+    Mutant(
+        "votes that are rounded up", "queries/sizes.py",
+        "total += (counts * SHARE_STEPS // entries).sum(axis=0)",
+        "total += -(-counts * SHARE_STEPS // entries).sum(axis=0)",
+        (f"{REFITS[0]}::test_a_row_has_one_vote_on_the_sizes_of_its_entries",),
+    ),
+    Mutant(
+        "rows on a support that are not shortened", "queries/support.py",
+        "u = np.trunc(block * shrink[:, None])", "u = np.trunc(block)", REFITS,
+    ),
+    Mutant(
+        "rows on a support that are rounded away from 0", "queries/support.py",
+        "u = np.trunc(block * shrink[:, None])",
+        "u = np.copysign(np.ceil(np.abs(block * shrink[:, None])), block)",
+        (f"{REFITS[0]}::test_rows_on_a_support_are_no_longer_than_allowed",),
+    ),
+    Mutant(
+        "a constant that no row counts", "queries/support.py",
+        "return math.hypot(self.length, self.constant)", "return self.length", REFITS,
+    ),
+    Mutant(
+        "a pure gradient with the noise of its length", "queries/support.py",
+        'stretched = math.sqrt(self.width) if norm == "l1" else 1.0', "stretched = 1.0", REFITS,
+    ),
+    Mutant(
+        "a pure curvature with the noise of its length", "queries/support.py",
+        'return square * (self.width + 1) / 2 if norm == "l1" else square', "return square", REFITS,
+    ),
+    Mutant(
+        "curvatures beyond their bound", "queries/support.py",
+        "return np.fmax(np.fmin(weights, 1.0), 0.0)  # NaN becomes 1", "return np.abs(weights)",
+        (f"{REFITS[0]}::test_a_curvature_that_breaks_its_promise_cannot_exceed_the_bound",),
+    ),
+    Mutant(
+        "entries that are not cut", "queries/correlations.py",
+        "return np.clip(entries, -self._most, self._most, out=out)",
+        "return np.clip(entries, -(2**16), 2**16, out=out)", REFITS,
+    ),
+    Mutant(
+        "correlations without their rounding", "queries/correlations.py",
+        "return super().sensitivity(norm) + 3 * 2.0**-52 * self.row_bound(norm)",
+        "return super().sensitivity(norm)",
+        (f"{REFITS[0]}::test_correlations_of_many_rows_need_the_room_for_rounding",),
+    ),
+    Mutant(
+        "one coordinate with the noise of its first number", "queries/correlations.py",
+        'return first * (1 + self.BESIDE if norm == "l1" else math.hypot(1.0, self.BESIDE))',
+        "return first", REFITS,
+    ),
+    Mutant(
+        "an improvement with the noise of one number", "queries/improvement.py",
+        '{"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[norm]', "1.0", REFITS,
+    ),
+    Mutant(
+        "a filter that is never used up", "curator.py",
+        '                "the solver makes."\n            )\n        self._left -= cost\n',
+        '                "the solver makes."\n            )\n', FILTER,
+    ),
+    Mutant(
+        "a filter that forgets Gaussian releases", "privacy/accountants.py",
+        "            return 1 / (2 * Fraction(z) ** 2)\n", "            return Fraction(0)\n",
+        FILTER,
+    ),
+    Mutant(
+        "a filter in floats", "privacy/accountants.py",
+        "return sum((k * Fraction(leaf.epsilon) for leaf, k in leaves(event).items()), Fraction())",
+        "return self.epsilon(event, 0.0)", FILTER,
+    ),
+    Mutant(
+        "scales that nobody pays for", "solvers/refit.py",
+        "return released_scale(query, self.purse.measurement(amount), self.curator)",
+        "left = self.purse.left\n"
+        "        found = released_scale(query, self.purse.measurement(amount), self.curator)\n"
+        "        self.purse.left = left\n"
+        "        return found",
+        ("tests/unit/test_refit_solvers.py",),
     ),
     # The ledger
     Mutant(

@@ -38,6 +38,8 @@ class Bounds:
         The largest |y|. Classifiers do not need it.
     norm : {"inf", "l2"}, default="inf"
         In which norm a row is bounded.
+    nonnegative : bool, default=False
+        Whether no entry of a row is below 0, as in counts of words. Entries below count as 0.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Bounds:
     x: Any
     y: float | None = None
     norm: str = "inf"
+    nonnegative: bool = False
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:
@@ -56,6 +59,8 @@ class Bounds:
                 f"norm={self.norm!r} is not known: it says how a row is bounded. "
                 'Use "inf" for a bound on every entry or "l2" for one on the length of the row.'
             )
+        if not isinstance(self.nonnegative, bool):
+            raise InvalidArgument(f"nonnegative={self.nonnegative!r} must be True or False.")
         try:
             x = np.array(self.x, dtype=np.float64)
         except (TypeError, ValueError):
@@ -130,16 +135,20 @@ class Bounds:
             if sparse.issparse(x):
                 rows = sparse.csr_array(x, dtype=np.float64, copy=True)
                 rows.sum_duplicates()  # two stored entries at one place would escape the clipping
-                rows.data = _clip(rows.data, self.of_columns(rows.indices))
+                rows.data = self._clip_entries(rows.data, self.of_columns(rows.indices))
                 if self.norm == "l2":
                     squares = sparse.csr_array(rows / self.x).power(2).sum(axis=1)
                     entries = np.diff(rows.indptr)
                     rows.data *= np.repeat(_shrink(squares, room(entries)), entries)
                 return rows
-            rows = _clip(np.ascontiguousarray(x), self.x)
+            rows = self._clip_entries(np.ascontiguousarray(x), self.x)
             if self.norm == "l2":
                 rows *= _shrink(np.square(rows / self.x).sum(axis=1), room(x.shape[1]))[:, None]
             return rows
+
+    def _clip_entries(self, entries: Any, limit: Any) -> np.ndarray:
+        clipped = _clip(entries, limit)
+        return np.maximum(clipped, 0.0, out=clipped) if self.nonnegative else clipped
 
     def clip_y(self, y: np.ndarray) -> np.ndarray:
         """A copy of the targets inside the bounds."""
@@ -148,7 +157,8 @@ class Bounds:
 
     def __repr__(self) -> str:
         x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
-        return f"Bounds(x={x}, y={self.y}, norm={self.norm!r})"
+        sign = ", nonnegative=True" if self.nonnegative else ""
+        return f"Bounds(x={x}, y={self.y}, norm={self.norm!r}{sign})"
 
 
 def norm_order(norm: str) -> float:

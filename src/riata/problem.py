@@ -10,7 +10,11 @@ from riata.grid import MOST_ROWS
 from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, REPLACE_ONE, check_adjacency
 from riata.queries import (
+    CentredGradient,
+    ClassCounts,
     ClippedGradient,
+    ColumnSquares,
+    ColumnSums,
     Coordinate,
     Correlations,
     EntrySizes,
@@ -19,13 +23,19 @@ from riata.queries import (
     Improvement,
     LengthSizes,
     LimitedSlope,
+    MarginCounts,
+    MarginSlopes,
     MeanSlope,
     Minimum,
+    Scaling,
+    ScoreCounts,
     SlopeSizes,
+    SumsByClass,
     Support,
     SupportCurvature,
     SupportGradient,
 )
+from riata.queries.sizes import PARTS
 from riata.sets import ConstraintSet
 from riata.vectors import Vector
 
@@ -97,9 +107,9 @@ class Problem:
         """How large the slopes at theta are."""
         return SlopeSizes(self.mean_slope(theta))
 
-    def entry_sizes(self) -> EntrySizes:
-        """How large the entries of a row are that are not 0."""
-        return EntrySizes(self.bounds, self.n_rows, self.adjacency)
+    def entry_sizes(self, parts: int = PARTS) -> EntrySizes:
+        """How large the entries of a row are that are not 0, in `parts` bins a power of two."""
+        return EntrySizes(self.bounds, self.n_rows, self.adjacency, parts)
 
     def length_sizes(self, support: Support) -> LengthSizes:
         """How long the rows are on a support."""
@@ -131,9 +141,45 @@ class Problem:
         """The second derivatives on a support, of the same."""
         return SupportCurvature(*self._at(theta), limit, support, length, constant)
 
+    def column_sums(self) -> ColumnSums:
+        """The mean of every column, in units of its bound."""
+        return ColumnSums(self.bounds, self.n_features, self.n_rows, self.adjacency)
+
+    def column_squares(self, entry_limit: float) -> ColumnSquares:
+        """The mean square of every column, of entries that are cut."""
+        return ColumnSquares(self.bounds, self.n_features, self.n_rows, self.adjacency, entry_limit)
+
+    def centred_gradient(
+        self, theta: Vector, limit: float, scaling: Scaling, length: float
+    ) -> CentredGradient:
+        """The gradient of centred and scaled rows, with slopes cut and rows shortened."""
+        return CentredGradient(*self._at(theta), limit, scaling, length)
+
     def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
         """How much better theta fits than a reference, with losses cut."""
         return Improvement(*self._at(theta), reference, most)
+
+    def class_counts(self, n_classes: int) -> ClassCounts:
+        """The part of the rows in each class."""
+        return ClassCounts(n_classes, self.n_rows, self.adjacency)
+
+    def margin_counts(self, theta: Vector) -> MarginCounts:
+        """How many rows of either label have margins of which size and sign."""
+        return MarginCounts(*self._at(theta))
+
+    def margin_slopes(self, theta: Vector, cut: float, line: tuple[float, float]) -> MarginSlopes:
+        """The derivatives of the risk in a line through the cut margins."""
+        return MarginSlopes(*self._at(theta), cut, line)
+
+    def class_sums(self, part: float) -> SumsByClass:
+        """The rows of each class added up, and beside them a constant that counts them."""
+        return SumsByClass(
+            self.loss, self.bounds, self.n_rows, self.n_features, self.adjacency, part
+        )
+
+    def score_counts(self, theta: Vector, centre: float, spread: float) -> ScoreCounts:
+        """How many rows of each class have which margin under theta."""
+        return ScoreCounts(*self._at(theta), centre, spread)
 
     def _at(self, theta: Vector) -> tuple[Vector, Loss, Bounds, int, str]:
         return theta, self.loss, self.bounds, self.n_rows, self.adjacency

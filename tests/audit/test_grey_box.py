@@ -14,7 +14,7 @@ from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.problem import Problem
 from riata.queries import Query
-from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, PolytopeSet, Simplex
 
 N_ROWS, N_COLUMNS, STEPS = 12, 8, 6
 PAIRS = 60
@@ -38,6 +38,8 @@ def logistic(bounds, adjacency, classes=(0, 1)):
 MODELS = {
     "lasso": lasso,
     "lasso, pure": lambda *args: lasso(*args, delta=0.0),
+    "lasso, frank-wolfe": lambda *args: lasso(*args, solver="frank-wolfe"),
+    "lasso, frank-wolfe, pure": lambda *args: lasso(*args, delta=0.0, solver="frank-wolfe"),
     "lasso without intercept": lambda *args: lasso(*args, fit_intercept=False),
     "lasso, gaussian": lambda *args: lasso(*args, solver="gaussian-frank-wolfe"),
     "logistic": logistic,
@@ -66,7 +68,7 @@ def test_no_release_of_a_fit_exceeds_its_claim(make, bounds, adjacency):
 
 
 def test_a_replay_sees_every_release_and_charges_nothing():
-    model = lasso(BOUNDS["entries"], REPLACE_ONE)
+    model = lasso(BOUNDS["entries"], REPLACE_ONE, solver="frank-wolfe")
     pair = worst_pair(model, N_ROWS, N_COLUMNS)
     found = replay(model, pair.data, pair.neighbour, seed=2)
     assert [each.mechanism for each in found.releases] == [
@@ -119,9 +121,10 @@ SETS = [
 @pytest.mark.parametrize("constraint", SETS, ids=str)
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_a_worst_pair_reaches_the_claim(loss, constraint, adjacency):
+    solver = "frank-wolfe" if isinstance(constraint, PolytopeSet) else "gaussian-frank-wolfe"
     model = PrivateErm(
         loss, constraint, 1.0, 1e-6, bounds=Bounds(1.2, 1.5), steps=1, adjacency=adjacency,
-        fit_intercept=False,
+        fit_intercept=False, solver=solver,
     )  # fmt: skip
     pair = worst_pair(model, N_ROWS, N_COLUMNS)
     found = replay(model, pair.data, pair.neighbour, seed=4)

@@ -244,7 +244,8 @@ def test_the_ledger_is_charged_what_the_plan_says(name, adjacency):
     assert charge.summary["releases"] == list(plan.releases) == list(model.privacy_.releases)
     assert 2 * (1 - 1e-6) <= ledger.spent.epsilon <= 2
     assert model.privacy_.epsilon == plan.spent.epsilon
-    assert model.n_iter_ == plan.steps
+    if not plan.adaptive:  # a run with a pool decides itself
+        assert model.n_iter_ == plan.steps
 
 
 @every
@@ -275,7 +276,9 @@ def test_the_statement_says_everything(name):
 def test_fits_without_a_seed_differ_and_with_one_agree(name):
     y = target(name)
     free = [make(name).fit(X, y) for _ in range(2)]  # few steps may select alike; intercepts differ
-    assert len({(m.coef_.tobytes(), np.asarray(m.intercept_).tobytes()) for m in free}) == 2
+    names = ("coef_", "intercept_", "training_fit_")
+    released = [[np.asarray(getattr(m, k, 0.0)).tobytes() for k in names] for m in free]
+    assert released[0] != released[1]
     one, two = (make(name, random_state=7).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     generator = make(name, random_state=np.random.RandomState(7)).fit(X, y)
@@ -312,7 +315,7 @@ def test_three_classes_share_one_budget(name):
     assert model.decision_function(X).shape == (N, 3)
     assert set(model.predict(X)) <= {0, 1, 2}
     assert 2 * (1 - 1e-6) <= model.privacy_.epsilon <= 2
-    assert re.search(r"\b12 (releases|selections)", model.privacy_.releases[0])
+    assert re.search(r"\b12 (releases|selections)|each of 3 fits", model.privacy_.releases[0])
     assert model.plan(N, P).fits == 3
 
 

@@ -249,6 +249,9 @@ class Broken(Loss):
     def slope(self, margin, y):
         return np.full_like(margin, self.returned)
 
+    def curvature(self, margin, y):
+        return np.full_like(margin, self.returned)
+
     def slope_bound(self, margin, y):
         return 1.0
 

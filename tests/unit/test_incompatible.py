@@ -44,6 +44,7 @@ from riata.solvers import (
     PrivateHardThresholding,
     PrivatePeeling,
     Projected,
+    ScaledGradient,
 )
 from riata.solvers.posterior_sampling import MOST_COLUMNS
 
@@ -186,7 +187,9 @@ PAIRS = {
         'values="gaussian"',
     ),
     "pure Gaussian Frank-Wolfe": (erm(delta=0.0, solver="gaussian-frank-wolfe"), "delta=0"),
-    "pure auto with corners": (erm(loss=Huber(), delta=0.0), "the huber loss"),
+    "pure auto with corners": (
+        erm(loss=Huber(), set=LpBall(1.5, 1.0), delta=0.0), "the huber loss",
+    ),
     "pure projection to noisy gradients": (projected(delta=0.0, **NOISY), "delta=0"),
     # sparse solvers and sets
     "peeling over l1": (erm(set=L1Ball(1.0), solver="peeling"), "L1Ball"),
@@ -271,9 +274,13 @@ def test_too_many_columns_and_too_much_information_for_a_posterior_are_explained
 
 #: A model that each private solver can fit.
 SUITED = {
+    "greedy": lambda **c: lasso(solver="greedy", **c),
+    "refitted-frank-wolfe": lambda **c: lasso(solver="refitted-frank-wolfe", **c),
+    "sufficient-statistics": lambda **c: lasso(solver="sufficient-statistics", **c),
     "frank-wolfe": lambda **c: lasso(solver="frank-wolfe", **c),
     "gaussian-frank-wolfe": lambda **c: erm(solver="gaussian-frank-wolfe", **c),
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
+    "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
     "objective-perturbation": lambda **c: erm(**OBJECTIVE, **c),
     "hard-thresholding": lambda **c: sparse_model(solver="hard-thresholding", **c),
     "peeling": lambda **c: sparse_model(solver="peeling", **c),
@@ -416,6 +423,7 @@ def test_a_solver_object_refuses_a_bad_value_by_name(make, name):
 
 SOLVERS_WITH_STEPS = [
     NoisyGradient,
+    ScaledGradient,
     PrivateHardThresholding,
     HardThresholding,
     PrivatePeeling,

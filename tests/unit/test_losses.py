@@ -34,6 +34,48 @@ def test_slope_is_the_derivative_of_value(loss):
 
 
 @every_loss
+def test_curvature_is_the_derivative_of_slope(loss):
+    rng = np.random.default_rng(2)
+    margin, y = rng.uniform(-6, 6, 20_000), rng.choice([-1.0, 1.0], 20_000)
+    h = 1e-5
+    measured = (loss.slope(margin + h, y) - loss.slope(margin - h, y)) / (2 * h)
+    found = loss.curvature(margin, y)
+    wrong = np.abs(measured - found) > 1e-6 * loss.curvature_bound(1.0)
+    assert wrong.mean() <= 1e-3  # next to a corner of the slope, of which there are two
+    if loss.twice_differentiable:
+        assert not wrong.any()
+
+
+@every_loss
+def test_curvature_keeps_its_bound_and_reaches_it(loss):
+    for margin, y in LIMITS:
+        found = loss.curvature(*inside(margin, y))
+        assert found.min() >= 0
+        assert found.max() <= loss.curvature_bound(y) * (1 + 1e-12)
+    reached = max(
+        loss.curvature(*inside(4.0, 1.0)).max(), loss.curvature(np.zeros(1), np.ones(1))[0]
+    )
+    assert reached == pytest.approx(loss.curvature_bound(1.0), rel=1e-6)
+
+
+def test_one_against_rest_bends_like_its_loss():
+    rng = np.random.default_rng(3)
+    margin, codes = rng.uniform(-3, 3, 500), rng.integers(-1, 3, 500).astype(float)
+    for loss in LABELLED:
+        found = OneAgainstRest(loss, 2).curvature(margin, codes)
+        labels = np.where(codes == 2, 1.0, -1.0)
+        np.testing.assert_array_equal(found, loss.curvature(margin, labels))
+
+
+@every_loss
+def test_curvature_of_hostile_margins_is_a_number_for_each_row(loss):
+    hostile = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, -0.0])
+    with np.errstate(all="ignore"):
+        for y in (1.0, 0.0, np.nan):
+            assert loss.curvature(hostile, np.full(7, y)).shape == (7,)
+
+
+@every_loss
 def test_value_is_continuous_convex_and_not_negative(loss):
     margin = np.linspace(-8, 8, 20_001)
     for y in (-1.0, -0.4, 0.0, 1.0):

@@ -74,7 +74,7 @@ def rows():
 
 
 def lasso(**parameters):
-    return PrivateLasso(**{"epsilon": 1.0, "bounds": BOUNDS, "steps": 3} | parameters)
+    return PrivateLasso(**{"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"} | parameters)
 
 
 def fitted(model=None):
@@ -492,12 +492,25 @@ def test_equal_models_give_equal_bytes(path, tmp_path):
     assert path.read_bytes() != (tmp_path / "0").read_bytes()
 
 
+@pytest.mark.parametrize("solver", ["greedy", "sufficient-statistics"])
+@pytest.mark.parametrize("epsilon", [0.01, 1e4])
+def test_errors_and_the_fit_come_back_as_they_were(solver, epsilon, path):
+    model = fitted(lasso(solver=solver, steps="auto", epsilon=epsilon))
+    riata.save(model, path)
+    again = riata.load(path)
+    names = ("coef_", "intercept_", "coef_error_", "intercept_error_")
+    for name in (*names, "training_fit_", "training_fit_error_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+
+
 def test_other_programs_can_read_it(path):
     model = dense_lasso()
     riata.save(model, path)
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
-        assert set(archive.namelist()) == {"model.json", "bounds.x.npy", "coef_.npy"}
+        names = {"model.json", "bounds.x.npy", "coef_.npy"}
+        assert names <= set(archive.namelist())
+        assert all(name.startswith("coef_error_") for name in set(archive.namelist()) - names)
         manifest = json.loads(archive.read("model.json"))
     assert manifest["riata"] == riata.__version__
     assert manifest["statement"]["epsilon"] == model.privacy_.epsilon

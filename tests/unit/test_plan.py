@@ -23,6 +23,7 @@ from riata import (
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
+from riata.estimators.classifier import WIDE_L1_RADIUS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.mechanisms import (
     Exact,
@@ -48,11 +49,14 @@ from riata.solvers import (
     PerturbedObjective,
     PosteriorSampling,
     PrivateFrankWolfe,
+    PrivateGreedy,
     PrivateHardThresholding,
     PrivatePeeling,
     Projected,
+    SufficientStatistics,
     choose_solver,
 )
+from riata.solvers.defaults import FEW_COLUMNS
 from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND
 
 UNIT = Bounds(x=1.0, y=1.0)
@@ -308,13 +312,15 @@ def test_an_unknown_selection_is_refused():
 @pytest.mark.parametrize(
     ("problem", "epsilon", "kind"),
     [
-        (unit_lasso(), 1.0, PrivateFrankWolfe),
+        (unit_lasso(), 1.0, PrivateGreedy),
+        (unit_lasso(p=FEW_COLUMNS), 1.0, SufficientStatistics),
+        (unit_lasso(p=FEW_COLUMNS + 1), 1.0, PrivateGreedy),
         (unit_lasso(set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
-        (unit_lasso(set=L2Ball(1.0)), 1.0, GaussianFrankWolfe),
+        (unit_lasso(set=L2Ball(1.0)), 1.0, PrivateGreedy),
         (unit_lasso(set=LpBall(1.3, 1.0)), 1.0, GaussianFrankWolfe),
         (unit_lasso(), INF, FrankWolfe),
         (unit_lasso(set=L2Ball(1.0)), INF, FrankWolfe),
-        (unit_lasso(set=SparseBall(3)), 1.0, PrivatePeeling),
+        (unit_lasso(set=SparseBall(3)), 1.0, PrivateGreedy),
         (unit_lasso(set=SparseBall(3)), INF, HardThresholding),
         (unit_lasso(bounds=LENGTH), 1.0, NoisyGradient),
         (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), 1.0, NoisyGradient),
@@ -323,7 +329,7 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(bounds=LENGTH, set=SparseBall(3)), 1.0, PrivateHardThresholding),
         (unit_lasso(bounds=LENGTH, set=SparseBall(3)), INF, HardThresholding),
         (unit_lasso(bounds=LENGTH), INF, FrankWolfe),
-        (unit_lasso(bounds=Bounds(np.ones(1_000), 1.0)), 1.0, PrivateFrankWolfe),
+        (unit_lasso(bounds=Bounds(np.ones(1_000), 1.0)), 1.0, PrivateGreedy),
     ],
 )
 def test_auto_chooses_the_solver_from_public_facts(problem, epsilon, kind):
@@ -335,12 +341,13 @@ def test_auto_chooses_the_solver_from_public_facts(problem, epsilon, kind):
 @pytest.mark.parametrize(
     ("problem", "kind"),
     [
-        (unit_lasso(), PrivateFrankWolfe),
-        (unit_lasso(bounds=LENGTH), PrivateFrankWolfe),
+        (unit_lasso(), PrivateGreedy),
+        (unit_lasso(bounds=LENGTH), PrivateGreedy),
         (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), PrivateFrankWolfe),
-        (unit_lasso(set=SparseBall(3)), PrivatePeeling),
-        (unit_lasso(bounds=LENGTH, set=SparseBall(3)), PrivatePeeling),
-        (unit_lasso(bounds=LENGTH, set=L2Ball(1.0)), PerturbedObjective),
+        (unit_lasso(set=SparseBall(3)), PrivateGreedy),
+        (unit_lasso(bounds=LENGTH, set=SparseBall(3)), PrivateGreedy),
+        (unit_lasso(bounds=LENGTH, set=L2Ball(1.0)), PrivateGreedy),
+        (unit_lasso(bounds=LENGTH, set=LpBall(1.3, 1.0)), PerturbedObjective),
     ],
 )
 def test_auto_under_pure_differential_privacy(problem, kind):
@@ -348,17 +355,18 @@ def test_auto_under_pure_differential_privacy(problem, kind):
 
 
 def test_estimators_choose_by_themselves():
-    def solver(model, p=20):
+    def solver(model, p=30):
         return model.plan(1_000, p).solver
 
     common = {"epsilon": 1.0, "classes": [0, 1]}
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
-        assert solver(kind(**common, bounds=Bounds(1.0))) == "frank-wolfe"
+        assert solver(kind(**common, bounds=Bounds(1.0))) == "greedy"
+        assert solver(kind(**common, bounds=Bounds(1.0)), 5) == "sufficient-statistics"
         assert solver(kind(**common, bounds=LENGTH)) == "noisy-gradient"
-        assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1")) == "frank-wolfe"
-    assert solver(PrivateSparseRegression(1.0, bounds=UNIT)) == "peeling"
+        assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1")) == "greedy"
+    assert solver(PrivateSparseRegression(1.0, bounds=UNIT)) == "greedy"
     assert solver(PrivateSparseRegression(1.0, bounds=LENGTH)) == "hard-thresholding"
-    assert solver(PrivateSparseRegression(1.0, 0.0, bounds=LENGTH)) == "peeling"
+    assert solver(PrivateSparseRegression(1.0, 0.0, bounds=LENGTH)) == "greedy"
     assert solver(HeavyTailedRegression(1.0)) == "peeling"
     names = {
         (ProjectedRegression, 1e-6): "projected to 5 dimensions, noisy-gradient",
@@ -374,7 +382,7 @@ def test_estimators_choose_by_themselves():
 @pytest.mark.parametrize(
     ("bounds", "penalty", "radius", "expected"),
     [
-        (Bounds(2.0), "auto", "auto", L1Ball(10.0)),
+        (Bounds(2.0), "auto", "auto", L1Ball(WIDE_L1_RADIUS)),
         (Bounds(2.0, norm="l2"), "auto", "auto", L2Ball(400.0)),
         (Bounds(2.0, norm="l2"), "l1", "auto", L1Ball(10.0)),
         (Bounds(2.0), "auto", 3.0, L1Ball(3.0)),
@@ -538,7 +546,9 @@ def test_a_default_delta_follows_from_the_number_of_rows():
 
 
 def test_a_printed_plan_says_everything_that_matters():
-    plan = PrivateLasso(0.5, 1e-7, bounds=Bounds(2.0, 3.0), steps=25).plan(100_000, 5_000)
+    plan = PrivateLasso(
+        0.5, 1e-7, bounds=Bounds(2.0, 3.0), steps=25, radius=1.0, solver="frank-wolfe"
+    ).plan(100_000, 5_000)
     text = str(plan)
     for fact in (
         "epsilon=0.5",
@@ -582,7 +592,7 @@ def test_a_plan_without_privacy_says_so():
 
 
 def test_the_summary_for_the_ledger_holds_public_facts_as_plain_json():
-    plan = PrivateLasso(1.0, 1e-6, bounds=UNIT, steps=5).plan(100, 7)
+    plan = PrivateLasso(1.0, 1e-6, bounds=UNIT, steps=5, solver="frank-wolfe").plan(100, 7)
     summary = json.loads(json.dumps(plan.summary()))
     for key, value in {
         "solver": "frank-wolfe",
@@ -596,6 +606,15 @@ def test_the_summary_for_the_ledger_holds_public_facts_as_plain_json():
     }.items():
         assert summary[key] == value
     assert len(summary["releases"]) == 2
+
+
+def test_the_summary_of_a_pool_says_what_it_is_for():
+    for delta, amount in ((1e-6, "rho"), (0.0, "epsilon 1")):
+        plan = PrivateLasso(1.0, delta, bounds=UNIT).plan(100, 70)
+        summary = json.loads(json.dumps(plan.summary()))
+        assert summary["solver"] == "greedy"
+        assert any(amount in line for line in summary["releases"])
+        assert plan.because in str(plan)
 
 
 # the promised excess risk

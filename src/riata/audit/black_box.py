@@ -238,15 +238,22 @@ def _log_ratio(seen: Seen) -> float:
             return float((released - query.finish(seen.theirs)) @ change)
         case GaussianMechanism() | LaplaceMechanism():
             power = 2 if isinstance(seen.mechanism, GaussianMechanism) else 1
-            scale = seen.mechanism.scale(query)
+            # Noise of one scale for every number, before `finish` multiplies some of them.
+            unit = np.broadcast_to(query.unit, seen.ours.shape)
+            scales = seen.mechanism.scale(query) * _numbers(query.finish(1 / unit))
             ours, theirs = (
-                np.abs((released - query.finish(total)) / scale) ** power / power
+                np.abs(_numbers(released - query.finish(total)) / scales) ** power / power
                 for total in (seen.ours, seen.theirs)
             )
             return float(theirs.sum() - ours.sum())
     ours, theirs = (_candidates(seen, total) for total in (seen.ours, seen.theirs))
     change = ours - theirs
     return float(change[released] - change.mean())
+
+
+def _numbers(answer: np.ndarray) -> np.ndarray:
+    """The numbers that a release consists of: of a symmetric matrix, its upper triangle."""
+    return answer[np.triu_indices(len(answer))] if np.ndim(answer) == 2 else answer
 
 
 def _objective_log_ratio(seen: Seen, mechanism: ObjectivePerturbation) -> float:

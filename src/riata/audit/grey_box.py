@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from riata.audit.witness import Data, Seen, Trial
+from riata.curator import Filter
+from riata.errors import BudgetExceeded
 from riata.mechanisms import (
     Exact,
     GaussianMechanism,
@@ -85,8 +87,21 @@ class Replay:
 
     @property
     def sound(self) -> bool:
-        """Whether no release exceeds its claim, in exact arithmetic."""
-        return all(release.sound for release in self.releases)
+        """Whether no release exceeds its claim, in exact arithmetic, nor all of them the plan's."""
+        return all(release.sound for release in self.releases) and self.covered
+
+    @cached_property
+    def covered(self) -> bool:
+        """Whether what a run decided to release costs no more than its plan, exactly."""
+        if not self.plan.adaptive:
+            return True
+        account = Filter(self.plan.event)
+        try:
+            for release in self.releases:
+                account.take(release.event)
+        except BudgetExceeded:
+            return False
+        return True
 
     @property
     def worst(self) -> float:

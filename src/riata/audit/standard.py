@@ -23,11 +23,16 @@ from riata.estimators import (
 from riata.losses import Huber, Logistic, SmoothedHinge, Squared
 from riata.sets import L1Ball, L2Ball, Simplex, SparseBall
 from riata.solvers import (
+    ClassSums,
     GaussianFrankWolfe,
     NoisyGradient,
     PerturbedObjective,
     PrivateFrankWolfe,
+    PrivateGreedy,
     PrivatePeeling,
+    RefittedFrankWolfe,
+    ScaledGradient,
+    SufficientStatistics,
 )
 
 UNIT = Bounds(1.0, 1.0)
@@ -65,14 +70,28 @@ ESTIMATORS: dict[str, Any] = {
     "PrivateLinearSVC, rows bounded in l2": PrivateLinearSVC(
         1.0, 1e-6, bounds=LENGTH, steps=STEPS, classes=[0, 1]
     ),
+    "PrivateLogisticRegression, class sums": PrivateLogisticRegression(
+        1.0, 1e-6, bounds=LENGTH, solver=ClassSums(STEPS), classes=[0, 1]
+    ),
     "PrivateErm, noisy gradients of samples": PrivateErm(
         Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=UNIT, solver=NoisyGradient(STEPS, sampling=0.5)
     ),
     "PrivateErm, objective perturbation": PrivateErm(
         Logistic(), L1Ball(1.0), 1.0, 1e-6, bounds=UNIT, solver="objective-perturbation"
     ),
+    "PrivateLasso, scaled gradients": PrivateLasso(
+        1.0, 1e-6, bounds=LENGTH, solver=ScaledGradient(STEPS)
+    ),
     "ProjectedRegression": ProjectedRegression(1.0, 1e-6, bounds=LENGTH, dimension=3, steps=STEPS),
     "ProjectedRegression, pure": ProjectedRegression(1.0, 0.0, bounds=LENGTH, dimension=3),
+    "PrivateLasso, greedy": PrivateLasso(1.0, 1e-6, bounds=UNIT, solver=PrivateGreedy(STEPS)),
+    "PrivateLasso, greedy, pure": PrivateLasso(1.0, 0.0, bounds=UNIT, solver=PrivateGreedy(STEPS)),
+    "PrivateLasso, refitted Frank-Wolfe": PrivateLasso(
+        1.0, 1e-6, bounds=UNIT, solver=RefittedFrankWolfe(STEPS)
+    ),
+    "PrivateLasso, sufficient statistics": PrivateLasso(
+        1.0, 1e-6, bounds=UNIT, solver=SufficientStatistics()
+    ),
     "PrivateErm, hinge over Simplex, add-remove": PrivateErm(
         SmoothedHinge(), Simplex(1.0), 1.0, 1e-6, bounds=UNIT, steps=STEPS, adjacency="add-remove"
     ),
@@ -111,6 +130,8 @@ CURVES: dict[str, Any] = {
     "noisy-gradient, 10 steps": _lasso(NoisyGradient(10), 4.0, 1e-3),
     "noisy-gradient of samples, 10 steps": _lasso(NoisyGradient(10, sampling=0.5), 4.0, 1e-3),
     "objective-perturbation": _lasso(PerturbedObjective(), 4.0, 1e-3),
+    "greedy, 2 selections": _lasso(PrivateGreedy(2), 4.0, 1e-3),
+    "sufficient-statistics": _lasso(SufficientStatistics(), 4.0, 1e-3),
     "peeling, 2 steps": PrivateErm(
         Squared(),
         SparseBall(1),

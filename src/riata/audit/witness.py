@@ -64,7 +64,7 @@ class Witness(Curator):
 
     def __init__(self, ours: Engine, theirs: Engine, plan: Plan, noise: Noise) -> None:
         self._ours, self._theirs = _Remembering(ours), theirs
-        super().__init__(self._ours, plan.event, noise, plan.parts)
+        super().__init__(self._ours, plan.event, noise, plan.parts, plan.adaptive)
         self._parts = plan.parts
         self.seen: list[Seen] = []
 
@@ -111,6 +111,7 @@ class Trial:
 
     def __init__(self, model: Any, data: Data, neighbour: Data, like: Trial | None = None) -> None:
         job = model._job(*data)
+        self._model = model
         self.planned: tuple[Solver, Plan, list[Problem]] = (
             like.planned if like else model._planned(job.losses, job.bounds, *job.shape)
         )
@@ -128,6 +129,5 @@ class Trial:
         sides = (self.theirs, self.ours) if swapped else (self.ours, self.theirs)
         solver, plan, problems = self.planned
         witness = Witness(*sides, plan, noise)
-        for problem in problems:
-            solver.run(plan, problem, witness)
+        self._model._solved(solver, plan, problems, witness)
         return witness.seen

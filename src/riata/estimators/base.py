@@ -25,15 +25,14 @@ from riata.privacy.statement import Statement
 from riata.problem import Problem
 from riata.sets import ConstraintSet
 from riata.solvers import (
-    SOLVERS,
+    Callback,
     Plan,
-    PrivateGreedy,
     Solution,
     Solver,
-    SufficientStatistics,
     choose_solver,
     rule_for,
 )
+from riata.solvers.beside import planned_beside
 
 ENGINES = ("auto", "local")
 
@@ -51,14 +50,6 @@ class Job:
     read: Callable[[], tuple[Any, np.ndarray]]
     classes: np.ndarray | None = None
     notes: tuple[str, ...] = ()
-
-
-def refits(solver: str | Solver, bounds: Bounds) -> bool:
-    """Whether the solver refits the columns that it finds, so that the radius hardly matters."""
-    if isinstance(solver, str) and solver == "auto":
-        return bounds.norm == "inf"
-    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
-    return kind is not None and issubclass(kind, (PrivateGreedy, SufficientStatistics))
 
 
 def _errors(solution: Solution) -> np.ndarray:
@@ -90,10 +81,25 @@ class PrivateLinearModel(BaseEstimator):
             summary={"estimator": type(self).__name__, **plan.summary()},
         )
         with progress_bar(type(self).__name__, plan.steps * plan.fits, self.verbose) as callback:
-            found = [solver.run(plan, problem, curator, callback) for problem in problems]
+            found = self._solved(solver, plan, problems, curator, callback)
         self.n_iter_ = max(solution.steps for solution in found)
         self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded)
         return found
+
+    def _solved(
+        self,
+        solver: Solver,
+        plan: Plan,
+        problems: list[Problem],
+        curator: Curator,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        """Every release of a fit, in order: one run for each problem, and what goes beside them."""
+        return [solver.run(plan, problem, curator, callback) for problem in problems]
+
+    def _beside(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+        """How often each kind of release is made beside the runs of the solver."""
+        return {}
 
     def _keep(self, found: list[Solution], shape: tuple[int, ...]) -> None:
         """Coefficients, and what the solver says about their errors: NaN where it says nothing."""
@@ -117,22 +123,17 @@ class PrivateLinearModel(BaseEstimator):
     ) -> tuple[Solver, Plan, list[Problem]]:
         """One problem for each loss, and the plan whose event covers them all."""
         self._check_parameters()
-        problems = [
-            Problem(
-                loss,
-                self._set(),
-                bounds,
-                n_rows,
-                n_features,
-                adjacency=self.adjacency,
-                fit_intercept=bool(self.fit_intercept),
-            )
-            for loss in losses
-        ]
         delta = default_delta(n_rows) if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
-        solver = self._chosen(problems[0], budget)
-        plan = solver.plan(problems[0], budget, fits=len(losses))
+
+        def problem(loss: Loss, solver: Solver | None = None) -> Problem:
+            facts = (self.adjacency, bool(self.fit_intercept))
+            return Problem(loss, self._set(solver), bounds, n_rows, n_features, *facts)
+
+        solver = self._chosen(problem(losses[0]), budget)
+        problems = [problem(loss, solver) for loss in losses]
+        beside = self._beside(solver, budget, len(losses))
+        plan = planned_beside(solver, problems[0], budget, len(losses), beside)
         return solver, replace(plan, because=self._because(problems[0], budget)), problems
 
     def _because(self, problem: Problem, budget: Budget) -> str:
@@ -147,7 +148,8 @@ class PrivateLinearModel(BaseEstimator):
         """How many coefficients a fit on rows of this many columns has, for each class."""
         return n_features
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+        """The set; the solver may have a say in an automatic radius."""
         raise AssertionError("a subclass names its set")
 
     def _check_parameters(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,28 +13,36 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from riata.bounds import Bounds
+from riata.curator import Curator
 from riata.data.arrays import labels_as_codes, rows_and_targets
-from riata.errors import InvalidArgument
-from riata.estimators.base import Job, PrivateLinearModel, refits
-from riata.losses import Logistic, Loss, OneAgainstRest
+from riata.errors import Incompatible, InvalidArgument
+from riata.estimators.base import Job, PrivateLinearModel
+from riata.losses import Logistic, Loss, OneAgainstRest, Weighted
+from riata.privacy.budget import Budget, check_scale
+from riata.problem import Problem
 from riata.sets import ConstraintSet, L1Ball, L2Ball
-from riata.solvers import Plan
+from riata.solvers import Callback, Plan, Projected, Solution, Solver
+from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
+from riata.solvers.classes import balanced_weights, calibrated_line
 
-OBSERVED = "observed"
+OBSERVED, BALANCED = "observed", "balanced"
 
-#: The radius that "auto" stands for: of an l1 ball, for solvers that refit and for those whose
-#: noise grows with it, and of an l2 ball, in units of 1 over the bound on a row.
-#: Coefficients that tell classes apart are large for short rows, and noisy gradients hardly mind.
-WIDE_L1_RADIUS, L1_RADIUS, L2_RADIUS = 100.0, 10.0, 800.0
+#: The radius that "auto" stands for: of an l1 ball, by the room that the solver has for it, and of
+#: an l2 ball, in units of 1 over the bound on a row. Coefficients that tell classes apart are large
+#: for short rows, and noisy gradients hardly mind.
+L1_RADIUS, L2_RADIUS = {"open": 1000.0, "wide": 100.0, "narrow": 10.0}, 800.0
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """A linear classifier. Subclasses name the loss for labels of -1 and 1."""
 
+    #: What the classes count, for subclasses without a parameter for it.
+    class_weight: Any = None
+
     def _label_loss(self) -> Loss:
         raise AssertionError("a subclass names its loss")
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
         if self.penalty not in ("auto", "l1", "l2"):
             raise InvalidArgument(
                 f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
@@ -42,12 +53,73 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
                 return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
-            return L1Ball(WIDE_L1_RADIUS if refits(self.solver, bounds) else L1_RADIUS)
+            return L1Ball(L1_RADIUS["narrow" if solver is None else solver.room])
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
-    def _losses(self, n_classes: int) -> list[Loss]:
-        positives = [1] if n_classes == 2 else range(n_classes)
-        return [OneAgainstRest(self._label_loss(), k) for k in positives]
+    def _losses(self, classes: np.ndarray) -> list[Loss]:
+        positives = [1] if len(classes) == 2 else range(len(classes))
+        losses: list[Loss] = [OneAgainstRest(self._label_loss(), k) for k in positives]
+        weights = self._public_weights(classes)
+        return losses if weights is None else [Weighted(loss, weights) for loss in losses]
+
+    def _public_weights(self, classes: np.ndarray) -> tuple[float, ...] | None:
+        """The weights that the user named, 1 for each other class, over their mean."""
+        if self.class_weight is None or self._balanced:
+            return None
+        if not isinstance(self.class_weight, Mapping):
+            raise InvalidArgument(
+                f"class_weight={self.class_weight!r} is not known. "
+                'Use None, "balanced", or a dict of a weight for each class.'
+            )
+        labels = classes.tolist()
+        for label, weight in self.class_weight.items():
+            if label not in labels:
+                raise InvalidArgument(
+                    f"class_weight names {label!r}, which is not one of the classes {labels}."
+                )
+            check_scale(f"class_weight of {label!r}", weight, "it multiplies the loss of a row.")
+        given = [float(self.class_weight.get(label, 1.0)) for label in labels]
+        return tuple(weight * len(given) / math.fsum(given) for weight in given)
+
+    def _weight_notes(self, classes: np.ndarray) -> tuple[str, ...]:
+        weights = self._public_weights(classes)
+        if weights is None:
+            balanced = "Classes have weights that follow from their released counts."
+            return (balanced,) if self._balanced else ()
+        return ("Public class weights: " + ", ".join(f"{weight:.4g}" for weight in weights) + ".",)
+
+    @property
+    def _balanced(self) -> bool:
+        return isinstance(self.class_weight, str) and self.class_weight == BALANCED
+
+    def _beside(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+        return {CLASS_COUNTS: 1} if self._balanced else {}
+
+    def _solved(
+        self,
+        solver: Solver,
+        plan: Plan,
+        problems: list[Problem],
+        curator: Curator,
+        callback: Callback | None = None,
+    ) -> list[Solution]:
+        weights = getattr(problems[0].loss, "weights", None)
+        if CLASS_COUNTS in plan.beside:
+            n_classes = max(len(problems), 2)
+            weights = balanced_weights(plan, problems[0], curator, n_classes)
+            problems = [replace(each, loss=Weighted(each.loss, weights)) for each in problems]
+        found = super()._solved(solver, plan, problems, curator, callback)
+        lines = self._lines(plan, problems, curator, found)
+        return [
+            replace(solution, line=line, weights=weights)
+            for solution, line in zip(found, lines, strict=True)
+        ]
+
+    def _lines(
+        self, plan: Plan, problems: list[Problem], curator: Curator, found: list[Solution]
+    ) -> list[tuple[float, float]]:
+        """What makes calibrated log-odds of each fit's margins."""
+        return [solution.line for solution in found]
 
     def _code_bounds(self, n_classes: int) -> Bounds:
         """The bounds with y standing for class codes, -1 for none."""
@@ -55,8 +127,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def plan(self, n_rows: int, n_features: int) -> Plan:
         """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
-        n = len(self._public_classes(None))
-        return self._planned(self._losses(n), self._code_bounds(n), n_rows, n_features)[1]
+        classes = self._public_classes(None)
+        bounds = self._code_bounds(len(classes))
+        return self._planned(self._losses(classes), bounds, n_rows, n_features)[1]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model and spend the budget.
@@ -68,8 +141,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             Labels.
         """
         job = self._job(X, y)
-        self._keep(self._fit(job), (len(job.losses),))
+        found = self._fit(job)
+        self._keep(found, (len(job.losses),))
         self.classes_ = job.classes
+        self.class_weight_ = np.array(found[0].weights or np.ones(len(job.classes)))
         return self
 
     def _job(self, X: Any, y: Any) -> Job:
@@ -83,12 +158,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             declared = np.unique(observed)
         classes = self._public_classes(declared)
         return Job(
-            self._losses(len(classes)),
+            self._losses(classes),
             self._code_bounds(len(classes)),
             X.shape,
             read=lambda: (X, labels_as_codes(y, classes)),
             classes=classes,
-            notes=_class_notes(self.classes),
+            notes=(*_class_notes(self.classes), *self._weight_notes(classes)),
         )
 
     def _public_classes(self, declared: np.ndarray | None) -> np.ndarray:
@@ -138,13 +213,64 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
 
 class LogisticClassifier(PrivateClassifier):
-    """A classifier whose margins are log-odds."""
+    """A classifier whose margins are log-odds, after a line through them was calibrated."""
+
+    #: Whether they are calibrated, for subclasses without a parameter for it.
+    calibration: Any = False
 
     def _label_loss(self) -> Loss:
         return Logistic()
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        named = isinstance(self.calibration, str) and self.calibration == "auto"
+        if not named and not isinstance(self.calibration, bool | np.bool_):
+            raise InvalidArgument(
+                f'calibration={self.calibration!r} must be True, False or "auto".'
+            )
+
+    def _beside(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+        counted = super()._beside(solver, budget, fits)
+        projects, named = isinstance(solver, Projected), isinstance(self.calibration, str)
+        if not named and self.calibration and projects:
+            raise Incompatible(
+                "calibration=True", f'solver="{solver.name}"',
+                because="only projected rows are kept, and they do not give the model's margins",
+                instead="Use calibration=False",
+            )  # fmt: skip
+        possible = not projects and budget.epsilon < math.inf
+        wanted = possible if named else bool(self.calibration)
+        return counted | ({MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if wanted else {})
+
+    def _lines(
+        self, plan: Plan, problems: list[Problem], curator: Curator, found: list[Solution]
+    ) -> list[tuple[float, float]]:
+        if MARGIN_COUNTS not in plan.beside:
+            return super()._lines(plan, problems, curator, found)
+        return [
+            calibrated_line(plan, problem, curator, solution.theta)
+            for problem, solution in zip(problems, found, strict=True)
+        ]
+
+    def _keep(self, found: list[Solution], shape: tuple[int, ...]) -> None:
+        super()._keep(found, shape)
+        self.calibration_ = np.array([solution.line for solution in found])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The log-odds of the second class, or of each class against the rest: calibrated.
+
+        Not the bare ``X @ coef_.T + intercept_``, but ``calibration_[:, 0]`` times it plus
+        ``calibration_[:, 1]``.
+        """
+        odds = self._margins(X) * self.calibration_[:, 0] + self.calibration_[:, 1]
+        return odds[:, 0] if len(self.classes_) == 2 else odds
+
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class; one-against-rest scores are normalised to sum to 1."""
+        """The probability of each class; one-against-rest scores are normalised to sum to 1.
+
+        With class weights they are those of a population in which classes have these weights. The
+        class that is most likely here is the one that `predict` gives.
+        """
         scores = expit(self.decision_function(X))
         if len(self.classes_) == 2:
             return np.column_stack([1 - scores, scores])

@@ -15,7 +15,7 @@ from riata.errors import InvalidArgument
 from riata.estimators.base import Job, PrivateLinearModel
 from riata.losses import Loss
 from riata.sets import ConstraintSet
-from riata.solvers import Plan
+from riata.solvers import Plan, Solver
 
 
 class PrivateErm(PrivateLinearModel):
@@ -107,7 +107,7 @@ class PrivateErm(PrivateLinearModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
         return self.set
 
     def _check_parameters(self) -> None:

@@ -116,7 +116,7 @@ class HeavyTailedRegression(PrivateRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)
 
     def _chosen(self, problem: Problem, budget: Budget) -> Solver:

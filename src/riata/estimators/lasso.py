@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from riata.estimators.regressor import PrivateRegressor, automatic_radius
 from riata.sets import ConstraintSet, L1Ball
+from riata.solvers import Solver
 
 
 class PrivateLasso(PrivateRegressor):
@@ -22,8 +23,8 @@ class PrivateLasso(PrivateRegressor):
         How far a row may reach: public, and required.
     radius : float or "auto", default="auto"
         The largest l1 norm of the coefficients, in units of y over units of x. Public. "auto" is
-        the bound on y over the largest bound on a column, times 10 for solvers that refit, which
-        hardly notice it.
+        the bound on y over the largest bound on a column, times 10 for solvers that refit and 1000
+        for those with a penalty of their own: they hardly notice it.
     solver : str or Solver, default="auto"
         A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
         for rows with a bound on their length, and otherwise "greedy".
@@ -102,7 +103,7 @@ class PrivateLasso(PrivateRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
         if not (isinstance(self.radius, str) and self.radius == "auto"):
             return L1Ball(self.radius)
-        return L1Ball(automatic_radius(self._checked_bounds(), self.solver))
+        return L1Ball(automatic_radius(self._checked_bounds(), solver))

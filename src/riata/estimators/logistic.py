@@ -27,12 +27,20 @@ class PrivateLogisticRegression(LogisticClassifier):
         even from a categorical type; ``classes="observed"`` reads them from `y` and declares that
         the set of labels in `y` is public. A row with another label is in none of the classes:
         with three or more it counts against each, with two it counts as the first.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count. A dict has a public weight for some labels, and the
+        others have 1. "balanced" makes all classes count alike: their counts are released
+        privately, for a fiftieth of the budget. Noise grows with the largest weight.
+    calibration : bool or "auto", default="auto"
+        Whether probabilities are calibrated after the fit, by a private fit of a line through the
+        margins of each class, for a twentieth of the budget. "auto" does so unless epsilon is
+        infinite or the solver projects the rows.
     penalty : {"auto", "l1", "l2"}, default="auto"
         The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length and a
         positive delta, and otherwise "l1", whose models are sparse.
     radius : float or "auto", default="auto"
-        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1", 100
-        with solvers that refit, and for "l2" 800 over the bound on a row's length.
+        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1" (100 for solvers
+        that refit), and for "l2" 800 over the bound on a row's length.
     solver : str or Solver, default="auto"
         A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
         for rows with a bound on their length, and otherwise "greedy".
@@ -49,6 +57,11 @@ class PrivateLogisticRegression(LogisticClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_weight_ : ndarray of shape (n_classes,)
+        The weights that the classes had, the mean of a row's or of the given ones being 1.
+    calibration_ : ndarray of shape (1, 2) or (n_classes, 2)
+        A slope and an intercept for each fit, which turn its margins into log-odds: (1, 0) where
+        margins are used as they are.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     n_iter_ : int
@@ -57,7 +70,8 @@ class PrivateLogisticRegression(LogisticClassifier):
 
     Notes
     -----
-    *Privacy.* As for `PrivateLasso`. The classes are public.
+    *Privacy.* As for `PrivateLasso`. The classes are public. Counts of classes and the calibration
+    are releases like any other: the budget is for all of them together.
 
     Examples
     --------
@@ -79,6 +93,8 @@ class PrivateLogisticRegression(LogisticClassifier):
         *,
         bounds=None,
         classes=None,
+        class_weight=None,
+        calibration="auto",
         penalty="auto",
         radius="auto",
         solver="auto",
@@ -94,6 +110,8 @@ class PrivateLogisticRegression(LogisticClassifier):
         self.delta = delta
         self.bounds = bounds
         self.classes = classes
+        self.class_weight = class_weight
+        self.calibration = calibration
         self.penalty = penalty
         self.radius = radius
         self.solver = solver

@@ -22,7 +22,7 @@ from riata.solvers import Plan, Projected, Solver
 class ProjectedModel:
     """What the two faces share."""
 
-    def _set(self) -> ConstraintSet:
+    def _set(self, solver: Solver | None = None) -> ConstraintSet:
         return L1Ball(self.radius)
 
     def _chosen(self, problem: Problem, budget: Budget) -> Solver:

@@ -9,19 +9,19 @@ from sklearn.base import RegressorMixin
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
-from riata.estimators.base import Job, PrivateLinearModel, refits
+from riata.estimators.base import Job, PrivateLinearModel
 from riata.losses import Loss, Squared
 from riata.solvers import Plan, Solver
 
 #: The radius that "auto" stands for, in units of the bound on y over the largest one on a column,
-#: for solvers that refit, and for those whose noise grows with it.
-WIDE_RADIUS, NARROW_RADIUS = 10.0, 1.0
+#: by the room that the solver has for it.
+RADIUS = {"open": 1000.0, "wide": 10.0, "narrow": 1.0}
 
 
-def automatic_radius(bounds: Bounds, solver: str | Solver) -> float:
+def automatic_radius(bounds: Bounds, solver: Solver | None) -> float:
     """A radius that no model worth finding exceeds, or one that a noisy search can afford."""
-    unit = (bounds.y or 1.0) / float(np.max(bounds.x))
-    return unit * (WIDE_RADIUS if refits(solver, bounds) else NARROW_RADIUS)
+    room = "narrow" if solver is None else solver.room
+    return RADIUS[room] * (bounds.y or 1.0) / float(np.max(bounds.x))
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):

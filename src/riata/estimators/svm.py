@@ -31,12 +31,16 @@ class PrivateLinearSVC(PrivateClassifier):
         with three or more it counts against each, with two it counts as the first.
     smoothing : float, default=1.0
         The length of the hinge's quadratic corner. Public.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count. A dict has a public weight for some labels, and the
+        others have 1. "balanced" makes all classes count alike: their counts are released
+        privately, for a fiftieth of the budget. Noise grows with the largest weight.
     penalty : {"auto", "l1", "l2"}, default="auto"
         The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length and a
         positive delta, and otherwise "l1", whose models are sparse.
     radius : float or "auto", default="auto"
-        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1", 100
-        with solvers that refit, and for "l2" 800 over the bound on a row's length.
+        The largest norm of a class's coefficients. Public. "auto" is 10 for "l1" (100 for solvers
+        that refit), and for "l2" 800 over the bound on a row's length.
     solver : str or Solver, default="auto"
         A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
         for rows with a bound on their length, and otherwise "greedy".
@@ -53,6 +57,8 @@ class PrivateLinearSVC(PrivateClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_weight_ : ndarray of shape (n_classes,)
+        The weights that the classes had, the mean of a row's or of the given ones being 1.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     n_iter_ : int
@@ -61,7 +67,8 @@ class PrivateLinearSVC(PrivateClassifier):
 
     Notes
     -----
-    *Privacy.* As for `PrivateLasso`. The classes are public.
+    *Privacy.* As for `PrivateLasso`. The classes are public. Counts of classes are releases like
+    any other: the budget is for all of them together.
 
     Examples
     --------
@@ -83,6 +90,7 @@ class PrivateLinearSVC(PrivateClassifier):
         *,
         bounds=None,
         classes=None,
+        class_weight=None,
         smoothing=1.0,
         penalty="auto",
         radius="auto",
@@ -99,6 +107,7 @@ class PrivateLinearSVC(PrivateClassifier):
         self.delta = delta
         self.bounds = bounds
         self.classes = classes
+        self.class_weight = class_weight
         self.smoothing = smoothing
         self.penalty = penalty
         self.radius = radius

@@ -6,5 +6,14 @@ from riata.losses.logistic import Logistic
 from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.smoothed_hinge import SmoothedHinge
 from riata.losses.squared import Squared
+from riata.losses.weighted import Weighted
 
-__all__ = ["Huber", "Logistic", "Loss", "OneAgainstRest", "SmoothedHinge", "Squared"]
+__all__ = [
+    "Huber",
+    "Logistic",
+    "Loss",
+    "OneAgainstRest",
+    "SmoothedHinge",
+    "Squared",
+    "Weighted",
+]

@@ -56,7 +56,8 @@ class Candidates:
         """The scaled utilities less the `top` one; of two opposite ones, log(e^v + e^-v)."""
         weights = (self.values[part] - top) * self.scale.factor
         if self.both_signs:
-            weights += np.log1p(np.exp(self.values[part] * (-2 * self.scale.factor)))
+            with np.errstate(all="ignore"):  # a warning would tell of a utility
+                weights += np.log1p(np.exp(self.values[part] * (-2 * self.scale.factor)))
         return weights
 
     def exact_log_weight(self, mp: Any, i: int) -> Any:

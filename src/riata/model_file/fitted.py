@@ -9,7 +9,7 @@ import numpy as np
 
 from riata.errors import InvalidArgument
 from riata.estimators import HeavyTailedRegression
-from riata.estimators.classifier import PrivateClassifier
+from riata.estimators.classifier import LogisticClassifier, PrivateClassifier
 from riata.model_file.archive import require, require_small
 from riata.model_file.arrays import require_array
 from riata.model_file.values import PLAIN, Reader, Writer
@@ -24,7 +24,8 @@ _ERRORS = ("intercept_error_", "training_fit_", "training_fit_error_")
 
 def _names(kind: type[Any]) -> set[str]:
     """The attributes that a fitted model of this kind has, besides its Statement."""
-    own = {"classes_"} if issubclass(kind, PrivateClassifier) else set()
+    own = {"classes_", "class_weight_"} if issubclass(kind, PrivateClassifier) else set()
+    own |= {"calibration_"} if issubclass(kind, LogisticClassifier) else set()
     own |= {"truncation_"} if issubclass(kind, HeavyTailedRegression) else set()
     return {"coef_", "intercept_", "n_features_in_", "n_iter_", "coef_error_", *_ERRORS, *own}
 
@@ -83,9 +84,16 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     if "classes_" in found:
         shape = (_number_of_fits(found["classes_"]), size)
         require_array(intercept, "intercept_", "<f8", shape[:1])
+        weights = found["class_weight_"]
+        require_array(weights, "class_weight_", "<f8", found["classes_"].shape)
+        require(bool(np.all(weights > 0)), "A class has a weight that is not positive.")
     else:
         finite = isinstance(intercept, float) and math.isfinite(intercept)
         require(finite, "Its intercept is not a finite number.")
+    if "calibration_" in found:
+        lines = found["calibration_"]
+        require_array(lines, "calibration_", "<f8", (shape[0], 2))
+        require(bool(np.all(lines[:, 0] > 0)), "A calibration has a slope that is not positive.")
     for name in _ERRORS:
         beside = np.asarray(found[name])
         usual = type(found[name]) is type(intercept) and beside.dtype == np.float64

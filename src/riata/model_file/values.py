@@ -10,7 +10,7 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
 from riata.model_file.archive import require, require_small
 from riata.model_file.arrays import read_array, read_dtype, write_array
 from riata.projections import (
@@ -21,6 +21,7 @@ from riata.projections import (
 )
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
+    ClassSums,
     FrankWolfe,
     GaussianFrankWolfe,
     HardThresholding,
@@ -33,10 +34,11 @@ from riata.solvers import (
     PrivatePeeling,
     Projected,
     RefittedFrankWolfe,
+    ScaledGradient,
     SufficientStatistics,
 )
 
-_LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest)
+_LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest, Weighted)
 _SETS = (L1Ball, Simplex, GroupL1Ball, L2Ball, LpBall, Polytope, SparseBall)
 _SOLVERS = (
     PrivateFrankWolfe,
@@ -51,7 +53,9 @@ _SOLVERS = (
     PosteriorSampling,
     PrivateGreedy,
     RefittedFrankWolfe,
+    ScaledGradient,
     SufficientStatistics,
+    ClassSums,
 )
 _PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)
 

@@ -68,6 +68,8 @@ class PureAccountant(Accountant):
 
     def exactly(self, event: Event) -> Fraction:
         """The sum of the epsilons, without rounding."""
+        if not self.applies_to(event, 0.0):
+            raise UnsupportedEvent("Gaussian and zero-concentrated events have no pure guarantee.")
         return sum((k * Fraction(leaf.epsilon) for leaf, k in leaves(event).items()), Fraction())  # type: ignore[union-attr]
 
 

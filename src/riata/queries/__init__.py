@@ -1,6 +1,9 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
 from riata.queries.base import Query
+from riata.queries.class_sums import ScoreCounts, SumsByClass
+from riata.queries.classes import ClassCounts, MarginCounts, MarginSlopes
+from riata.queries.columns import CentredGradient, ColumnSquares, ColumnSums, Scaling
 from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
@@ -11,7 +14,11 @@ from riata.queries.support import LimitedSlope, Support, SupportCurvature, Suppo
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
 __all__ = [
+    "CentredGradient",
+    "ClassCounts",
     "ClippedGradient",
+    "ColumnSquares",
+    "ColumnSums",
     "Coordinate",
     "Correlations",
     "EntrySizes",
@@ -22,13 +29,18 @@ __all__ = [
     "Improvement",
     "LengthSizes",
     "LimitedSlope",
+    "MarginCounts",
+    "MarginSlopes",
     "MeanSlope",
     "Minimum",
     "OfGradient",
     "Query",
+    "Scaling",
+    "ScoreCounts",
     "Sizes",
     "SlopeSizes",
     "SquaredMoments",
+    "SumsByClass",
     "Support",
     "SupportCurvature",
     "SupportGradient",

@@ -98,7 +98,8 @@ class Coordinate(Correlations):
         entries = np.asarray(entries).ravel()
         cut = self.cut(entries)
         square = np.abs(entries * cut) / (X_STEPS * self._most)
-        falls = to_steps(self.weights(x, y) * square, 1.0, SLOPE_STEPS)
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            falls = to_steps(self.weights(x, y) * square, 1.0, SLOPE_STEPS)
         return np.array([self.slopes(x, y) @ cut, falls.sum()])
 
     @property
@@ -108,10 +109,13 @@ class Coordinate(Correlations):
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """The correlation, and by how much a unit of the coefficient lowers it."""
-        assert self.bounds.y is not None
         value, falls = total * self.unit
-        weight = self.loss.curvature_bound(self.bounds.y) / (self.slope_bound() * self.BESIDE)
-        return np.array([value, falls * weight])
+        return np.array([value, falls * self.fall_unit])
+
+    @property
+    def fall_unit(self) -> float:
+        """What the second number is multiplied by after the noise, which both share, is added."""
+        return self.largest_curvature / (self.slope_bound() * self.BESIDE)
 
     def row_bound(self, norm: str) -> float:
         first = self.slope_bound() * self._most / X_STEPS

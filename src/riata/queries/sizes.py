@@ -1,8 +1,8 @@
 """How large slopes, entries and rows are: counts in public bins.
 
-A bin holds the sizes from one power of two to the next, in steps of the largest possible size, so
-that a private scale needs no guess of it. Each row adds to its bins at most 1 in all, so the noise
-of a count does not depend on any bound. Proofs are in docs/privacy/scales.md.
+A bin holds the sizes from one power of two to the next, or a part of them, so that a private scale
+needs no guess of it. Each row adds to its bins at most 1 in all, so the noise of a count does not
+depend on any bound. Proofs are in docs/privacy/scales.md.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from riata.queries.base import Query
 from riata.queries.gradient import MeanSlope
 from riata.queries.support import Support
 
-#: Bin 0 is for size 0, bin k for sizes from 2^(k - 1) steps to 2^k, and the last for the largest.
-N_BINS = X_STEPS.bit_length() + 1
+#: Bin 0 is for size 0. The sizes from one power of two to the next are cut into so many bins.
+PARTS = 2
+N_BINS = PARTS * X_STEPS.bit_length() + 1
 
 #: A row's share of a bin is a whole number of steps, at most this many.
 SHARE_STEPS = 2**16
@@ -31,14 +32,18 @@ COLUMNS_LOOKED_AT = 64
 _ROWS_AT_ONCE = 2**16
 
 
-def upper_edges() -> np.ndarray:
-    """Where each bin ends, as a part of the largest size."""
-    return np.minimum(np.ldexp(1.0, np.arange(N_BINS)) / X_STEPS, 1.0) * (np.arange(N_BINS) > 0)
+def upper_edges(parts: int = PARTS) -> np.ndarray:
+    """Where each bin ends, as a part of the largest size; each power of two is cut into `parts`."""
+    octave, part = np.divmod(np.arange(X_STEPS.bit_length() * parts), parts)
+    ends = np.ldexp(1 + (part + 1) / parts, octave) / X_STEPS
+    return np.concatenate([[0.0], np.minimum(ends, 1.0)])
 
 
-def bins_of(steps: np.ndarray) -> np.ndarray:
+def bins_of(steps: np.ndarray, parts: int = PARTS) -> np.ndarray:
     """The bin of each size, in whole steps up to `X_STEPS`."""
-    return np.frexp(np.abs(steps))[1]
+    mantissa, exponent = np.frexp(np.abs(steps))
+    part = ((2 * mantissa - 1) * parts).astype(np.int64)
+    return np.where(exponent > 0, (exponent - 1) * parts + part + 1, 0)
 
 
 class Sizes(Query):
@@ -57,6 +62,11 @@ class Sizes(Query):
     def top(self) -> float:
         """The largest possible size."""
         raise NotImplementedError
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Where each bin ends, as a part of the largest size."""
+        return upper_edges()
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,23 +97,29 @@ class SlopeSizes(Sizes):
 class EntrySizes(Sizes):
     """The sizes of a row's entries that are not 0, in units of their columns' bounds.
 
-    Each row has one vote, divided among its entries.
+    Each row has one vote, divided among its entries. Each power of two is cut into `parts` bins.
     """
 
     bounds: Bounds
     n_rows: int
     adjacency: str
+    parts: int = PARTS
 
     top: ClassVar[float] = 1.0
+
+    @property
+    def edges(self) -> np.ndarray:
+        return upper_edges(self.parts)
 
     @property
     def unit(self) -> Any:
         return 1 / (self.n_rows * SHARE_STEPS)
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        total = np.zeros(N_BINS)
-        for start in range(0, x.shape[0], _ROWS_AT_ONCE):
-            counts = _bins_of_rows(x[start : start + _ROWS_AT_ONCE])
+        total = np.zeros(len(self.edges))
+        rows = max(1, _ROWS_AT_ONCE // self.parts)
+        for start in range(0, x.shape[0], rows):
+            counts = _bins_of_rows(x[start : start + rows], self.parts)
             entries = np.maximum(counts.sum(axis=1, keepdims=True), 1)
             total += (counts * SHARE_STEPS // entries).sum(axis=0)  # rounded down: at most 1 vote
         return total
@@ -130,16 +146,16 @@ class LengthSizes(Sizes):
         return total
 
 
-def _bins_of_rows(x: Any) -> np.ndarray:
+def _bins_of_rows(x: Any, parts: int) -> np.ndarray:
     """How many entries of each row lie in each bin, those in bin 0 left out."""
-    n = x.shape[0]
+    n, bins = x.shape[0], len(upper_edges(parts))
     if sparse.issparse(x):
-        found, row = bins_of(x.data), np.repeat(np.arange(n), np.diff(x.indptr))
+        found, row = bins_of(x.data, parts), np.repeat(np.arange(n), np.diff(x.indptr))
     else:
         stride = max(1, x.shape[1] // COLUMNS_LOOKED_AT)
-        found = bins_of(x[:, ::stride])
+        found = bins_of(x[:, ::stride], parts)
         row = np.repeat(np.arange(n), found.shape[1])
-    counts = np.bincount(row * N_BINS + found.ravel(), minlength=n * N_BINS)
-    counts = counts.reshape(n, N_BINS)
+    counts = np.bincount(row * bins + found.ravel(), minlength=n * bins)
+    counts = counts.reshape(n, bins)
     counts[:, 0] = 0
     return counts

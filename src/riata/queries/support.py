@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
+from riata.errors import InvalidArgument
 from riata.grid import SLOPE_STEPS, X_STEPS
-from riata.queries.gradient import MeanSlope
+from riata.queries.gradient import LARGEST_SLOPE, SMALLEST_SLOPE, MeanSlope
 
 #: Dense copies of the support's columns have about this many entries at a time.
 _ENTRIES_AT_ONCE = 2**20
@@ -33,19 +35,31 @@ class LimitedSlope(MeanSlope):
     limit: float
 
     def slope_bound(self) -> float:
-        return min(self._slope_bound, self.limit)
+        return min(self._slope_bound, max(SMALLEST_SLOPE, self.limit))  # of NaN, the smallest
+
+    @cached_property
+    def largest_curvature(self) -> float:
+        """What the loss says about its second derivative, if that is an ordinary number."""
+        assert self.bounds.y is not None
+        bound = float(self.loss.curvature_bound(self.bounds.y))
+        if not SMALLEST_SLOPE <= bound <= LARGEST_SLOPE:
+            raise InvalidArgument(
+                f"The loss's curvature bound is {bound!r}: it must be a positive number of "
+                "ordinary size, because the noise is scaled to it. Correct curvature_bound of the "
+                "loss."
+            )
+        return bound
 
     def weights(self, x: Any, y: np.ndarray) -> np.ndarray:
         """How fast the cut slope grows with the margin, at most, over the largest curvature.
 
         The curvature of the loss, less for a slope that is cut: in [0, 1].
         """
-        assert self.bounds.y is not None
         with np.errstate(all="ignore"):
             margins = self.margins(x)
             size = np.abs(self.loss.slope(margins, y))
             bend = self.loss.curvature(margins, y) * np.fmin(1.0, self.slope_bound() / size)
-            weights = bend / self.loss.curvature_bound(self.bounds.y)
+            weights = bend / self.largest_curvature
             return np.fmax(np.fmin(weights, 1.0), 0.0)  # NaN becomes 1
 
 
@@ -105,12 +119,19 @@ class SupportGradient(LimitedSlope):
     length: float
     constant: float
 
+    def __post_init__(self) -> None:
+        if not (0 < self.length < math.inf and 0 <= self.constant <= 1):
+            raise InvalidArgument(
+                f"length={self.length!r} must be positive and constant={self.constant!r} in "
+                "[0, 1]: sums are exact for such rows alone."
+            )
+
     def rows(self, block: np.ndarray) -> np.ndarray:
         """The rows u, in steps: whole numbers, no longer than the length."""
         allowed = self.length * X_STEPS * _ROOM
-        with np.errstate(divide="ignore"):
+        with np.errstate(all="ignore"):
             shrink = np.minimum(1.0, allowed / self.support.lengths(block))
-        u = np.trunc(block * shrink[:, None])
+            u = np.trunc(block * shrink[:, None])
         if not self.constant:
             return u
         return np.column_stack([u, np.full(len(u), math.floor(self.constant * X_STEPS))])
@@ -126,7 +147,10 @@ class SupportGradient(LimitedSlope):
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.slopes(x, y)
-        return sum(s @ self.rows(block) for block, s in self.support.blocks(x, slopes))
+        total = np.zeros(self.width)
+        for block, s in self.support.blocks(x, slopes):
+            total += s @ self.rows(block)
+        return total
 
     @property
     def unit(self) -> Any:
@@ -154,13 +178,8 @@ class SupportCurvature(SupportGradient):
         return total[np.triu_indices(self.width)]
 
     @property
-    def _largest_curvature(self) -> float:
-        assert self.bounds.y is not None
-        return self.loss.curvature_bound(self.bounds.y)
-
-    @property
     def unit(self) -> Any:
-        return self._largest_curvature / X_STEPS**2 / self.n_rows
+        return self.largest_curvature / X_STEPS**2 / self.n_rows
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         whole = np.empty((self.width, self.width))
@@ -169,5 +188,5 @@ class SupportCurvature(SupportGradient):
         return whole
 
     def row_bound(self, norm: str) -> float:
-        square = self._largest_curvature * self.longest**2
+        square = self.largest_curvature * self.longest**2
         return square * (self.width + 1) / 2 if norm == "l1" else square

@@ -9,7 +9,8 @@ from riata.errors import InvalidArgument
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.sets import L1Ball, L2Ball, PolytopeSet, SparseBall
-from riata.solvers.defaults import FEW_COLUMNS
+from riata.solvers.class_sums import ClassSums
+from riata.solvers.defaults import FEW_COLUMNS, MANY_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.greedy import PrivateGreedy
@@ -22,6 +23,7 @@ from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 from riata.solvers.projected import Projected
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
+from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.sufficient_statistics import SufficientStatistics
 
 #: The solvers that can be asked for by name.
@@ -34,6 +36,8 @@ SOLVERS: dict[str, type[Solver]] = {
         PrivateFrankWolfe,
         GaussianFrankWolfe,
         NoisyGradient,
+        ScaledGradient,
+        ClassSums,
         PerturbedObjective,
         PrivateHardThresholding,
         PrivatePeeling,
@@ -64,6 +68,18 @@ def _sparse(problem: Problem, budget: Budget) -> bool:
     return isinstance(problem.set, SparseBall)
 
 
+def _ball(problem: Problem) -> bool:
+    return isinstance(problem.set, (L1Ball, L2Ball))
+
+
+def _many_columns(problem: Problem) -> bool:
+    return problem.n_features > MANY_COLUMNS * problem.n_rows
+
+
+def _few_columns(problem: Problem, budget: Budget) -> bool:
+    return problem.n_features <= FEW_COLUMNS * (problem.n_rows * min(budget.epsilon, 1.0)) ** 0.5
+
+
 #: What "auto" stands for: the first line that applies. From public facts alone.
 RULES = (
     Rule(
@@ -76,17 +92,32 @@ RULES = (
         "the rows have a bound on their length and the number of coefficients is given",
     ),
     Rule(
+        ClassSums,
+        lambda p, b: (
+            _in_l2(p, b) and _ball(p) and _many_columns(p)
+            and p.bounds.nonnegative and p.loss.classifies
+        ),
+        "rows are not negative and have a bound on their length, and columns are too many to be "
+        "measured one by one, as words are",
+    ),
+    Rule(
+        ScaledGradient, lambda p, b: _in_l2(p, b) and _ball(p) and not _many_columns(p),
+        "the rows have a bound on their length and are many for their columns, which are measured "
+        "and scaled first",
+    ),
+    Rule(
         NoisyGradient, _in_l2,
         "the rows have a bound on their length, so noise on whole gradients is short",
     ),
     Rule(
         SufficientStatistics,
-        lambda p, b: isinstance(p.set, (L1Ball, L2Ball)) and p.n_features <= FEW_COLUMNS,
-        f"there are at most {FEW_COLUMNS} columns, which can all be fitted",
+        lambda p, b: _ball(p) and _few_columns(p, b),
+        "there are so few columns for this number of rows that all of them can be fitted",
     ),
     Rule(
         PrivateGreedy, lambda p, b: isinstance(p.set, (L1Ball, L2Ball, SparseBall)),
-        "entries are bounded one by one, so a few columns are found and fitted well",
+        "a few columns are found one by one and fitted well, with noise that hardly grows with "
+        "the number of all columns",
     ),
     Rule(
         PrivateFrankWolfe, lambda p, b: isinstance(p.set, PolytopeSet),
@@ -132,6 +163,7 @@ __all__ = [
     "RULES",
     "SOLVERS",
     "Callback",
+    "ClassSums",
     "Fit",
     "FrankWolfe",
     "GaussianFrankWolfe",
@@ -147,6 +179,7 @@ __all__ = [
     "Projected",
     "RefittedFrankWolfe",
     "Rule",
+    "ScaledGradient",
     "Solution",
     "Solver",
     "Step",

@@ -16,14 +16,15 @@ SCALES = 0.05
 INTERCEPT = 0.02
 
 #: Looking for columns, and the share of it that measures the column that was found.
-SEARCH = 0.52
+SEARCH = 0.4
 MEASURED = 0.23
 
 #: The check of the model against the best constant, and the estimate of its fit.
 CHECK = 0.03
 
-#: How often the slopes are measured anew while columns are looked for.
-SCALES_IN_SEARCH = 4
+#: The slopes are measured anew when so many columns were found, twice as many and so on. A search
+#: that cannot count them does so at equal intervals.
+FIRST_SCALE, LAST_SCALE, SCALES_IN_SEARCH = 2, 23, 4
 
 #: Slopes are cut at a quantile when columns are ranked; also at this part of a high quantile, for
 #: data in which most slopes are nearly 0.
@@ -34,22 +35,22 @@ ENTRY_QUANTILE = 0.5
 
 #: Slopes of regressions are cut at this multiple of their high quantile in a refit. Classifiers'
 #: slopes are never cut there: a label's slope is largest where the model is most wrong.
-REFIT_CUT = 1.0
+REFIT_CUT = 0.75
 
 #: Rows are shortened to this quantile of their lengths on the support in a refit.
 LENGTH_QUANTILE = 0.8
 
-#: The first search plans for this many times the number of selections of the explicit rule,
-#: makes each dearer by a factor after one that found nothing, and ends when fewer than a few more
-#: could be paid.
-SELECTIONS, DEARER, FEWEST = 3.0, 2.0, 4.0
+#: The search plans for this many times the number of selections of the explicit rule, makes each
+#: dearer by a factor after one that found nothing, and ends when the next would take more than one
+#: part in `FEWEST` of its budget, or after so many failures since the last column that was new.
+SELECTIONS, DEARER, FEWEST, PATIENCE = 3.0, 2.0, 4.0, 3
 MOST_SELECTIONS = 256
 
 #: A step along a column counts as found if it exceeds its noise this many times.
 FOUND = 2.0
 
-#: A step is never longer than if a column's mean square were this part of the entries' limit's.
-LEAST_CURVATURE = 0.1
+#: A step is never longer than if a correlation fell with it by this many times the noise.
+LEAST_FALL = 2.0
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class Newton:
 #: A refit of all columns that were found, and one of those that it leaves.
 REFITS = (Newton(0.3, 0.25, 0.08, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.25, 0.75), 1.5))
 
-#: The only fit of a solver that takes all columns.
-FIT_OF_ALL = (Newton(1.0, 0.35, 0.06, (0.3, 0.7), 0.0),)
+#: The fits of a solver that takes all columns.
+FITS_OF_ALL = (Newton(0.4, 0.3, 0.06, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.3, 0.7), 1.0))
 
 #: The first intercept and the check must exceed their noise this many times to count.
 SURE = 3.0
@@ -80,8 +81,12 @@ SURE = 3.0
 #: The check cuts losses at this multiple of the loss of a slope at its high quantile.
 CHECK_CUT = 1.5
 
-#: With at most so many columns, all of them are fitted.
-FEW_COLUMNS = 20
+#: With at most this part of the root of rows times epsilon (1 if it is larger) in columns,
+#: all of them are fitted.
+FEW_COLUMNS = 0.25
+
+#: With more than this part of the rows in columns, most columns are too rare to be measured.
+MANY_COLUMNS = 1 / 3
 
 #: A bin of sizes counts if it holds more than this many standard deviations of its noise.
 VISIBLE = 3.0

@@ -37,17 +37,18 @@ class PrivateGreedy(Refit):
 
     def search(self, run: Run) -> None:
         left = whole = defaults.SEARCH * run.whole
-        cost, every = whole / run.steps, max(1, run.steps // defaults.SCALES_IN_SEARCH)
-        found = 0
+        cost, failed, due = whole / run.steps, 0, defaults.FIRST_SCALE
         while cost <= left and run.made < defaults.MOST_SELECTIONS:
             left -= cost
+            known = len(run.support)
             column, _ = run.select((1 - defaults.MEASURED) * cost)
-            if run.step_along(column, defaults.MEASURED * cost):
-                found += 1
-                if found % every == 0 and found // every <= defaults.SCALES_IN_SEARCH:
-                    run.measure_slopes()
-            else:
-                cost *= defaults.DEARER
-                if cost > whole / defaults.FEWEST:
-                    break
+            if not run.step_along(column, defaults.MEASURED * cost):
+                cost, failed = cost * defaults.DEARER, failed + 1
+            elif len(run.support) > known:
+                failed = 0
             run.told()
+            if len(run.support) >= due and due <= defaults.LAST_SCALE:
+                run.measure_slopes()
+                due = 2 * due + 1
+            if cost > whole / defaults.FEWEST or (run.support and failed > defaults.PATIENCE):
+                break

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,18 @@ from riata.vectors import Vector
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A mechanism that is used so many times beside the fits."""
+
+    mechanism: Mechanism
+    times: int
+
+    @property
+    def cost(self) -> tuple[Event, int]:
+        return self.mechanism.event, self.times
+
+
+@dataclass(frozen=True)
 class Plan:
     """The steps, the noise and the cost of a fit, from public facts alone.
 
@@ -36,7 +48,7 @@ class Plan:
         What was asked for.
     steps : int
     mechanisms : mapping of str to Mechanism
-        Each kind of release by its role, made once a step.
+        Each kind of release by its role, made once a step unless `times` says otherwise.
     fits : int
         How many models share the budget: one, or one for each class.
     excess_risk : float
@@ -56,6 +68,10 @@ class Plan:
         What a fit with a pool spends it on, in words.
     because : str
         Why "auto" decided for this solver.
+    times : mapping of str to int
+        How often a fit makes the releases of a role, where it is not once a step.
+    beside : mapping of str to Beside
+        Releases that are no part of a fit, by their role: class counts, calibration.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
     """
@@ -74,25 +90,30 @@ class Plan:
     pool: Event | None = None
     uses: tuple[str, ...] = ()
     because: str = ""
+    times: Mapping[str, int] = field(default_factory=dict)
+    beside: Mapping[str, Beside] = field(default_factory=dict)
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
 
     @property
     def event(self) -> Composed:
-        """The cost of every release of every fit, seen from one part of the rows."""
+        """The cost of all releases, in the fits and beside them, seen from one part of the rows."""
+        beside = [each.cost for each in self.beside.values()]
         if self.pool is not None:
-            return compose((self.pool, self.fits))
-        return compose(*((m.event, self._times // self.parts) for m in self.mechanisms.values()))
+            return compose((self.pool, self.fits), *beside)
+        return compose(
+            *((m.event, self._times(role) // self.parts) for role, m in self.mechanisms.items()),
+            *beside,
+        )
 
     @property
     def adaptive(self) -> bool:
         """Whether the run decides what to spend on what."""
         return self.pool is not None
 
-    @property
-    def _times(self) -> int:
-        return self.steps * self.fits
+    def _times(self, role: str) -> int:
+        return self.times.get(role, self.steps) * self.fits
 
     def engine(self, build: Callable[[Any, Any, Bounds], Any], x: Any, y: Any) -> Any:
         """`build` called with the rows that the solver asks about, and their bounds."""
@@ -107,9 +128,15 @@ class Plan:
 
     @property
     def releases(self) -> tuple[str, ...]:
+        beside = tuple(
+            f"{role}: {each.mechanism.describe(each.times)}" for role, each in self.beside.items()
+        )
         if self.pool is not None:
-            return self.uses
-        lines = tuple(f"{role}: {m.describe(self._times)}" for role, m in self.mechanisms.items())
+            return (*self.uses, *beside)
+        lines = tuple(
+            f"{role}: {m.describe(self._times(role))}" for role, m in self.mechanisms.items()
+        )
+        lines += beside
         split = f"the rows are split into {self.parts} parts, and each step reads its own"
         return (*lines, split) if self.parts > 1 else lines
 
@@ -180,6 +207,10 @@ class Solution:
         The standard errors of the values of theta, in the order of its support.
     offset_error : float, optional
     fit : Fit, optional
+    line : tuple of (float, float)
+        The slope and the intercept that make calibrated log-odds of the model's margins.
+    weights : tuple of float, optional
+        How much each class counted, if they did not count alike.
     """
 
     theta: Vector
@@ -188,6 +219,8 @@ class Solution:
     errors: np.ndarray | None = None
     offset_error: float | None = None
     fit: Fit | None = None
+    line: tuple[float, float] = (1.0, 0.0)
+    weights: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +244,10 @@ class Solver(ABC):
 
     name: str
 
+    #: How large an automatic radius may be: "narrow" if noise grows with it, "wide" if it only
+    #: catches wild models, "open" if the solver has a penalty of its own.
+    room: ClassVar[str] = "narrow"
+
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         """Steps and noise for `fits` models on the same rows that spend `budget` together."""
@@ -223,10 +260,16 @@ class Solver(ABC):
 
 
 def calibrated(
-    at: Callable[[float], dict[str, Mechanism]], times: int, budget: Budget
+    at: Callable[[float], dict[str, Mechanism]], times: int | Mapping[str, int], budget: Budget
 ) -> dict[str, Mechanism]:
     """The mechanisms at the strength that spends the budget when each is used `times` times."""
-    return at(calibrate(lambda s: compose(*((m.event, times) for m in at(s).values())), budget))
+
+    def event(strength: float) -> Event:
+        mechanisms = at(strength)
+        often = dict.fromkeys(mechanisms, times) if isinstance(times, int) else times
+        return compose(*((m.event, often[role]) for role, m in mechanisms.items()))
+
+    return at(calibrate(event, budget))
 
 
 def counted(steps: int, callback: Callback | None) -> Iterator[int]:

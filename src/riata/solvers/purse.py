@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from riata.mechanisms import (
     Additive,
@@ -23,7 +25,10 @@ _SPARE = 1e-9
 def pool(budget: Budget, fits: int) -> Event:
     """What each of `fits` runs may spend: a rho, or an epsilon where delta is 0."""
     if budget.delta == 0:
-        return Pure(budget.epsilon / fits)
+        each = budget.epsilon / fits
+        while fits * Fraction(each) > Fraction(budget.epsilon):
+            each = math.nextafter(each, 0.0)
+        return Pure(each)
     return ZeroConcentrated(calibrate(lambda rho: compose((ZeroConcentrated(rho), fits)), budget))
 
 

@@ -20,7 +20,7 @@ from riata.errors import Incompatible
 from riata.mechanisms import Additive
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.queries import Query, Support
+from riata.queries import Improvement, Query, Support
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import defaults
 from riata.solvers.plan import (
@@ -37,6 +37,9 @@ from riata.solvers.purse import Purse, pool, spread_of
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector
 
+#: How much of a normal law lies within one standard deviation.
+NORMAL_ONE = 0.683
+
 
 @dataclass(frozen=True)
 class Refit(Solver):
@@ -49,6 +52,8 @@ class Refit(Solver):
     """
 
     steps: int | str = "auto"
+
+    room: ClassVar[str] = "wide"
 
     #: The refits, one after the other.
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.REFITS
@@ -66,13 +71,7 @@ class Refit(Solver):
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         refuse_infinity(self.name, budget)
-        if not isinstance(problem.set, (L1Ball, L2Ball, SparseBall)):
-            raise Incompatible(
-                f'solver="{self.name}"', str(problem.set),
-                because="it fits columns one by one and then projects, which suits balls of the "
-                "l1 and the l2 norm",
-                instead='Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
-            )  # fmt: skip
+        refuse_other_sets(self.name, problem)
         steps = check_steps(self.steps) or self.selections(problem, budget, fits)
         paid = pool(budget, fits)
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
@@ -109,6 +108,17 @@ class Refit(Solver):
             run.refit(each, min(each.share * rest, run.purse.left - run.reserved))
         run.check()
         return run.solution()
+
+
+def refuse_other_sets(name: str, problem: Problem) -> None:
+    """A model that is projected at the end needs a set that a projection does not spoil."""
+    if not isinstance(problem.set, (L1Ball, L2Ball, SparseBall)):
+        raise Incompatible(
+            f'solver="{name}"', str(problem.set),
+            because="it fits columns one by one and then projects, which suits balls of the "
+            "l1 and the l2 norm",
+            instead='Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
+        )  # fmt: skip
 
 
 def budget_is_pure(paid: Any) -> bool:
@@ -219,10 +229,10 @@ class Run:
         query = self.problem.coordinate(self.theta, self.ranking_limit, self.entry_limit, column)
         mechanism = self.purse.measurement(amount)
         slope, falls = self.curator.release(query, mechanism)
-        if abs(slope) <= defaults.FOUND * spread_of(mechanism, query):
+        noise = spread_of(mechanism, query)
+        if abs(slope) <= defaults.FOUND * noise:
             return False
-        least = defaults.LEAST_CURVATURE * self.largest_curvature * self.entry_limit**2
-        move = -slope / max(falls, least)
+        move = -slope / max(falls, defaults.LEAST_FALL * noise * query.fall_unit)
         self.theta = self.moved(np.array([column]), np.array([move]))
         if column not in self.support:
             self.support.append(column)
@@ -280,8 +290,11 @@ class Run:
         self, columns: np.ndarray, inverse: np.ndarray, noise: float, query: Any, constant: float
     ) -> None:
         """Standard errors: the noise of the last gradient, and that of the rows themselves."""
-        middle = min(self.slopes.quantile(0.683), query.slope_bound())
-        sampled = middle**2 / self.largest_curvature / self.problem.n_rows
+        middle = min(self.slopes.quantile(NORMAL_ONE), query.slope_bound())
+        ratio = middle**2 / self.largest_curvature  # of the slopes' variance to their curvature
+        if self.problem.loss.classifies:
+            ratio = 1.0  # as for every likelihood
+        sampled = ratio / self.problem.n_rows
         spread = noise**2 * inverse @ inverse + sampled * inverse
         found = np.sqrt(np.maximum(np.diag(spread), 0.0))
         errors = np.zeros(self.problem.n_features)
@@ -305,17 +318,12 @@ class Run:
             self.theta = self.constant
             return
         self.theta = self._projected()
-        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
-        start = self.constant
-        most = defaults.CHECK_CUT * max(
-            high**2 / (2 * self.largest_curvature), _loss_at(self.problem, high)
-        )
-        query = self.problem.improvement(self.theta, start, most)
-        (loss, gain), noise = self._measured(query, self.purse.left)
-        if gain <= defaults.SURE * noise:
+        query = comparison(self.problem, self.theta, self.constant, self.slopes)
+        released, noise = self._measured(query, self.purse.left)
+        self.fit, better = compared(released, noise)
+        if not better:
             self.theta, self.support, self.errors = self.constant, [], None
             self.offset_error = None
-        self.fit = Fit(gain / max(loss, noise), noise / max(loss, noise))
 
     def _projected(self) -> Vector:
         dense = self.problem.set.project(self.theta.dense())
@@ -326,6 +334,21 @@ class Run:
         return Solution(
             self.theta, self.made, errors=errors, offset_error=self.offset_error, fit=self.fit
         )
+
+
+def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale) -> Improvement:
+    """How much better a model is than a constant, with losses cut at the scale of the slopes."""
+    high = slopes.quantile(defaults.HIGH_QUANTILE)
+    curvature = problem.loss.curvature_bound(problem.y_bound)
+    most = defaults.CHECK_CUT * max(high**2 / (2 * curvature), _loss_at(problem, high))
+    return problem.improvement(theta, constant, most)
+
+
+def compared(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
+    """The fit that a released comparison shows, and whether the model is surely better."""
+    loss, gain = released
+    scale = max(loss, noise)
+    return Fit(gain / scale, noise / scale), bool(gain > defaults.SURE * noise)
 
 
 def _loss_at(problem: Problem, slope: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from riata.errors import Incompatible
 from riata.privacy.budget import Budget
@@ -36,6 +37,7 @@ class RefittedFrankWolfe(Refit):
     """
 
     name = "refitted-frank-wolfe"
+    room: ClassVar[str] = "narrow"
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         if not isinstance(problem.set, L1Ball):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,10 +20,11 @@ class Scale:
 
     top: float
     shares: np.ndarray
+    edges: np.ndarray = field(default_factory=upper_edges)
 
     def quantile(self, q: float, *, zeros: bool = True) -> float:
         """A size that is at least as large as a part q of them; `zeros` says if 0 is one."""
-        edges = upper_edges()
+        edges = self.edges
         shares = self.shares if zeros else np.where(edges > 0, self.shares, 0.0)
         if shares.sum() == 0:
             return self.top
@@ -40,4 +41,4 @@ def released_scale(query: Sizes, mechanism: Additive, curator: Curator) -> Scale
     """The shares of the bins that stand out from the noise."""
     counts = curator.release(query, mechanism)
     noise = spread_of(mechanism, query)
-    return Scale(query.top, np.where(counts > VISIBLE * noise, counts, 0.0))
+    return Scale(query.top, np.where(counts > VISIBLE * noise, counts, 0.0), query.edges)

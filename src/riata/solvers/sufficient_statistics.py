@@ -35,7 +35,7 @@ class SufficientStatistics(Refit):
     """
 
     name = "sufficient-statistics"
-    refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.FIT_OF_ALL
+    refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.FITS_OF_ALL
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         if problem.n_features > MOST_COLUMNS:

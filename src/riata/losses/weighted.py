@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from riata.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class Weighted(Loss):
+    """A loss for class codes in which some classes count more than others.
+
+    Slopes and curvatures grow with the weight of a row's class, and so do their bounds: the noise
+    is scaled to the largest weight.
+
+    Parameters
+    ----------
+    loss : Loss
+        A loss of class codes, such as `OneAgainstRest`.
+    weights : tuple of float
+        The positive weight of each code. A row in none of the classes has the smallest of them.
+    """
+
+    loss: Loss
+    weights: tuple[float, ...]
+    classifies = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"weighted {self.loss.name}"
+
+    @property
+    def twice_differentiable(self) -> bool:  # type: ignore[override]
+        return self.loss.twice_differentiable
+
+    @property
+    def largest(self) -> float:
+        """The weight that all bounds are multiplied by."""
+        return max(self.weights)
+
+    def of_rows(self, codes: np.ndarray) -> np.ndarray:
+        """The weight of each row: a number from the table, whatever the codes are."""
+        n = len(self.weights)
+        known = (codes >= 0) & (codes < n) & (codes == np.floor(codes))
+        table = np.array([*self.weights, min(self.weights)])
+        return table[np.where(known, codes, n).astype(np.intp)]
+
+    def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.of_rows(y) * self.loss.value(margin, y)
+
+    def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.of_rows(y) * self.loss.slope(margin, y)
+
+    def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.of_rows(y) * self.loss.curvature(margin, y)
+
+    def slope_bound(self, margin: float, y: float) -> float:
+        return self.largest * self.loss.slope_bound(margin, y)
+
+    def curvature_bound(self, y: float) -> float:
+        return self.largest * self.loss.curvature_bound(y)
+
+    def offset_bound(self, y: float) -> float:
+        return self.loss.offset_bound(y)

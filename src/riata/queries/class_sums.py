@@ -1,0 +1,133 @@
+"""The rows of each class added up, and their margins counted: what naive Bayes is made of.
+
+Negative entries count as 0, and a row adds to its own class only. So what any two rows add has an
+inner product of at least 0, and replacing one by the other costs less than twice the longest row.
+Proofs are in docs/privacy/class_sums.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.grid import X_STEPS
+from riata.queries.base import Query
+from riata.queries.gradient import MeanSlope
+
+if TYPE_CHECKING:
+    from riata.losses import Loss
+
+#: Margins are counted in so many bins for each class.
+N_SCORE_BINS = 24
+
+
+def is_positive(loss: Loss, y: np.ndarray) -> np.ndarray:
+    """Whether the loss falls with the margin at 0: whether a row is of the positive class."""
+    with np.errstate(all="ignore"):
+        return loss.slope(np.zeros(len(y)), y) < 0  # False for NaN
+
+
+@dataclass(frozen=True, eq=False)
+class SumsByClass(Query):
+    """The mean of (x+, c) in the place of a row's class, and of 0 in that of the other class.
+
+    Parameters
+    ----------
+    loss : Loss
+        Says which class a row is of.
+    bounds : Bounds
+    n_rows, n_features : int
+    adjacency : str
+    part : float
+        The constant c, as a part of the longest row: it counts the rows of each class.
+    """
+
+    loss: Loss
+    bounds: Bounds
+    n_rows: int
+    n_features: int
+    adjacency: str
+    part: float
+
+    acute: ClassVar[bool] = True
+
+    @cached_property
+    def constant(self) -> float:
+        return self.part * self.bounds.row_norm("l2", self.n_features)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        rows = _without_negatives(x)
+        positive = is_positive(self.loss, y).astype(np.float64)
+        each = (positive, 1 - positive)
+        return np.concatenate([part for mine in each for part in (rows.T @ mine, [mine.sum()])])
+
+    @cached_property
+    def unit(self) -> Any:
+        columns = self.bounds.per_column(self.n_features) / X_STEPS
+        return np.tile(np.append(columns, self.constant), 2) / self.n_rows
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """One line for the positive class and one for the other; the constant's sum is last."""
+        return super().finish(total).reshape(2, -1)
+
+    def row_bound(self, norm: str) -> float:
+        row = self.bounds.row_norm(norm, self.n_features)
+        if norm == "l2":
+            return math.hypot(row, self.constant)
+        return row + self.constant if norm == "l1" else max(row, self.constant)
+
+
+def _without_negatives(x: Any) -> Any:
+    if not sparse.issparse(x):
+        return np.maximum(x, 0.0)
+    kept = x.copy()
+    kept.data = np.maximum(kept.data, 0.0)
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCounts(MeanSlope):
+    """The part of the rows in each bin of the margin under theta, for each class.
+
+    Parameters
+    ----------
+    centre, spread : float
+        Bins are narrow, about `spread`, near the centre and wider further out.
+    """
+
+    centre: float
+    spread: float
+
+    acute: ClassVar[bool] = True
+
+    @staticmethod
+    def middles() -> np.ndarray:
+        """The middle of each bin, in spreads from the centre."""
+        squashed = (2 * np.arange(N_SCORE_BINS) + 1) / N_SCORE_BINS - 1
+        return squashed / (1 - np.abs(squashed))
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            away = (self.margins(x) - self.centre) / self.spread
+            place = np.floor((away / (1 + np.abs(away)) + 1) / 2 * N_SCORE_BINS)
+        found = np.fmax(np.fmin(place, N_SCORE_BINS - 1), 0)  # not clip: NaN must not get through
+        found += np.where(is_positive(self.loss, y), 0, N_SCORE_BINS)
+        counts = np.bincount(found.astype(np.intp), minlength=2 * N_SCORE_BINS)
+        return counts.astype(np.float64)
+
+    @property
+    def unit(self) -> Any:
+        return 1 / self.n_rows
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """One line for the positive class and one for the other."""
+        return (total * self.unit).reshape(2, -1)
+
+    def row_bound(self, norm: str) -> float:
+        return 1.0

@@ -1,0 +1,121 @@
+"""What classifiers ask beside their fits: how many rows a class has, and how margins relate to it.
+
+Proofs are in docs/privacy/calibration.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from riata.grid import SLOPE_STEPS, X_STEPS, to_steps
+from riata.queries.base import Query
+from riata.queries.gradient import MeanSlope
+from riata.queries.sizes import N_BINS, bins_of, upper_edges
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts(Query):
+    """The part of the rows in each class. A row in none of them counts nowhere."""
+
+    n_classes: int
+    n_rows: int
+    adjacency: str
+
+    acute: ClassVar[bool] = True
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        return np.array([np.count_nonzero(y == k) for k in range(self.n_classes)], dtype=float)
+
+    @property
+    def unit(self) -> Any:
+        return 1 / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class MarginCounts(MeanSlope):
+    """The weight of the rows in each cell: a label, a sign of the margin, and a bin of its size.
+
+    The label and the weight of a row are those of its slope at margin 0, which for the logistic
+    loss is minus the label times half the weight. The bins are those of `Sizes`.
+    """
+
+    acute: ClassVar[bool] = True
+
+    @property
+    def top(self) -> float:
+        """The largest possible margin."""
+        return self.bounds.reach(self.theta) + abs(self.theta.offset) or 1.0
+
+    def slope_bound(self) -> float:
+        assert self.bounds.y is not None
+        return self.loss.slope_bound(0.0, self.bounds.y)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        margins = to_steps(self.margins(x), self.top, X_STEPS)
+        with np.errstate(all="ignore"):
+            slopes = self.loss.slope(np.zeros(len(margins)), y)
+            weights = to_steps(slopes, self.slope_bound(), SLOPE_STEPS)
+        cells = (2 * (weights < 0) + (margins > 0)) * N_BINS + bins_of(margins)
+        return np.bincount(cells.astype(np.intp), np.abs(weights), minlength=4 * N_BINS)
+
+    @property
+    def unit(self) -> Any:
+        return 2 * self.slope_bound() / SLOPE_STEPS / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return 2 * self.slope_bound()
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """The part of either label, the second is the positive one, at each of `sizes`."""
+        cells = (total * self.unit).reshape(2, 2, N_BINS)
+        return np.concatenate([cells[:, 0, ::-1], cells[:, 1]], axis=1)
+
+    def sizes(self) -> np.ndarray:
+        """A margin in the middle of each bin, in the order of `finish`."""
+        edges = upper_edges()
+        middles = edges / math.sqrt(2)
+        middles[-1] = 1.0  # the last bin is for the largest margin alone
+        return self.top * np.concatenate([-middles[::-1], middles])
+
+
+@dataclass(frozen=True, eq=False)
+class MarginSlopes(MeanSlope):
+    """The mean of slope * (v, 1), with v the margin over `cut`, cut to [-1, 1].
+
+    The slope is taken where a line leads: at ``line[0] * v + line[1]``.
+
+    Parameters
+    ----------
+    cut : float
+        Where margins are cut: public, positive.
+    line : tuple of (float, float)
+    """
+
+    cut: float
+    line: tuple[float, float]
+
+    def slope_bound(self) -> float:
+        assert self.bounds.y is not None
+        reach = abs(self.line[0]) + abs(self.line[1])
+        return self.loss.slope_bound(reach, self.bounds.y)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        v = to_steps(self.margins(x), self.cut, X_STEPS)
+        with np.errstate(all="ignore"):
+            slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], y)
+            steps = to_steps(slopes, self.slope_bound(), SLOPE_STEPS)
+        return np.array([steps @ v, steps.sum() * X_STEPS])
+
+    @property
+    def unit(self) -> Any:
+        return self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return self.slope_bound() * {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[norm]

@@ -1,0 +1,224 @@
+"""Columns that are centred and scaled: their moments, and the gradient in the scaled space.
+
+Rows are in units of their columns' bounds. The centre and the scales are public: they were
+released before, and lie on integer grids, so that the length of a centred and scaled row is the
+root of an exact integer. Proofs are in docs/privacy/scaled_gradient.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.queries.base import Query
+from riata.queries.support import LimitedSlope
+
+#: The squared scales of all columns are about this many steps together.
+WEIGHT_STEPS = 2**27
+
+#: So many columns can be scaled: each adds up to 3/2 steps to the sum of the weights.
+MOST_COLUMNS = 2**26
+
+#: Room for the rounding of a row's length, and of what is made of it.
+_ROOM = 1 - 2.0**-40
+
+#: Integer copies of dense rows have about this many entries at a time.
+_ENTRIES_AT_ONCE = 2**20
+
+
+def _blocks(x: np.ndarray) -> Iterator[np.ndarray]:
+    """A few rows at a time."""
+    rows = max(1, _ENTRIES_AT_ONCE // max(x.shape[1], 1))
+    return (x[start : start + rows] for start in range(0, x.shape[0], rows))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSums(Query):
+    """The mean of every column, in units of its bound."""
+
+    bounds: Bounds
+    n_features: int
+    n_rows: int
+    adjacency: str
+
+    def entries(self, steps: np.ndarray) -> np.ndarray:
+        """What is summed of each entry: a whole number, no larger than `X_STEPS`."""
+        return steps
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        if sparse.issparse(x):
+            return np.bincount(x.indices, self.entries(x.data), minlength=self.n_features)
+        found = (self.entries(rows).sum(axis=0) for rows in _blocks(x))
+        return sum(found, np.zeros(self.n_features))
+
+    @property
+    def unit(self) -> Any:
+        return 1 / X_STEPS / self.n_rows
+
+    @property
+    def longest(self) -> float:
+        """The largest length of a row."""
+        return 1.0 if self.bounds.norm == "l2" else math.sqrt(self.n_features)
+
+    def row_bound(self, norm: str) -> float:
+        most = math.sqrt(self.n_features)
+        return {"l1": self.longest * most, "l2": self.longest, "linf": 1.0}[norm]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSquares(ColumnSums):
+    """The mean square of every column, of entries that are cut, rounded down.
+
+    Parameters
+    ----------
+    entry_limit : float
+        Where entries are cut, in units of their columns' bounds. A row's squares are then no
+        longer than this times the row.
+    """
+
+    entry_limit: float
+
+    acute: ClassVar[bool] = True
+
+    @property
+    def _limit(self) -> int:
+        return int(min(max(math.ceil(self.entry_limit * X_STEPS), 1), X_STEPS))
+
+    def entries(self, steps: np.ndarray) -> np.ndarray:
+        return np.floor(np.square(np.minimum(np.abs(steps), self._limit)) / self._limit)
+
+    @property
+    def unit(self) -> Any:
+        return super().unit * (self._limit / X_STEPS)
+
+    def row_bound(self, norm: str) -> float:
+        return super().row_bound(norm) * (self._limit / X_STEPS)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A public centre and a public scale for some columns, both on integer grids.
+
+    A row x, in units of the bounds, becomes ``scales * (x[columns] - centre)``.
+
+    Parameters
+    ----------
+    size : int
+        The number of all columns.
+    columns : ndarray of int
+        Increasing.
+    centre_steps : ndarray of int64
+        In steps of a column's bound / `X_STEPS`, smaller than `X_STEPS` in size.
+    weights : ndarray of int64
+        The squared scales in steps, at least 1, at most 2^28 together.
+    step : float
+        The scale that a weight of 1 stands for.
+    """
+
+    size: int
+    columns: np.ndarray
+    centre_steps: np.ndarray
+    weights: np.ndarray
+    step: float
+
+    def __post_init__(self) -> None:
+        centre, weights = self.centre_steps, self.weights
+        whole = centre.dtype == weights.dtype == np.int64
+        if not (whole and len(self.columns) == len(centre) == len(weights) <= MOST_COLUMNS):
+            raise ValueError("A scaling has one 64-bit integer of each kind for each column.")
+        if len(weights) and (np.abs(centre).max() >= X_STEPS or weights.min() < 1):
+            raise ValueError("A centre lies inside the bounds, and a weight is at least 1.")
+        if weights.sum() > 2 * WEIGHT_STEPS or not 0 < self.step < math.inf:
+            raise ValueError("The weights are too large, or their step is not positive.")
+
+    @classmethod
+    def of(
+        cls, size: int, columns: np.ndarray, centre: np.ndarray, variances: np.ndarray
+    ) -> Scaling:
+        """The scaling by the roots of positive variances, as near as the grids allow."""
+        inverse = variances.min() / variances  # largest 1: no overflow
+        weights = np.maximum(np.rint(inverse * (WEIGHT_STEPS / inverse.sum())), 1.0)
+        step = math.sqrt(inverse.sum() / WEIGHT_STEPS / variances.min())
+        steps = np.clip(np.rint(centre * X_STEPS), 1 - X_STEPS, X_STEPS - 1)
+        return cls(size, columns, steps.astype(np.int64), weights.astype(np.int64), step)
+
+    @property
+    def centre(self) -> np.ndarray:
+        """The centre, in units of the bounds."""
+        return self.centre_steps / X_STEPS
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        return np.sqrt(self.weights) * self.step
+
+    @cached_property
+    def _everywhere(self) -> tuple[np.ndarray, np.ndarray]:
+        """The weights, and twice the centre, of all columns: 0 where one is left out."""
+        weights, twice = np.zeros((2, self.size), dtype=np.int64)
+        weights[self.columns], twice[self.columns] = self.weights, 2 * self.centre_steps
+        return weights, twice
+
+    def squared_lengths(self, x: Any) -> np.ndarray:
+        """The squared length of each centred and scaled row on the grid: exact integers."""
+        weights, twice = self._everywhere
+        of_centre = np.dot(self.weights, np.square(self.centre_steps))
+        if sparse.issparse(x):
+            steps = x.data.astype(np.int64)
+            terms = (steps - twice[x.indices]) * steps * weights[x.indices]
+            total, full = np.zeros(x.shape[0], dtype=np.int64), np.diff(x.indptr) > 0
+            if full.any():
+                total[full] = np.add.reduceat(terms, x.indptr[:-1][full])
+            return total + of_centre
+        parts = [np.zeros(0, dtype=np.int64)]
+        for rows in _blocks(x):
+            steps = rows.astype(np.int64)
+            parts.append(((steps - twice) * steps * weights).sum(axis=1) + of_centre)
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredGradient(LimitedSlope):
+    """The mean of slope * z, with z the centred and scaled row, shortened to a public length.
+
+    Shortening a row is done to its slope, which is rounded towards 0: what is summed stays a whole
+    number times a row on the grid.
+
+    Parameters
+    ----------
+    limit : float
+        Where slopes are cut.
+    scaling : Scaling
+    length : float
+        Rows that are longer in the scaled space are shortened to this.
+    """
+
+    scaling: Scaling
+    length: float
+
+    def shortened(self, x: Any, y: np.ndarray) -> np.ndarray:
+        """The slopes in steps, less for rows that are too long."""
+        allowed = self.length * X_STEPS / self.scaling.step * _ROOM
+        with np.errstate(divide="ignore"):
+            shrink = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(x)))
+        return np.trunc(self.slopes(x, y) * shrink)
+
+    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        slopes = self.shortened(x, y)
+        whole = (x.T @ slopes)[self.scaling.columns].astype(np.int64)
+        return whole - self.scaling.centre_steps * int(slopes.sum())
+
+    @property
+    def unit(self) -> Any:
+        return self.scaling.scales * (self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows)
+
+    def row_bound(self, norm: str) -> float:
+        stretched = math.sqrt(len(self.scaling.columns)) if norm == "l1" else 1.0
+        return self.slope_bound() * self.length * stretched

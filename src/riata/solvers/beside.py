@@ -1,0 +1,87 @@
+"""What classifiers release beside their fits, and a plan that pays for all of it together.
+
+The solver gets a smaller budget, and the releases beside it get the rest: their noise is the one at
+which the whole composition spends what was asked for, to the last digits. The proof is in
+docs/privacy/calibration.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from riata.errors import Incompatible
+from riata.mechanisms import Exact, GaussianMechanism, LaplaceMechanism, Mechanism
+from riata.privacy.budget import Budget
+from riata.privacy.calibrate import calibrate, noise_multiplier_at
+from riata.problem import Problem
+from riata.solvers.plan import Beside, Plan, Solver
+from riata.solvers.purse import spread_of
+
+#: The roles of the releases.
+CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES = "class counts", "margin counts", "margin slopes"
+
+#: The part of the budget (of rho, or of epsilon where delta is 0) that goes to each kind, all fits
+#: together. A few numbers need little; the solver's noise grows by half of these parts.
+SHARES = {CLASS_COUNTS: 0.02, MARGIN_COUNTS: 0.02, MARGIN_SLOPES: 0.03}
+
+
+def planned_beside(
+    solver: Solver, problem: Problem, budget: Budget, fits: int, times: Mapping[str, int]
+) -> Plan:
+    """The solver's plan, with releases of each role beside it, that spend the budget together.
+
+    Parameters
+    ----------
+    times : mapping of str to int
+        How often each role of `SHARES` is released.
+    """
+    if not times:
+        return solver.plan(problem, budget, fits)
+    if budget.epsilon == math.inf:
+        exact = {role: Beside(Exact(), count) for role, count in times.items()}
+        return replace(solver.plan(problem, budget, fits), beside=exact)
+    rest = _without(budget, sum(SHARES[role] for role in times))
+    plan = solver.plan(problem, rest, fits)
+    if plan.parts > 1:
+        raise Incompatible(
+            f'solver="{plan.solver}" on disjoint parts of the rows', "releases beside the fit",
+            because="these read all rows, and each part pays for its own rows only",
+            instead="Use split=False",
+        )  # fmt: skip
+
+    def at(strength: float) -> dict[str, Beside]:
+        return {
+            role: Beside(_mechanism(strength * SHARES[role] / count, pure=budget.delta == 0), count)
+            for role, count in times.items()
+        }
+
+    strength = calibrate(lambda s: replace(plan, beside=at(s)).event, budget)
+    return replace(plan, budget=budget, beside=at(strength))
+
+
+def _mechanism(amount: float, pure: bool) -> Mechanism:
+    return LaplaceMechanism(amount) if pure else GaussianMechanism(noise_multiplier_at(amount))
+
+
+def _without(budget: Budget, share: float) -> Budget:
+    """About the budget that is left when `share` of its rho, or of its epsilon, is taken away.
+
+    With rho + 2 sqrt(rho log(1 / delta)) for epsilon. It need not be exact, only below the budget.
+    """
+    if budget.delta == 0:
+        return replace(budget, epsilon=budget.epsilon * (1 - share))
+    far = math.log(1 / budget.delta)
+    root = (
+        budget.epsilon / (math.sqrt(far + budget.epsilon) + math.sqrt(far)) * math.sqrt(1 - share)
+    )
+    return replace(budget, epsilon=root * (root + 2 * math.sqrt(far)))
+
+
+def noise_of(mechanism: Mechanism, query: object) -> float:
+    """The standard deviation of the noise that a release beside the fits has."""
+    if isinstance(mechanism, Exact):
+        return 0.0
+    assert isinstance(mechanism, GaussianMechanism | LaplaceMechanism)
+    return spread_of(mechanism, query)

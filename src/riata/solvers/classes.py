@@ -1,0 +1,203 @@
+"""Weights of classes from a private count, and margins turned into probabilities.
+
+Both are releases beside the fits of a classifier: `planned_beside` has paid for them. The proofs
+are in docs/privacy/calibration.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from riata.curator import Curator
+from riata.mechanisms import ObjectivePerturbation
+from riata.problem import Problem
+from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noise_of
+from riata.solvers.plan import Plan
+from riata.vectors import Vector
+
+#: No row counts more than this many times the mean row: the noise grows with the largest weight.
+LARGEST_WEIGHT = 20.0
+
+#: A bin of margins counts if it holds more than this many standard deviations of its noise.
+VISIBLE = 3.0
+
+#: Margins are cut at this quantile of their sizes.
+CUT_QUANTILE = 0.98
+
+#: The line must be better than the identity by this many times what noise alone would make of it.
+SURE = 4.0
+
+#: And by this many standard deviations of the noise on the counts.
+CLEAR = 2.0
+
+#: The smallest and the largest slope of a line.
+FLATTEST, STEEPEST = 0.01, 100.0
+
+#: More rounds than weights, or a line through a few bins, ever need.
+_STEPS = 50
+
+IDENTITY = (1.0, 0.0)
+
+
+def balanced_weights(
+    plan: Plan, problem: Problem, curator: Curator, n_classes: int
+) -> tuple[float, ...]:
+    """Weights that make the classes count alike, from their released counts.
+
+    A class that the noise hides counts as if it had as many rows as the noise. The mean weight of
+    a row is 1, or where the plan's cost rests on the loss's curvature the largest weight is.
+    """
+    mechanism, query = plan.beside[CLASS_COUNTS].mechanism, problem.class_counts(n_classes)
+    found = curator.release(query, mechanism)
+    shares = np.maximum(found, noise_of(mechanism, query) + 1 / problem.n_rows)
+    shares = shares / shares.sum()
+    weights = 1 / (n_classes * shares)
+    for _ in range(_STEPS):  # a smaller weight lowers the mean, and so the largest that is allowed
+        weights = np.minimum(weights, LARGEST_WEIGHT * (weights @ shares))
+    weights /= weights @ shares
+    if any(isinstance(each, ObjectivePerturbation) for each in plan.mechanisms.values()):
+        weights /= weights.max()
+    return tuple(map(float, weights))
+
+
+def calibrated_line(
+    plan: Plan, problem: Problem, curator: Curator, theta: Vector
+) -> tuple[float, float]:
+    """The line (a, b) for which expit(a * margin + b) is the probability of the positive class.
+
+    Counts of rows by label and margin give a first line, and one Newton step with a noisy gradient
+    the next. What noise explains is shrunk to the identity.
+    """
+    table = _counted(plan, problem, curator, theta)
+    if table is None:
+        _slopes(plan, problem, curator, theta, 1.0, (1.0, 0.0))  # it is paid for either way
+        return IDENTITY
+    first = table.fitted()
+    gradient, noise = _slopes(plan, problem, curator, theta, table.cut, tuple(first))
+    return table.improved(first, gradient, noise, problem.n_rows)
+
+
+def _slopes(
+    plan: Plan,
+    problem: Problem,
+    curator: Curator,
+    theta: Vector,
+    cut: float,
+    line: tuple[float, ...],
+) -> tuple[np.ndarray, float]:
+    mechanism = plan.beside[MARGIN_SLOPES].mechanism
+    query = problem.margin_slopes(theta, cut, (float(line[0]), float(line[1])))
+    return curator.release(query, mechanism), noise_of(mechanism, query)
+
+
+def _counted(plan: Plan, problem: Problem, curator: Curator, theta: Vector) -> _Table | None:
+    """The bins of margins that stand out from the noise, or None if none does."""
+    mechanism, query = plan.beside[MARGIN_COUNTS].mechanism, problem.margin_counts(theta)
+    found = curator.release(query, mechanism)
+    noise = noise_of(mechanism, query)
+    totals = found.sum(axis=0)
+    seen = totals > VISIBLE * math.sqrt(2) * noise
+    if not seen.any():
+        return None
+    margins, totals = query.sizes()[seen], totals[seen]
+    positive = np.clip(found[1, seen], 0.0, totals)
+    order = np.argsort(np.abs(margins))
+    below = np.cumsum(totals[order]) / totals.sum()
+    cut = float(np.abs(margins)[order][np.searchsorted(below, CUT_QUANTILE)]) * math.sqrt(2)
+    cut = min(cut, query.top) or query.top
+    rows = np.column_stack([np.clip(margins / cut, -1.0, 1.0), np.ones(len(margins))])
+    return _Table(rows, totals, positive, cut, noise)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows by margin, as released: lines are in units of `cut`, so the identity is (cut, 0).
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_bins, 2)
+        The margin of each bin over `cut`, and 1.
+    totals, positive : ndarray of shape (n_bins,)
+        The weight of all rows, and of those with a positive label.
+    cut : float
+    noise : float
+        The standard deviation of the noise of a count.
+    """
+
+    rows: np.ndarray
+    totals: np.ndarray
+    positive: np.ndarray
+    cut: float
+    noise: float
+
+    @property
+    def identity(self) -> np.ndarray:
+        return np.array([self.cut, 0.0])
+
+    @property
+    def _pull(self) -> float:
+        """A weak penalty on leaving the identity, for labels that a margin separates."""
+        return max(self.noise, 1e-6) / max(self.cut, 1.0) ** 2
+
+    def _risk(self, line: np.ndarray) -> float:
+        margins = self.rows @ line
+        away = line - self.identity
+        risk = self.totals @ np.logaddexp(0.0, margins) - self.positive @ margins
+        return float(risk + self._pull * away @ away / 2)
+
+    def _bends(self, line: np.ndarray) -> np.ndarray:
+        odds = expit(self.rows @ line)
+        return odds * (1 - odds)
+
+    def curvature(self, line: np.ndarray) -> np.ndarray:
+        return self.rows.T @ (self.rows * (self.totals * self._bends(line))[:, None])
+
+    def _errors(self, line: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """The standard errors that noise leaves in the curvature along each direction."""
+        squares = np.square(self.rows @ directions) * self._bends(line)[:, None]
+        return math.sqrt(2) * self.noise * np.sqrt(np.square(squares).sum(axis=0)) + 1e-12
+
+    def _sure_gain(self, line: np.ndarray) -> float:
+        """How far its risk on the counts is below the identity's, less what noise explains."""
+        before, after = self.rows @ self.identity, self.rows @ line
+        negative = np.logaddexp(0.0, before) - np.logaddexp(0.0, after)
+        positive = np.logaddexp(0.0, -before) - np.logaddexp(0.0, -after)
+        gain = (self.totals - self.positive) @ negative + self.positive @ positive
+        spread = self.noise * math.sqrt(float(negative @ negative + positive @ positive))
+        return float(gain) - CLEAR * spread
+
+    def fitted(self) -> np.ndarray:
+        """The line of least risk on the counts."""
+        line = np.zeros(2)
+        for _ in range(_STEPS):
+            slope = self.rows.T @ (self.totals * expit(self.rows @ line) - self.positive)
+            slope += self._pull * (line - self.identity)
+            move = np.linalg.solve(self.curvature(line) + self._pull * np.eye(2), -slope)
+            size = 1.0
+            while self._risk(line + size * move) > self._risk(line) and size > 1e-9:
+                size /= 2
+            line = line + size * move
+            if np.abs(size * move).max() < 1e-9:
+                break
+        return line
+
+    def improved(
+        self, line: np.ndarray, gradient: np.ndarray, noise: float, n_rows: int
+    ) -> tuple[float, float]:
+        """One Newton step, shrunk to the identity by what noise explains; in units of 1."""
+        values, vectors = np.linalg.eigh(self.curvature(line))
+        errors = self._errors(line, vectors)
+        clear = values > VISIBLE * errors  # along the other directions the rows say nothing
+        vectors, values, errors = vectors[:, clear], values[clear], errors[clear]
+        step = (vectors.T @ gradient) / values
+        away = vectors.T @ (line - self.identity) - step
+        better = min(float(away**2 @ values), 2 * self._sure_gain(self.identity + vectors @ away))
+        chance = float(np.sum((noise**2 + (step * errors) ** 2) / values)) + len(values) / n_rows
+        part = max(0.0, 1 - SURE * chance / better) if better > 0 else 0.0
+        kept = self.identity + part * (vectors @ away)
+        slope = float(np.clip(kept[0] / self.cut, FLATTEST, STEEPEST))
+        return slope, float(kept[1])
