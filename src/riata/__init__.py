@@ -12,6 +12,7 @@ from riata.estimators import (
     ProjectedClassifier,
     ProjectedRegression,
 )
+from riata.forecast import Forecast, ForecastCurve, forecast, forecast_curve
 from riata.model_file import load, save
 from riata.privacy import Budget, Ledger, Statement
 
@@ -21,6 +22,8 @@ __all__ = [
     "Bounds",
     "Budget",
     "BudgetExceeded",
+    "Forecast",
+    "ForecastCurve",
     "HeavyTailedRegression",
     "Ledger",
     "PrivateErm",
@@ -32,6 +35,8 @@ __all__ = [
     "ProjectedRegression",
     "RiataError",
     "Statement",
+    "forecast",
+    "forecast_curve",
     "load",
     "save",
 ]

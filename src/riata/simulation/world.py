@@ -1,0 +1,263 @@
+"""A made-up world in which a guess is true: its rows, its best model, and scores against it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit
+
+from riata.errors import InvalidArgument
+from riata.grid import X_STEPS
+from riata.losses import Logistic, OneAgainstRest, Squared
+from riata.problem import Problem
+from riata.simulation.columns import MOST_ENTRIES, Columns
+from riata.simulation.guess import Guess
+from riata.vectors import Vector
+
+#: Models are judged on so many fresh rows, or on fewer if these have many columns.
+FRESH_ROWS = 8_000
+_FRESH_ENTRIES = 2e7
+
+#: Of rows of bounded length, the k-th most common column occurs 1 / (k + this) as often.
+_COMMONEST = 10
+
+#: A world's truth has margins of at most this deviation, and may miss a guessed AUC by this part.
+_LARGEST_SLOPE, _SHORT = 20.0, 0.2
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good one model is on fresh rows.
+
+    Attributes
+    ----------
+    excess : float
+        Its risk less that of the best model.
+    explained : float
+        The risk of the best constant less that of the best model.
+    value : float
+        Its R2, or its AUC.
+    best : float
+        That of the best model.
+    accuracy : float
+        The share of labels that it gets right; NaN for numbers.
+    """
+
+    excess: float
+    explained: float
+    value: float
+    best: float
+    accuracy: float = math.nan
+
+
+class World:
+    """Rows that follow a guess, with a sparse truth behind them.
+
+    Parameters
+    ----------
+    guess : Guess
+    problem : Problem
+        The facts about the fit that is to be forecast.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(self, guess: Guess, problem: Problem, rng: np.random.Generator) -> None:
+        self.guess, self.problem, self._rng = guess, problem, rng
+        p = problem.n_features
+        self._units = problem.bounds.per_column(p)
+        weights = np.zeros(p)
+        s = min(guess.relevant, p)
+        chosen = rng.choice(p, s, replace=False, p=self._popularity)
+        weights[chosen] = rng.uniform(0.5, 1.5, s) * rng.choice([-1.0, 1.0], s)
+        self._theta = weights / self._units
+        self._offset = 0.0
+        fresh = int(min(FRESH_ROWS, max(500, _FRESH_ENTRIES // p)))
+        self._fresh = self._table(fresh)
+        self._scale()
+        self._truth = self._margins(self._fresh, self._theta) + self._offset
+
+    @property
+    def labels(self) -> bool:
+        return self.problem.loss.classifies
+
+    @property
+    def _of_length(self) -> bool:
+        return self.problem.bounds.norm == "l2"
+
+    # Rows.
+
+    @property
+    def _popularity(self) -> np.ndarray | None:
+        """How often each column of a sparse row is not 0, relative to the others."""
+        p = self.problem.n_features
+        if not self._of_length or self.guess.nonzeros >= p:
+            return None
+        often = 1 / (np.arange(p) + _COMMONEST)
+        return often / often.sum()
+
+    def _table(self, n: int) -> Any:
+        p = self.problem.n_features
+        return (
+            self._of_bounded_length(n) if self._of_length else Columns(self.guess, n, p, self._rng)
+        )
+
+    def _of_bounded_length(self, n: int) -> Any:
+        """Rows as long as their bound, with a few entries that are not 0."""
+        p, rng, popularity = self.problem.n_features, self._rng, self._popularity
+        k = p if popularity is None else self.guess.nonzeros
+        if n * k > MOST_ENTRIES:
+            raise InvalidArgument(
+                f"A forecast of {n:,} rows with {k} entries each would need more than "
+                f"{MOST_ENTRIES:,.0f} made-up ones. Forecast fewer rows, or guess fewer nonzeros."
+            )
+        if popularity is None:
+            rows = np.asarray(Columns(self.guess, n, p, rng)) / X_STEPS
+            lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+            return rows * (self.problem.bounds.x / np.maximum(lengths, 1e-9))
+        columns = np.searchsorted(np.cumsum(popularity), rng.random(n * k)).clip(max=p - 1)
+        binary = self.guess.design == "binary"
+        entries = np.ones(n * k) if binary else self.guess.draw((n * k,), rng)
+        table = sparse.csr_array((entries, columns, np.arange(0, n * k + 1, k)), shape=(n, p))
+        table.sum_duplicates()
+        lengths = np.sqrt(table.multiply(table).sum(axis=1))
+        table.data *= np.repeat(
+            self.problem.bounds.x / np.maximum(lengths, 1e-9), np.diff(table.indptr)
+        )
+        return table
+
+    def _margins(self, table: Any, theta: np.ndarray) -> np.ndarray:
+        if isinstance(table, Columns):
+            return table @ (theta * self._units) / X_STEPS
+        return table @ theta
+
+    def draw(self) -> tuple[Any, np.ndarray]:
+        """Rows and targets to fit."""
+        x = self._table(self.problem.n_rows)
+        margins, rng = self._margins(x, self._theta) + self._offset, self._rng
+        if not self.labels:
+            noise = self._noise * rng.standard_normal(len(margins))
+            return x, self.problem.bounds.clip_y(margins + noise)
+        return x, self._labelled(rng.random(len(margins)) < expit(margins))
+
+    def _labelled(self, positive: np.ndarray) -> np.ndarray:
+        """Labels as the loss reads them: class codes, or -1 and 1."""
+        if isinstance(self.problem.loss, OneAgainstRest):
+            return positive.astype(np.float64)
+        return np.where(positive, 1.0, -1.0)
+
+    def whole(self, x: Any) -> Any:
+        """The rows as an array, or as they are if they are sparse."""
+        return np.asarray(x) * (self._units / X_STEPS) if isinstance(x, Columns) else x
+
+    # The truth.
+
+    def _scale(self) -> None:
+        """The truth's coefficients so that the best model has the guessed R2 or AUC."""
+        margins = self._margins(self._fresh, self._theta)
+        deviation = float(margins.std())
+        if deviation == 0:
+            raise self._unreachable()
+        guess = self.guess
+        if not self.labels:
+            wanted = guess.spread * self.problem.y_bound
+            self._theta *= math.sqrt(guess.signal) * wanted / deviation
+            self._noise = math.sqrt(1 - guess.signal) * wanted
+            return
+        if guess.signal <= 0.5:
+            raise InvalidArgument(
+                f"signal={guess.signal!r} must be above 0.5 for labels: it is the AUC of the best "
+                "model, and guessing has 0.5."
+            )
+        standard = (np.sort(margins)[:: max(1, len(margins) // 2_000)] - margins.mean()) / deviation
+
+        def too_good(slope: float) -> float:
+            odds = slope * standard + self._offset_for(slope * standard)
+            return auc(odds, expit(odds)) - guess.signal
+
+        short = -too_good(_LARGEST_SLOPE)
+        if short > _SHORT * (guess.signal - 0.5):
+            raise self._unreachable()
+        slope = _LARGEST_SLOPE
+        if short < 0:
+            slope = float(brentq(too_good, 0.0, _LARGEST_SLOPE, xtol=1e-4))
+        self._theta *= slope / deviation
+        self._offset = self._offset_for(slope * standard) - slope / deviation * margins.mean()
+
+    def _offset_for(self, margins: np.ndarray) -> float:
+        """The intercept at which the second class has its share."""
+        most = 20.0 + float(np.abs(margins).max())
+        share = self.guess.positives
+        return float(brentq(lambda b: expit(margins + b).mean() - share, -most, most, xtol=1e-4))
+
+    def _unreachable(self) -> InvalidArgument:
+        return InvalidArgument(
+            f"No model on {self.guess.relevant} relevant columns reaches signal="
+            f"{self.guess.signal!r}, because too few rows have any of them. Guess more relevant "
+            "columns, more nonzeros, or a weaker signal."
+        )
+
+    # Scores.
+
+    def score(self, theta: Vector) -> Score:
+        """How good a model is on fresh rows, compared with the truth."""
+        margins = self._margins(self._fresh, theta.dense()) + theta.offset
+        return self._of_labels(margins) if self.labels else self._of_numbers(margins)
+
+    def _of_numbers(self, margins: np.ndarray) -> Score:
+        noise, truth, loss = self._noise**2, self._truth, self.problem.loss
+        lost, variance = float(np.mean((margins - truth) ** 2)), float(truth.var())
+        excess, explained = lost, variance
+        if not isinstance(loss, Squared):
+            draws = truth + self._noise * self._rng.standard_normal(len(truth))
+            of_truth = loss.value(truth, draws).mean()
+            excess = float(loss.value(margins, draws).mean() - of_truth)
+            explained = float(
+                loss.value(np.full_like(truth, truth.mean()), draws).mean() - of_truth
+            )
+        total = variance + noise
+        return Score(excess, explained, 1 - (lost + noise) / total, variance / total)
+
+    def _of_labels(self, margins: np.ndarray) -> Score:
+        odds = expit(self._truth)
+        share = float(odds.mean())
+        risk = self._risk(margins, odds)
+        best, constant = self._truth, np.full_like(margins, logit(share))
+        loss = self.problem.loss
+        if not isinstance(getattr(loss, "loss", loss), Logistic):
+            best, constant = self._fitted(self._truth, odds), self._fitted(0 * margins, odds)
+        of_best = self._risk(best, odds)
+        return Score(
+            risk - of_best,
+            self._risk(constant, odds) - of_best,
+            auc(margins, odds),
+            auc(self._truth, odds),
+            float(np.where(margins > 0, odds, 1 - odds).mean()),
+        )
+
+    def _risk(self, margins: np.ndarray, odds: np.ndarray) -> float:
+        """The expected loss of margins, over labels with these odds."""
+        loss, ones = self.problem.loss, np.ones(len(margins), dtype=bool)
+        of_each = odds * loss.value(margins, self._labelled(ones))
+        of_each += (1 - odds) * loss.value(margins, self._labelled(~ones))
+        return float(of_each.mean())
+
+    def _fitted(self, margins: np.ndarray, odds: np.ndarray) -> np.ndarray:
+        """The multiple of margins, with an offset, that has the smallest risk."""
+        found = minimize(
+            lambda v: self._risk(v[0] * margins + v[1], odds), [1.0, 0.0], method="Nelder-Mead"
+        ).x
+        return found[0] * margins + found[1]
+
+
+def auc(margins: np.ndarray, odds: np.ndarray) -> float:
+    """The probability that a row of the second class has a larger margin than one of the first."""
+    values, where = np.unique(margins, return_inverse=True)
+    ones = np.bincount(where, odds, len(values))
+    zeros = np.bincount(where, 1 - odds, len(values))
+    below = np.cumsum(zeros) - zeros
+    return float(ones @ (below + zeros / 2) / max(ones.sum() * zeros.sum(), 1e-300))
