@@ -74,7 +74,8 @@ def rows():
 
 
 def lasso(**parameters):
-    return PrivateLasso(**{"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"} | parameters)
+    usual = {"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"}
+    return PrivateLasso(**usual | parameters)
 
 
 def fitted(model=None):
