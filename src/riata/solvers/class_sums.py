@@ -114,6 +114,12 @@ class ClassSums(Solver):
                 instead='Use solver="auto", or a loss that classifies: Logistic() or '
                 "SmoothedHinge()",
             )  # fmt: skip
+        if np.any(problem.set.project(np.zeros(problem.n_features))):
+            raise Incompatible(
+                f'solver="{self.name}"', str(problem.set),
+                because="it returns a constant where columns say nothing, and 0 is not in the set",
+                instead='Use a ball, or solver="frank-wolfe"',
+            )  # fmt: skip
         steps = check_steps(self.steps)
         if steps is None:
             alone = self._planned(problem, budget, fits, 1)
