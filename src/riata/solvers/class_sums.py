@@ -32,7 +32,7 @@ from riata.solvers.plan import (
 from riata.solvers.purse import spread_of
 from riata.vectors import Vector
 
-# The numbers below were set by benchmarks/tune_class_sums.py, on synthetic texts.
+# The numbers below were set by benchmarks/tune_class_sums.py on synthetic texts, all but QUIET.
 
 #: The constant that counts the rows of a class, as a part of the longest row.
 COUNTED = 0.1
@@ -42,7 +42,8 @@ MARGINS_SHARE, CORRECTIONS_SHARE = 0.03, 0.3
 
 #: "auto" makes so many corrections, if the noise of one number of a gradient at theta = 0 would be
 #: below this part of its largest value with the whole budget. With more noise they do harm. At
-#: this line synthetic texts gain as much as they lose: those of independent words lose.
+#: this line synthetic texts gain as much as they lose, those of independent words lose; so it was
+#: drawn where real posts begin to gain.
 CORRECTIONS, QUIET = 8, 1 / 4000
 
 #: The noise of all corrections together moves a typical margin by about this much.
