@@ -210,8 +210,14 @@ MUTANTS = [
     ),
     Mutant(
         "classes that are not counted", "solvers/plan.py",
-        "        return self.steps * self.fits\n", "        return self.steps\n",
+        "        return self.counts.get(role, self.steps) * self.fits\n",
+        "        return self.counts.get(role, self.steps)\n",
         ("tests/unit/test_plan.py", "tests/conformance/test_estimators.py"),
+    ),
+    Mutant(
+        "negative entries in sums that are called acute", "queries/class_sums.py",
+        "    kept.data = np.maximum(kept.data, 0.0)\n", "",
+        ("tests/sensitivity/test_sums_by_class.py",),
     ),
     Mutant(
         "a seeded fit on a real ledger", "estimators/base.py",

@@ -88,6 +88,11 @@ def test_what_does_not_classify_or_has_no_delta_is_refused():
         )
         with pytest.raises(Incompatible, match=r"this loss has none.*Use "):
             estimator.plan(100, 5)
+    simplex = PrivateErm(
+        Logistic(), Simplex(1.0), 1.0, 1e-6, bounds=UNIT.with_y(1.0), solver="class-sums"
+    )
+    with pytest.raises(Incompatible, match="0 is not in the set"):
+        simplex.plan(100, 5)
     with pytest.raises(Incompatible, match="delta=0"):
         model(delta=0.0).plan(100, 5)
     with pytest.raises(Incompatible, match="epsilon=inf"):
@@ -105,7 +110,7 @@ def test_texts_are_told_apart(adjacency, steps, kind):
     x, y = texts()
     fitted = model(kind=kind, steps=steps, adjacency=adjacency).fit(x[:4500], y[:4500])
     assert fitted.score(x[4500:], y[4500:]) > 0.9
-    assert 0 < fitted.training_fit_[0] < 1
+    assert 0.3 < fitted.training_fit_[0] <= 1
     assert fitted.privacy_.epsilon <= 2.0
 
 
@@ -135,7 +140,7 @@ def test_dense_and_sparse_rows_give_the_same_model_bit_for_bit():
         np.testing.assert_array_equal(one.intercept_, other.intercept_)
 
 
-@pytest.mark.parametrize("constraint", [L1Ball(3.0), SparseBall(5, 2.0), Simplex(2.0),
+@pytest.mark.parametrize("constraint", [L1Ball(3.0), SparseBall(5, 2.0),
                                         GroupL1Ball(np.arange(40) // 2, 2.0)])  # fmt: skip
 def test_the_model_lies_in_the_set(constraint):
     x, y = texts(2_000, 40)

@@ -32,7 +32,7 @@ from riata.solvers.plan import (
 from riata.solvers.purse import spread_of
 from riata.vectors import Vector
 
-# The numbers below were set by benchmarks/tune_class_sums.py, on synthetic texts.
+# The numbers below were set by benchmarks/tune_class_sums.py on synthetic texts, all but QUIET.
 
 #: The constant that counts the rows of a class, as a part of the longest row.
 COUNTED = 0.1
@@ -42,7 +42,8 @@ MARGINS_SHARE, CORRECTIONS_SHARE = 0.03, 0.3
 
 #: "auto" makes so many corrections, if the noise of one number of a gradient at theta = 0 would be
 #: below this part of its largest value with the whole budget. With more noise they do harm. At
-#: this line synthetic texts gain as much as they lose: those of independent words lose.
+#: this line synthetic texts gain as much as they lose, those of independent words lose; so it was
+#: drawn where real posts begin to gain.
 CORRECTIONS, QUIET = 8, 1 / 4000
 
 #: The noise of all corrections together moves a typical margin by about this much.
@@ -114,6 +115,12 @@ class ClassSums(Solver):
                 because="it adds up the rows of two classes, and this loss has none",
                 instead='Use solver="auto", or a loss that classifies: Logistic() or '
                 "SmoothedHinge()",
+            )  # fmt: skip
+        if np.any(problem.set.project(np.zeros(problem.n_features))):
+            raise Incompatible(
+                f'solver="{self.name}"', str(problem.set),
+                because="it returns a constant where columns say nothing, and 0 is not in the set",
+                instead='Use a ball, or solver="frank-wolfe"',
             )  # fmt: skip
         steps = check_steps(self.steps)
         if steps is None:
