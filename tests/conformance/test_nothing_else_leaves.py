@@ -165,10 +165,10 @@ ESTIMATORS = {
     "lasso, gaussian": lambda **common: PrivateLasso(
         1.0, 1e-6, solver=GaussianFrankWolfe(STEPS), **common
     ),
-    "lasso, greedy": lambda **common: PrivateLasso(50.0, 1e-6, solver="greedy", **common),
-    "lasso, greedy, pure": lambda **common: PrivateLasso(50.0, 0.0, solver="greedy", **common),
+    "lasso, greedy": lambda **common: PrivateLasso(1.0, 1e-6, solver="greedy", **common),
+    "lasso, greedy, pure": lambda **common: PrivateLasso(1.0, 0.0, solver="greedy", **common),
     "lasso, refitted": lambda **common: PrivateLasso(
-        50.0, 1e-6, solver="refitted-frank-wolfe", **common
+        1.0, 1e-6, solver="refitted-frank-wolfe", **common
     ),
     "lasso, frank-wolfe": lambda **common: PrivateLasso(
         1.0, 1e-6, steps=STEPS, solver="frank-wolfe", **common

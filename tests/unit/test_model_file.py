@@ -74,8 +74,10 @@ def rows():
 
 
 def lasso(**parameters):
-    usual = {"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"}
-    return PrivateLasso(**usual | parameters)
+    given = {"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"} | parameters
+    if given["epsilon"] == float("inf"):
+        given["solver"] = "auto"
+    return PrivateLasso(**given)
 
 
 def fitted(model=None):

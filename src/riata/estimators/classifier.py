@@ -21,7 +21,7 @@ from riata.losses import Logistic, Loss, OneAgainstRest, Weighted
 from riata.privacy.budget import Budget, check_scale
 from riata.problem import Problem
 from riata.sets import ConstraintSet, L1Ball, L2Ball
-from riata.solvers import Callback, Plan, Projected, Solution, Solver
+from riata.solvers import Callback, ClassSums, Plan, Projected, Solution, Solver
 from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 from riata.solvers.classes import balanced_weights, calibrated_line
 
@@ -238,7 +238,8 @@ class LogisticClassifier(PrivateClassifier):
                 because="only projected rows are kept, and they do not give the model's margins",
                 instead="Use calibration=False",
             )  # fmt: skip
-        possible = not projects and budget.epsilon < math.inf
+        calibrates = isinstance(solver, ClassSums)  # as its last step
+        possible = not projects and not calibrates and budget.epsilon < math.inf
         wanted = possible if named else bool(self.calibration)
         return counted | ({MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if wanted else {})
 

@@ -34,7 +34,7 @@ class PrivateLogisticRegression(LogisticClassifier):
     calibration : bool or "auto", default="auto"
         Whether probabilities are calibrated after the fit, by a private fit of a line through the
         margins of each class, for a twentieth of the budget. "auto" does so unless epsilon is
-        infinite or the solver projects the rows.
+        infinite, the solver projects the rows, or calibrates by itself ("class-sums").
     penalty : {"auto", "l1", "l2"}, default="auto"
         The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length and a
         positive delta, and otherwise "l1", whose models are sparse.

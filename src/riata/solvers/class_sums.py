@@ -323,11 +323,13 @@ def lowest(
 
 
 def _targets(loss: Loss) -> np.ndarray:
-    """A target of the positive class and one of the other."""
+    """A target of the positive class and one of another: with weights, of the first other."""
     inner: Any = loss
     while not isinstance(inner, OneAgainstRest) and hasattr(inner, "loss"):
         inner = inner.loss
-    return np.array([float(inner.positive) if isinstance(inner, OneAgainstRest) else 1.0, -1.0])
+    if not isinstance(inner, OneAgainstRest):
+        return np.array([1.0, -1.0])
+    return np.array([float(inner.positive), 1.0 if inner.positive == 0 else 0.0])
 
 
 def _noise_of_slopes(plan: Plan) -> float:
