@@ -74,7 +74,9 @@ def rows():
 
 
 def lasso(**parameters):
-    return PrivateLasso(**{"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"} | parameters)
+    return PrivateLasso(
+        **{"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"} | parameters
+    )
 
 
 def fitted(model=None):
