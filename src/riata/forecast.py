@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -167,10 +167,11 @@ class Forecast:
         """
         if epsilons is None:
             epsilons = tuple(self.plan.budget.epsilon * 10 ** (k / 3) for k in range(-3, 4))
-        problem = self.plan.problem
+        problem, options = self.plan.problem, dict(vars(self.guess))
+        options.pop("nonnegative")  # the bounds say so
         curve = forecast_curve(
             self.estimator, problem.n_rows, problem.n_features, epsilons=epsilons,
-            repeats=len(self.scores), **vars(self.guess),
+            repeats=len(self.scores), **options,
         )  # fmt: skip
         return curve.plot(ax)
 
@@ -296,10 +297,11 @@ def forecast(
         raise InvalidArgument(
             f"repeats={repeats!r} must be a whole number of at least 2: the interval comes from it."
         )
+    guess = replace(guess, nonnegative=plan.problem.bounds.nonnegative)
     scores = []
     with progress_bar("Forecast", repeats, verbose) as callback:
         for number in range(repeats):
-            scores.append(_simulated(plan, solver, guess, seed, number))
+            scores.append(_simulated(estimator, plan, solver, guess, (seed, number)))
             if callback is not None:
                 callback(Step(number + 1, repeats))
     return _summed_up(plan, guess, tuple(scores), estimator)
@@ -374,17 +376,20 @@ def _planned(estimator: Any, n_rows: int, n_features: int) -> tuple[Plan, Solver
     return plan, estimator._chosen(plan.problem, plan.budget)
 
 
-def _simulated(plan: Plan, solver: Solver, guess: Guess, seed: int, number: int) -> Score:
+def _simulated(
+    estimator: Any, plan: Plan, solver: Solver, guess: Guess, seed: tuple[int, int]
+) -> Score:
     """One fit in a world of its own."""
-    world = World(guess, plan.problem, np.random.default_rng([seed, number]))
+    world = World(guess, plan.problem, np.random.default_rng(seed))
     x, y = world.draw()
     by_columns = isinstance(x, Columns) and plan.parts == 1 and plan.projection is None
     engine = SimulatedEngine(x, y) if by_columns else plan.engine(LocalEngine, world.whole(x), y)
     curator = Curator.open(
-        plan.event, read=lambda: engine, noise=Noise(1_000_003 * seed + number),
+        plan.event, read=lambda: engine, noise=Noise(1_000_003 * seed[0] + seed[1]),
         adjacency=plan.budget.adjacency, parts=plan.parts, adaptive=plan.adaptive,
     )  # fmt: skip
-    return world.score(solver.run(plan, plan.problem, curator).theta)
+    (solution,) = estimator._solved(solver, plan, [plan.problem], curator)
+    return world.score(solution.theta, solution.line)
 
 
 def _summed_up(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimator: Any) -> Forecast:

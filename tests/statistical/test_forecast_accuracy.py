@@ -61,7 +61,7 @@ def label_fit(case, seed):
     def risk(p):
         return -np.mean(odds * np.log(p) + (1 - odds) * np.log1p(-p))
 
-    fitted = 1 / (1 + np.exp(-(x @ model.coef_[0] + model.intercept_[0])))
+    fitted = model.predict_proba(x)[:, 1]
     return (risk(fitted) - risk(odds)) / (risk(np.full(n, odds.mean())) - risk(odds)), found
 
 

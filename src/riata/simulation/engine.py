@@ -4,8 +4,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from riata.queries import Correlations, EntrySizes, Query
+from riata.queries import (
+    ClassCounts,
+    Coordinate,
+    Correlations,
+    EntrySizes,
+    Gradient,
+    GradientEntries,
+    GradientStep,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    MarginCounts,
+    MarginSlopes,
+    MeanSlope,
+    Query,
+    SlopeSizes,
+    SupportCurvature,
+    SupportGradient,
+    VertexUtilities,
+)
 from riata.simulation.columns import Columns
+
+#: Queries that name the columns that they read, or read all of them by one product.
+BY_COLUMNS = (
+    ClassCounts,
+    Coordinate,
+    Gradient,
+    GradientEntries,
+    GradientStep,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    MarginCounts,
+    MarginSlopes,
+    MeanSlope,
+    SlopeSizes,
+    SupportCurvature,
+    SupportGradient,
+    VertexUtilities,
+)
 
 #: The sizes of entries are taken from so many rows and columns.
 _ROWS, _COLUMNS = 2_000, 100
@@ -13,6 +51,8 @@ _ROWS, _COLUMNS = 2_000, 100
 
 class SimulatedEngine:
     """Sums queries over made-up rows, drawing only the columns that a query needs.
+
+    For a query of a kind that it does not know it draws them all.
 
     Parameters
     ----------
@@ -31,7 +71,8 @@ class SimulatedEngine:
             few = self._x.sample(_ROWS, _COLUMNS)
             found = np.rint(query.partial(few, self._y) * (len(self._y) / len(few)))
         else:
-            found = query.partial(self._x, self._y)
+            x = self._x if type(query) in BY_COLUMNS else np.asarray(self._x)
+            found = query.partial(x, self._y)
         return found.astype(np.int64)
 
     def part(self, part: int, parts: int) -> SimulatedEngine:

@@ -42,6 +42,8 @@ class Guess:
         How many neighbouring columns are correlated; all of them if it is not given.
     nonzeros : int, default=20
         How many entries of a row are not 0, for rows with a bound on their length.
+    nonnegative : bool, default=False
+        Whether entries are the sizes of what `design` draws, as the bounds promise.
     """
 
     relevant: int = 10
@@ -53,6 +55,7 @@ class Guess:
     correlation: float = 0.0
     group: int | None = None
     nonzeros: int = 20
+    nonnegative: bool = False
 
     def __post_init__(self) -> None:
         if self.design not in DESIGNS:
@@ -91,22 +94,25 @@ class Guess:
     def entries(self, normals: np.ndarray) -> np.ndarray:
         """Entries in units of their bounds, from standard normals."""
         if self.design == "uniform":
-            return 2 * ndtr(normals) - 1
+            return self._signed(2 * ndtr(normals) - 1)
         if self.design == "signs":
-            return np.where(normals < 0, -1.0, 1.0)
+            return self._signed(np.where(normals < 0, -1.0, 1.0))
         if self.design == "normal":
-            return np.clip(normals / NORMAL_BOUND, -1.0, 1.0)
+            return self._signed(np.clip(normals / NORMAL_BOUND, -1.0, 1.0))
         return (normals < ndtri(self.density)).astype(np.float64)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Independent entries in units of their bounds."""
         if self.design == "uniform":
-            return rng.uniform(-1.0, 1.0, shape)
+            return self._signed(rng.uniform(-1.0, 1.0, shape))
         if self.design == "signs":
-            return rng.integers(0, 2, shape) * 2.0 - 1.0
+            return self._signed(rng.integers(0, 2, shape) * 2.0 - 1.0)
         if self.design == "binary":
             return (rng.random(shape) < self.density).astype(np.float64)
         return self.entries(rng.standard_normal(shape))
+
+    def _signed(self, entries: np.ndarray) -> np.ndarray:
+        return np.abs(entries) if self.nonnegative else entries
 
     def shared(self, common: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Entries of columns that share a factor of their latent normals."""

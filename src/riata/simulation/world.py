@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
-from riata.losses import Logistic, OneAgainstRest, Squared
+from riata.losses import Logistic, OneAgainstRest, Squared, Weighted
 from riata.problem import Problem
 from riata.simulation.columns import MOST_ENTRIES, Columns
 from riata.simulation.guess import Guess
@@ -146,7 +146,7 @@ class World:
 
     def _labelled(self, positive: np.ndarray) -> np.ndarray:
         """Labels as the loss reads them: class codes, or -1 and 1."""
-        if isinstance(self.problem.loss, OneAgainstRest):
+        if isinstance(self.problem.loss, OneAgainstRest | Weighted):
             return positive.astype(np.float64)
         return np.where(positive, 1.0, -1.0)
 
@@ -203,9 +203,13 @@ class World:
 
     # Scores.
 
-    def score(self, theta: Vector) -> Score:
-        """How good a model is on fresh rows, compared with the truth."""
+    def score(self, theta: Vector, line: tuple[float, float] = (1.0, 0.0)) -> Score:
+        """How good a model is on fresh rows, compared with the truth.
+
+        `line` is the slope and the intercept that are applied to its margins.
+        """
         margins = self._margins(self._fresh, theta.dense()) + theta.offset
+        margins = line[0] * margins + line[1]
         return self._of_labels(margins) if self.labels else self._of_numbers(margins)
 
     def _of_numbers(self, margins: np.ndarray) -> Score:
@@ -228,7 +232,7 @@ class World:
         risk = self._risk(margins, odds)
         best, constant = self._truth, np.full_like(margins, logit(share))
         loss = self.problem.loss
-        if not isinstance(getattr(loss, "loss", loss), Logistic):
+        if not isinstance(getattr(loss, "loss", loss), Logistic):  # nor if it is weighted
             best, constant = self._fitted(self._truth, odds), self._fitted(0 * margins, odds)
         of_best = self._risk(best, odds)
         return Score(
