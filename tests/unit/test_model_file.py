@@ -74,16 +74,10 @@ def rows():
 
 
 def lasso(**parameters):
-<<<<<<< HEAD
     given = {"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"} | parameters
     if given["epsilon"] == float("inf"):
         given["solver"] = "auto"
     return PrivateLasso(**given)
-=======
-    return PrivateLasso(
-        **{"epsilon": 1.0, "bounds": BOUNDS, "steps": 3, "solver": "frank-wolfe"} | parameters
-    )
->>>>>>> forecast
 
 
 def fitted(model=None):
