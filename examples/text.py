@@ -1,7 +1,7 @@
 """Which headlines are clickbait: private logistic regression on hashed words.
 
-Rows are texts, scaled to length 1, so their length is bounded by nature: norm="l2" and noisy
-gradients. The headlines are made up. Words are hashed, because a vocabulary that was taken from
+Rows are counts of words, scaled to length 1, so their length is bounded by nature and no entry is
+below 0: norm="l2", nonnegative=True. The headlines are made up. Words are hashed, because a vocabulary that was taken from
 private texts would be a release of its own.
 """
 
@@ -28,11 +28,14 @@ def headlines(n: int, seed: int) -> tuple[list[str], np.ndarray]:
 
 
 def main() -> None:
-    words = HashingVectorizer(n_features=2**12, alternate_sign=False, norm="l2")
+    words = HashingVectorizer(n_features=2**14, alternate_sign=False, norm="l2")
     texts, y = headlines(16_000, seed=0)
     new_texts, new_y = headlines(4_000, seed=1)
     model = PrivateLogisticRegression(
-        epsilon=1.0, delta=1e-6, bounds=Bounds(x=1.0, norm="l2"), classes=[False, True]
+        epsilon=1.0,
+        delta=1e-6,
+        bounds=Bounds(x=1.0, norm="l2", nonnegative=True),
+        classes=[False, True],
     ).fit(words.transform(texts), y)
     print(model.privacy_)
     print(f"accuracy on new headlines: {model.score(words.transform(new_texts), new_y):.3f}")
