@@ -60,6 +60,13 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/lower_bound.py
 	$(BIN)/python benchmarks/dp_sgd.py
 	$(BIN)/python benchmarks/menu.py
+	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/accuracy.py --harm
+	$(BIN)/python benchmarks/accuracy.py --support
+	$(BIN)/python benchmarks/accuracy.py --cost
+	$(BIN)/python benchmarks/tried.py
+	$(BIN)/python benchmarks/real_data.py
+	$(BIN)/python benchmarks/real_text.py
 	$(BIN)/python benchmarks/forecast.py
 
 docs: $(VENV)/.docs-group
