@@ -23,7 +23,7 @@ from riata import (
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
-from riata.estimators.classifier import WIDE_L1_RADIUS
+from riata.estimators.classifier import L1_RADIUS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.mechanisms import (
     Exact,
@@ -42,6 +42,7 @@ from riata.projections import GivenProjection
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
     SOLVERS,
+    ClassSums,
     FrankWolfe,
     GaussianFrankWolfe,
     HardThresholding,
@@ -53,15 +54,16 @@ from riata.solvers import (
     PrivateHardThresholding,
     PrivatePeeling,
     Projected,
+    ScaledGradient,
     SufficientStatistics,
     choose_solver,
 )
-from riata.solvers.defaults import FEW_COLUMNS
 from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND
 
 UNIT = Bounds(x=1.0, y=1.0)
 LENGTH = Bounds(x=1.0, y=1.0, norm="l2")
 INF = float("inf")
+WORDS = Bounds(1.0, 1.0, norm="l2", nonnegative=True)
 
 
 def unit_lasso(n=10_000, p=1_000, intercept=False, **changes):
@@ -313,8 +315,10 @@ def test_an_unknown_selection_is_refused():
     ("problem", "epsilon", "kind"),
     [
         (unit_lasso(), 1.0, PrivateGreedy),
-        (unit_lasso(p=FEW_COLUMNS), 1.0, SufficientStatistics),
-        (unit_lasso(p=FEW_COLUMNS + 1), 1.0, PrivateGreedy),
+        (unit_lasso(p=25), 1.0, SufficientStatistics),  # a quarter of the root of 10,000
+        (unit_lasso(p=26), 1.0, PrivateGreedy),
+        (unit_lasso(p=26), 4.0, PrivateGreedy),
+        (unit_lasso(p=13), 0.25, PrivateGreedy),
         (unit_lasso(set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
         (unit_lasso(set=L2Ball(1.0)), 1.0, PrivateGreedy),
         (unit_lasso(set=LpBall(1.3, 1.0)), 1.0, GaussianFrankWolfe),
@@ -322,9 +326,15 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(set=L2Ball(1.0)), INF, FrankWolfe),
         (unit_lasso(set=SparseBall(3)), 1.0, PrivateGreedy),
         (unit_lasso(set=SparseBall(3)), INF, HardThresholding),
-        (unit_lasso(bounds=LENGTH), 1.0, NoisyGradient),
+        (unit_lasso(bounds=LENGTH), 1.0, ScaledGradient),
+        (unit_lasso(bounds=LENGTH, p=3_333), 1.0, ScaledGradient),
+        (unit_lasso(bounds=LENGTH, p=3_334), 1.0, NoisyGradient),
+        (unit_lasso(bounds=WORDS, p=3_334), 1.0, NoisyGradient),
+        (unit_lasso(bounds=WORDS, p=3_334, loss=Logistic()), 1.0, ClassSums),
+        (unit_lasso(bounds=WORDS, p=3_333, loss=Logistic()), 1.0, ScaledGradient),
+        (unit_lasso(bounds=LENGTH, p=3_334, loss=Logistic()), 1.0, NoisyGradient),
         (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), 1.0, NoisyGradient),
-        (unit_lasso(bounds=LENGTH, set=L2Ball(1.0)), 1.0, NoisyGradient),
+        (unit_lasso(bounds=LENGTH, set=L2Ball(1.0)), 1.0, ScaledGradient),
         (unit_lasso(bounds=LENGTH, set=LpBall(3, 1.0)), 1.0, NoisyGradient),
         (unit_lasso(bounds=LENGTH, set=SparseBall(3)), 1.0, PrivateHardThresholding),
         (unit_lasso(bounds=LENGTH, set=SparseBall(3)), INF, HardThresholding),
@@ -362,7 +372,10 @@ def test_estimators_choose_by_themselves():
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
         assert solver(kind(**common, bounds=Bounds(1.0))) == "greedy"
         assert solver(kind(**common, bounds=Bounds(1.0)), 5) == "sufficient-statistics"
-        assert solver(kind(**common, bounds=LENGTH)) == "noisy-gradient"
+        assert solver(kind(**common, bounds=LENGTH)) == "scaled-gradient"
+        assert solver(kind(**common, bounds=LENGTH), 500) == "noisy-gradient"
+        words = Bounds(1.0, norm="l2", nonnegative=True)
+        assert solver(kind(**common, bounds=words), 500) == "class-sums"
         assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1")) == "greedy"
     assert solver(PrivateSparseRegression(1.0, bounds=UNIT)) == "greedy"
     assert solver(PrivateSparseRegression(1.0, bounds=LENGTH)) == "hard-thresholding"
@@ -382,9 +395,9 @@ def test_estimators_choose_by_themselves():
 @pytest.mark.parametrize(
     ("bounds", "penalty", "radius", "expected"),
     [
-        (Bounds(2.0), "auto", "auto", L1Ball(WIDE_L1_RADIUS)),
+        (Bounds(2.0), "auto", "auto", L1Ball(L1_RADIUS["wide"])),
         (Bounds(2.0, norm="l2"), "auto", "auto", L2Ball(400.0)),
-        (Bounds(2.0, norm="l2"), "l1", "auto", L1Ball(10.0)),
+        (Bounds(2.0, norm="l2"), "l1", "auto", L1Ball(L1_RADIUS["open"])),
         (Bounds(2.0), "auto", 3.0, L1Ball(3.0)),
         (Bounds(2.0), "l2", 3.0, L2Ball(3.0)),
         (Bounds(2.0, norm="l2"), "auto", 3.0, L2Ball(3.0)),
