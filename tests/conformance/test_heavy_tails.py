@@ -30,7 +30,9 @@ def test_truncation_beats_bounds_at_the_largest_value(seed):
     heavy = HeavyTailedRegression(4.0, 1e-6, sparsity=2, scale=math.sqrt(3), random_state=seed)
     # Bounds from the rows are not private; here they are the best that a user could have guessed.
     bounds = Bounds(float(np.abs(x).max()), float(np.abs(y).max()))
-    lasso = PrivateLasso(4.0, 1e-6, bounds=bounds, radius=1.0, random_state=seed)
+    lasso = PrivateLasso(
+        4.0, 1e-6, bounds=bounds, radius=1.0, solver="frank-wolfe", random_state=seed
+    )
     assert bounds.x > 100
     assert error(lasso.fit(x, y)) > 0.6  # 0.71 is the error of no model at all
     assert error(heavy.fit(x, y)) < 0.25

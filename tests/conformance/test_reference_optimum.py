@@ -145,22 +145,23 @@ def test_private_erm_reaches_cvxpys_optimum(loss, name, intercept):
     C, constraints = SETS[name]
     y = targets(loss)
     best = optimum(loss, constraints, y, intercept=intercept)
-    for epsilon in (INF, NEARLY_INFINITE):
+    private = "frank-wolfe" if name in POLYTOPES else "gaussian-frank-wolfe"
+    for epsilon, solver, used in (
+        (INF, "auto", "non-private frank-wolfe"),
+        (NEARLY_INFINITE, private, private),
+    ):
         model = PrivateErm(
             loss,
             C,
             epsilon,
             1e-6,
             bounds=BOUNDS,
+            solver=solver,
             steps=STEPS,
             fit_intercept=intercept,
             random_state=2,
         ).fit(X, y)
-        if epsilon == INF:
-            assert model.privacy_.solver == "non-private frank-wolfe"
-        else:
-            private = "frank-wolfe" if name in POLYTOPES else "gaussian-frank-wolfe"
-            assert model.privacy_.solver == private
+        assert model.privacy_.solver == used
         assert C.sized(P).contains(model.coef_, 1e-9)
         assert_near_optimum(loss, y, model, best)
 
