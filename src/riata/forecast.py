@@ -97,8 +97,8 @@ class Forecast:
             )
         low, high = self.interval
         text = (
-            f"Expect {self.metric} {self.score:.3f}, and between {low:.3f} and {high:.3f} in eight "
-            f"of ten fits; the best model has {self.best_score:.3g} and a constant "
+            f"Expect {self.metric} {self.score:z.3f}, and between {low:z.3f} and {high:z.3f} in "
+            f"eight of ten fits; the best model has {self.best_score:.3g} and a constant "
             f"{self.zero_score:.3g}."
         )
         if self.nothing >= LOW:
@@ -108,7 +108,7 @@ class Forecast:
     def _rows(self) -> list[tuple[str, str]]:
         problem, plan, guess = self.plan.problem, self.plan, self.guess
 
-        def within(interval: tuple[float, float], digits: str = ".3f") -> str:
+        def within(interval: tuple[float, float], digits: str = "z.3f") -> str:
             return f"{interval[0]:{digits}} to {interval[1]:{digits}} in eight of ten fits"
 
         assumed = f"if {plan.assumes}" if plan.assumes else "on the worst data"
@@ -116,7 +116,7 @@ class Forecast:
             ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
             ("fit", f"{plan.solver}, {plan.steps} steps, {plan.budget}"),
             ("guess", described(guess, self.metric, problem.bounds.norm)),
-            (self.metric, f"{self.score:.3f}, {within(self.interval)}"),
+            (self.metric, f"{self.score:z.3f}, {within(self.interval)}"),
         ]
         if self.metric == "AUC":
             rows.append(
@@ -195,8 +195,8 @@ class ForecastCurve:
         metric = self.forecasts[0].metric
         lines = [f"{self.over:>12}  {metric:>8}  eight of ten fits   learn nothing"]
         for value, each in zip(self.at, self.forecasts, strict=True):
-            within = f"{each.interval[0]:.3f} to {each.interval[1]:.3f}"
-            lines.append(f"{value:>12,.6g}  {each.score:>8.3f}  {within:<17}   {each.nothing:.0%}")
+            within = f"{each.interval[0]:z.3f} to {each.interval[1]:z.3f}"
+            lines.append(f"{value:>12,.6g}  {each.score:>z8.3f}  {within:<17}   {each.nothing:.0%}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -220,7 +220,7 @@ class ForecastCurve:
         ax.set_xlabel(self.over)
         ax.set_ylabel(first.metric)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, loc="lower right")
         return ax
 
 

@@ -29,6 +29,9 @@ _COMMONEST = 10
 #: A world's truth has margins of at most this deviation, and may miss a guessed AUC by this part.
 _LARGEST_SLOPE, _SHORT = 20.0, 0.2
 
+#: So many truths are tried for one that has the guessed signal.
+_TRIES = 20
+
 
 @dataclass(frozen=True)
 class Score:
@@ -70,15 +73,14 @@ class World:
         self.guess, self.problem, self._rng = guess, problem, rng
         p = problem.n_features
         self._units = problem.bounds.per_column(p)
-        weights = np.zeros(p)
-        s = min(guess.relevant, p)
-        chosen = rng.choice(p, s, replace=False, p=self._popularity)
-        weights[chosen] = rng.uniform(0.5, 1.5, s) * rng.choice([-1.0, 1.0], s)
-        self._theta = weights / self._units
-        self._offset = 0.0
         fresh = int(min(FRESH_ROWS, max(500, _FRESH_ENTRIES // p)))
         self._fresh = self._table(fresh)
-        self._scale()
+        if not any(self._chosen() for _ in range(_TRIES)):
+            raise InvalidArgument(
+                f"No model on {guess.relevant} relevant columns reaches signal={guess.signal!r}, "
+                "because too few rows have any of them. Guess more relevant columns, more "
+                "nonzeros, or a weaker signal."
+            )
         self._truth = self._margins(self._fresh, self._theta) + self._offset
 
     @property
@@ -156,18 +158,28 @@ class World:
 
     # The truth.
 
-    def _scale(self) -> None:
-        """The truth's coefficients so that the best model has the guessed R2 or AUC."""
+    def _chosen(self) -> bool:
+        """Choose relevant columns, and scale their weights to the signal; False if none suits."""
+        p, rng = self.problem.n_features, self._rng
+        s = min(self.guess.relevant, p)
+        weights = np.zeros(p)
+        chosen = rng.choice(p, s, replace=False, p=self._popularity)
+        weights[chosen] = rng.uniform(0.5, 1.5, s) * rng.choice([-1.0, 1.0], s)
+        self._theta, self._offset = weights / self._units, 0.0
+        return self._scaled()
+
+    def _scaled(self) -> bool:
+        """Whether the best model can have the guessed R2 or AUC; the truth then has."""
         margins = self._margins(self._fresh, self._theta)
         deviation = float(margins.std())
         if deviation == 0:
-            raise self._unreachable()
+            return False
         guess = self.guess
         if not self.labels:
             wanted = guess.spread * self.problem.y_bound
             self._theta *= math.sqrt(guess.signal) * wanted / deviation
             self._noise = math.sqrt(1 - guess.signal) * wanted
-            return
+            return True
         if guess.signal <= 0.5:
             raise InvalidArgument(
                 f"signal={guess.signal!r} must be above 0.5 for labels: it is the AUC of the best "
@@ -181,25 +193,19 @@ class World:
 
         short = -too_good(_LARGEST_SLOPE)
         if short > _SHORT * (guess.signal - 0.5):
-            raise self._unreachable()
+            return False
         slope = _LARGEST_SLOPE
         if short < 0:
             slope = float(brentq(too_good, 0.0, _LARGEST_SLOPE, xtol=1e-4))
         self._theta *= slope / deviation
         self._offset = self._offset_for(slope * standard) - slope / deviation * margins.mean()
+        return True
 
     def _offset_for(self, margins: np.ndarray) -> float:
         """The intercept at which the second class has its share."""
         most = 20.0 + float(np.abs(margins).max())
         share = self.guess.positives
         return float(brentq(lambda b: expit(margins + b).mean() - share, -most, most, xtol=1e-4))
-
-    def _unreachable(self) -> InvalidArgument:
-        return InvalidArgument(
-            f"No model on {self.guess.relevant} relevant columns reaches signal="
-            f"{self.guess.signal!r}, because too few rows have any of them. Guess more relevant "
-            "columns, more nonzeros, or a weaker signal."
-        )
 
     # Scores.
 
