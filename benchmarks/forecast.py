@@ -9,7 +9,10 @@ a factor of 2 of the median of the others, which no forecast from the same guess
 An interval holds a fit that is within a thousandth of it. "learned" leaves out the cases whose
 forecast is that nothing is learned: they agree without effort.
 
-    python benchmarks/forecast.py [--fits 200] [--first 0] [--repeats 20]
+"typical" compares the forecast with the median of several fits, each on a table of its own, for
+the learned cases that were fitted more than once: the scatter of one fit is then mostly gone.
+
+    python benchmarks/forecast.py [--fits 200] [--repeats 20] [--again 4] [--again-below 100]
 
 Results are kept case by case, and cases that are kept already are not run again.
 """
@@ -19,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,24 +116,43 @@ def of_labels(
     return model, {"signal": wanted, "positives": float(odds.mean())}, part
 
 
-def run(number: int, repeats: int) -> dict[str, Any]:
+def fitted(number: int, again: int = 0) -> tuple[Case, float, Any, dict[str, float], float]:
+    """A real fit of a case, on another table if it is done again."""
     case, epsilon, wanted = drawn_case(number)
-    sample = case.draw(5_000 + number)
-    begun = time.perf_counter()
+    sample, seed = case.draw(5_000 + number + 10_000 * again), number + 10_000 * again
     if wanted is None:
-        model, guess, real = of_numbers(sample, epsilon, number)
-    else:
-        model, guess, real = of_labels(sample, epsilon, number, wanted)
+        return case, epsilon, *of_numbers(sample, epsilon, seed)
+    return case, epsilon, *of_labels(sample, epsilon, seed, wanted)
+
+
+def run(number: int, repeats: int) -> dict[str, Any]:
+    begun = time.perf_counter()
+    case, epsilon, model, guess, real = fitted(number)
     middle = time.perf_counter()
     told = {"relevant": case.s, **guess, **GUESSES[case.design]}
-    sample = replace(sample, x=None)
     found = forecast(model, case.n, case.p, repeats=repeats, seed=number, **told)
     parts = [each.excess / each.explained for each in found.scores]
     return {
-        "number": number, "case": case.name, "design": case.design, "labels": wanted is not None,
-        "epsilon": epsilon, "real": real, "forecast": found.excess_part, "parts": parts,
+        "number": number, "case": case.name, "design": case.design,
+        "labels": drawn_case(number)[2] is not None, "epsilon": epsilon, "real": real,
+        "forecast": found.excess_part, "parts": parts,
         "fit_seconds": middle - begun, "forecast_seconds": time.perf_counter() - middle,
     }  # fmt: skip
+
+
+class Kept:
+    """Rows in a file of lines, by their numbers."""
+
+    def __init__(self, name: str) -> None:
+        FOLDER.mkdir(exist_ok=True)
+        self._path = FOLDER / name
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        self.rows = {row["number"]: row for row in map(json.loads, lines)}
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.rows[row["number"]] = row
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def agrees(real: float, expected: float, floor: float = 0.0) -> bool:
@@ -161,33 +182,42 @@ def shares(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--fits", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--again", type=int, default=0)
+    parser.add_argument("--again-below", type=int, default=100)
     options = parser.parse_args()
-    FOLDER.mkdir(exist_ok=True)
-    kept = FOLDER / "forecast.jsonl"
-    lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
-    done = {row["number"]: row for row in map(json.loads, lines)}
-    for number in range(options.first, options.first + options.fits):
-        if number in done:
+    done, more = Kept("forecast.jsonl"), Kept("forecast_again.jsonl")
+    for number in range(options.fits):
+        if number in done.rows:
             continue
-        row = done[number] = run(number, options.repeats)
-        with kept.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        row = run(number, options.repeats)
+        done.add(row)
         print(
             f"{number}: {row['case']}, epsilon {row['epsilon']:g}"
             f"{', labels' if row['labels'] else ''}: {row['real']:.2g}, expected "
             f"{row['forecast']:.2g}, {row['forecast_seconds']:.1f} s",
             flush=True,
         )
-    rows = [done[k] for k in sorted(done)]
+    rows = [done.rows[k] for k in sorted(done.rows)]
+    learned = [r for r in rows if r["forecast"] < 0.9]
+    for row in learned if options.again else []:
+        number = row["number"]
+        if number not in more.rows and number < options.again_below:
+            reals = [fitted(number, k)[-1] for k in range(1, options.again + 1)]
+            more.add({"number": number, "reals": [row["real"], *reals]})
+            print(f"{number}: {np.median(reals):.2g}, expected {row['forecast']:.2g}", flush=True)
     parts = {"all": rows}
     parts["numbers"] = [r for r in rows if not r["labels"]]
     parts["labels"] = [r for r in rows if r["labels"]]
-    parts["learned"] = [r for r in rows if r["forecast"] < 0.9]
+    parts["learned"] = learned
     for design in GUESSES:
         parts[design] = [r for r in rows if r["design"] == design]
     table = [{"of": name, **shares(few)} for name, few in parts.items() if few]
+    typical = [
+        {**done.rows[k], "real": float(np.median(row["reals"]))} for k, row in more.rows.items()
+    ]
+    if typical:
+        table.append({"of": "typical", **shares(typical)})
     show("Realised excess risks against forecasts", table)
     keep("forecast", {"rows": table})
 

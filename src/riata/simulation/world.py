@@ -27,10 +27,10 @@ _FRESH_ENTRIES = 2e7
 _COMMONEST = 10
 
 #: A world's truth has margins of at most this deviation, and may miss a guessed AUC by this part.
-_LARGEST_SLOPE, _SHORT = 20.0, 0.2
+_LARGEST_SLOPE, _SHORT = 20.0, 0.3
 
 #: So many truths are tried for one that has the guessed signal.
-_TRIES = 20
+_TRIES = 50
 
 
 @dataclass(frozen=True)
