@@ -6,7 +6,8 @@ The excess is a part of what the truth explains. "floor" counts a forecast and a
 less than a thousandth as agreeing: nobody would see the difference. One fit scatters around its
 own median, so even a perfect forecast misses some: "at best" is the share of simulated fits within
 a factor of 2 of the median of the others, which no forecast from the same guess can beat by much.
-An interval holds a fit that is within a thousandth of it. "learned" leaves out the cases whose
+An interval holds a fit that is within a hundredth of its ends, since that of a fit that learns
+nothing has no width. "learned" leaves out the cases whose
 forecast is that nothing is learned: they agree without effort.
 
 "typical" compares the forecast with the median of several fits, each on a table of its own, for
@@ -37,6 +38,9 @@ DELTA = 1e-6
 
 #: Losing less than this part of what can be explained is the same to a user as losing nothing.
 FLOOR = 1e-3
+
+#: So near to the end of an interval is inside.
+NEAR = 1.01
 
 #: Tables have at most so many entries.
 MOST_ENTRIES = 1e7
@@ -165,7 +169,7 @@ def shares(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for row in rows:
         parts = np.array(row["parts"])
         low, high = np.quantile(parts, [0.1, 0.9], method="weibull")
-        covered.append(low - FLOOR <= row["real"] <= high + FLOOR)
+        covered.append(low / NEAR <= row["real"] <= high * NEAR)
         medians = [np.median(np.delete(parts, i)) for i in range(len(parts))]
         best += [agrees(part, m, FLOOR) for part, m in zip(parts, medians, strict=True)]
     return {
