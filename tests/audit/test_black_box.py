@@ -36,7 +36,7 @@ def test_one_step_is_attacked_and_not_accused():
 
 
 def test_several_steps_and_an_intercept_are_attacked_at_several_deltas():
-    model = PrivateLasso(6.0, 1e-3, bounds=UNIT, steps=3)
+    model = PrivateLasso(6.0, 1e-3, bounds=UNIT, solver="frank-wolfe", steps=3)
     found = attack(model, 2, 800, deltas=(1e-3, 1e-2, 0.1))
     assert found.sound
     assert found.claimed[0] > found.claimed[1] > found.claimed[2]
