@@ -68,6 +68,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/real_text.py
 	$(BIN)/python benchmarks/forecast.py
+	$(BIN)/python benchmarks/forecast.py --again 4 --again-below 200
 
 docs: $(VENV)/.docs-group
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

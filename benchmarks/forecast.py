@@ -1,14 +1,14 @@
 """Forecasts against real fits: how often is the excess risk within a factor of 2 of the forecast?
 
-Each case draws a table with a known truth, fits it once, and forecasts the
-same fit from public facts and the true number of relevant columns, signal and spread as the guess.
+Each case draws a table with a known truth, fits it once, and forecasts the same fit from public
+facts and the true design, number of relevant columns, signal and spread as the guess.
 The excess is a part of what the truth explains. "floor" counts a forecast and a fit that both lose
 less than a thousandth as agreeing: nobody would see the difference. One fit scatters around its
 own median, so even a perfect forecast misses some: "at best" is the share of simulated fits within
 a factor of 2 of the median of the others, which no forecast from the same guess can beat by much.
 An interval holds a fit that is within a hundredth of its ends, since that of a fit that learns
-nothing has no width. "learned" leaves out the cases whose
-forecast is that nothing is learned: they agree without effort.
+nothing has no width. "learned" leaves out the cases whose forecast is that nothing is learned: they
+agree without effort.
 
 "typical" compares the forecast with the median of several fits, each on a table of its own, for
 the learned cases that were fitted more than once: the scatter of one fit is then mostly gone.
