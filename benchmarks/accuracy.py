@@ -29,7 +29,6 @@ from rich.progress import track
 import riata
 from riata import PrivateLasso
 from riata.errors import InvalidArgument
-from riata.privacy.events import BoundedRange, leaves
 
 from accuracy_cases import CASES, Case, Sample
 from accuracy_peers import DELTA, FRANK_WOLFE, PEERS, SURVEY, VERSION, Grid, View, without_privacy
@@ -292,8 +291,7 @@ def cost(cases: list[Case], epsilon: float, repeats: int) -> None:
     rows = []
     for case in cases:
         sample, model = case.draw(0), lasso(case, epsilon, 0)
-        events = leaves(model.plan(case.n, case.p).event)
-        selections = sum(k for leaf, k in events.items() if isinstance(leaf, BoundedRange))
+        selections = model.fit(sample.x, sample.y).n_iter_
         plain = lasso(case, epsilon, 0, "frank-wolfe", steps=max(selections, 1))
         seconds, beside = timed([model, plain], sample, repeats)
         rows.append(

@@ -50,7 +50,6 @@ def test_a_logistic_fit_agrees_with_the_likelihood_on_the_true_support(solver, d
     assert np.abs(np.delete(model.coef_, SUPPORT)).max() <= 0.1
 
 
-@pytest.mark.xfail(strict=False, reason="Newton steps from straight tails go too far")
 @pytest.mark.parametrize("solver", SOLVERS[1:])
 def test_a_robust_regression_agrees_too_where_residuals_are_large_at_first(solver):
     model = fitted(Huber(0.5), Y, solver, 1e-6, 3.0)

@@ -31,7 +31,11 @@ class Loss(ABC):
 
     @abstractmethod
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The derivative of `slope` in the margin, from the left or the right at a corner."""
+        """How fast `slope` grows with the margin: its derivative.
+
+        Where the loss is straight, the curvature of a parabola that touches it and stays above, so
+        that Newton steps from there do not go too far.
+        """
 
     @abstractmethod
     def slope_bound(self, margin: float, y: float) -> float:

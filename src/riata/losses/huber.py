@@ -36,7 +36,7 @@ class Huber(Loss):
         return 2 * np.clip(margin - y, -self.threshold, self.threshold)
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(np.abs(margin - y) <= self.threshold, 2.0, 0.0)
+        return 2 * self.threshold / np.maximum(np.abs(margin - y), self.threshold)
 
     def slope_bound(self, margin: float, y: float) -> float:
         return 2 * min(margin + y, self.threshold)

@@ -38,7 +38,7 @@ class SmoothedHinge(Loss):
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         short = 1 - y * margin
-        return np.where((short >= 0) & (short <= self.smoothing), y * y / self.smoothing, 0.0)
+        return np.where(short >= 0, y * y / np.maximum(short, self.smoothing), 0.0)
 
     def slope_bound(self, margin: float, y: float) -> float:
         return y * min((1 + y * margin) / self.smoothing, 1.0)
