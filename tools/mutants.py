@@ -210,8 +210,8 @@ MUTANTS = [
     ),
     Mutant(
         "classes that are not counted", "solvers/plan.py",
-        "        return self.counts.get(role, self.steps) * self.fits\n",
-        "        return self.counts.get(role, self.steps)\n",
+        "        return self.times.get(role, self.steps) * self.fits\n",
+        "        return self.times.get(role, self.steps)\n",
         ("tests/unit/test_plan.py", "tests/conformance/test_estimators.py"),
     ),
     Mutant(

@@ -281,6 +281,7 @@ SUITED = {
     "gaussian-frank-wolfe": lambda **c: erm(solver="gaussian-frank-wolfe", **c),
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
     "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
+    "class-sums": lambda **c: erm(loss=Logistic(), solver="class-sums", **c),
     "objective-perturbation": lambda **c: erm(**OBJECTIVE, **c),
     "hard-thresholding": lambda **c: sparse_model(solver="hard-thresholding", **c),
     "peeling": lambda **c: sparse_model(solver="peeling", **c),
