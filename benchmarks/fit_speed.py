@@ -78,8 +78,9 @@ def measure(name: str, x: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     y = np.clip(x[:, [0]].sum(axis=1) * 0.5 - x[:, [1]].sum(axis=1) * 0.3, -1, 1)
     model = PrivateLasso(
-        1.0, 1e-6, bounds=Bounds(x=1.0, y=1.0), steps=STEPS, fit_intercept=False, random_state=0
-    )
+        1.0, 1e-6, bounds=Bounds(x=1.0, y=1.0), solver="frank-wolfe", steps=STEPS,
+        fit_intercept=False, random_state=0,
+    )  # fmt: skip
     fit = best_time(lambda: model.fit(x, y))
     residual = rng.standard_normal(n)
     row = {

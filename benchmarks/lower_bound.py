@@ -76,7 +76,7 @@ def by_engine(name: str, epsilon: float, instance: HardInstance, i: int, seed: i
     budget = Budget(epsilon, DELTA)
     solver = choose_solver(name, problem, budget, "auto")
     plan = solver.plan(problem, budget)
-    curator = Curator(HardEngine(instance, i), plan.event, Noise(seed))
+    curator = Curator(HardEngine(instance, i), plan.event, Noise(seed), adaptive=plan.adaptive)
     return solver.run(plan, problem, curator).theta.dense()
 
 
