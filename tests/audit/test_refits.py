@@ -154,7 +154,7 @@ def test_every_entry_with_a_vote_of_its_own_is_accused(monkeypatch):
     model = MODELS["greedy"](REPLACE_ONE)
 
     def every_entry(self, x, y):
-        return _bins_of_rows(x).sum(axis=0) * float(SHARE_STEPS)
+        return _bins_of_rows(x, self.parts).sum(axis=0) * float(SHARE_STEPS)
 
     assert not caught(model)
     monkeypatch.setattr(EntrySizes, "partial", every_entry)
@@ -180,7 +180,7 @@ def test_scales_that_nobody_pays_for_are_refused_by_the_filter_and_accused_witho
 
     def unpaid(self, query, amount):
         left = self.purse.left
-        found = scale(self, query, amount)
+        found = scale(self, query, 100 * amount)  # so much that it cannot go unnoticed
         self.purse.left = left
         free.append(amount)
         return found
