@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -272,14 +272,15 @@ class LogisticClassifier(PrivateClassifier):
         With class weights they are those of a population in which classes have these weights. The
         class that is most likely here is the one that `predict` gives.
         """
-        scores = expit(self.decision_function(X))
-        if len(self.classes_) == 2:
-            return np.column_stack([1 - scores, scores])
-        return scores / scores.sum(axis=1, keepdims=True)
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`."""
-        return np.log(self.predict_proba(X))
+        odds = self.decision_function(X)
+        if len(self.classes_) == 2:
+            return np.column_stack([log_expit(-odds), log_expit(odds)])
+        scores = log_expit(odds)
+        return scores - logsumexp(scores, axis=1, keepdims=True)
 
 
 def _classes_of_type(y: Any) -> np.ndarray | None:

@@ -35,7 +35,7 @@ from riata.solvers.plan import (
 )
 from riata.solvers.purse import Purse, pool, spread_of
 from riata.solvers.scales import Scale, released_scale
-from riata.vectors import Vector
+from riata.vectors import Vector, length
 
 #: How much of a normal law lies within one standard deviation.
 NORMAL_ONE = 0.683
@@ -257,12 +257,12 @@ class Run:
         each = newton.scales * amount / (1 + len(newton.steps))
         rest = (1 - newton.curvature - newton.scales) * amount
         lengths = self.scale(self.problem.length_sizes(support), each)
-        length = lengths.quantile(defaults.LENGTH_QUANTILE, zeros=False)
-        constant = length / math.sqrt(len(columns)) if self.problem.fit_intercept else 0.0
+        longest = lengths.quantile(defaults.LENGTH_QUANTILE, zeros=False)
+        constant = longest / math.sqrt(len(columns)) if self.problem.fit_intercept else 0.0
         inverse = None
         for part in newton.steps:
             self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
-            at = (self.theta, self._refit_limit(), support, length, constant)
+            at = (self.theta, self._refit_limit(), support, longest, constant)
             if inverse is None:
                 bend = self.problem.support_curvature(*at)
                 matrix, noise = self._measured(bend, newton.curvature * amount)
@@ -326,8 +326,12 @@ class Run:
             self.offset_error = None
 
     def _projected(self) -> Vector:
-        dense = self.problem.set.project(self.theta.dense())
-        return Vector.of(dense).with_offset(self.theta.offset)
+        """The nearest model in the set; its intercept moves as far towards that of the constant."""
+        before = self.theta.dense()
+        dense = self.problem.set.project(before)
+        kept = length(dense) / max(length(before), 1e-300)
+        flat = self.constant.offset
+        return Vector.of(dense).with_offset(flat + min(kept, 1.0) * (self.theta.offset - flat))
 
     def solution(self) -> Solution:
         errors = None if self.errors is None else self.errors[self.theta.support]
