@@ -699,7 +699,7 @@ def test_show_has_the_ceiling_what_is_left_and_a_line_for_each_charge(ledger):
     total = float(used.split()[2])
     assert total == pytest.approx(ledger.spent.epsilon, abs=1e-9)
     assert float(left.split()[2]) == pytest.approx(2.0 - total, abs=1e-9)
-    assert "PrivateLasso, sufficient-statistics" in one
+    assert "PrivateLasso, greedy" in one
     assert two.split()[0] == "2"
     assert two.endswith(f"total {total:.9g}")
 
