@@ -176,7 +176,7 @@ def test_the_shares_of_a_run_do_not_exceed_the_whole():
     assert defaults.CHECK > 0
     assert 0 < defaults.MEASURED < 1
     assert defaults.DEARER >= 1
-    for newton in (*defaults.REFITS, *defaults.FIT_OF_ALL):
+    for newton in (*defaults.REFITS, *defaults.FITS_OF_ALL):
         assert 0 < newton.share <= 1
         assert newton.curvature + newton.scales < 1
         assert sum(newton.steps) <= 1 + 1e-12
