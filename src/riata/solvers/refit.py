@@ -176,7 +176,6 @@ class Run:
         self.constant = self.theta
 
     def _first_intercept(self) -> None:
-        query = self.problem.mean_slope(self.theta)
         high = 2 * self.slopes.quantile(defaults.HIGH_QUANTILE)
         query = self.problem.limited_slope(self.theta, high)
         mechanism = self.purse.measurement(defaults.INTERCEPT * self.whole)
