@@ -275,7 +275,8 @@ def test_the_statement_says_everything(name):
 @every
 def test_fits_without_a_seed_differ_and_with_one_agree(name):
     y = target(name)
-    free = [make(name).fit(X, y) for _ in range(2)]  # few steps may select alike; intercepts differ
+    # Few steps may select alike, and intercepts differ; with little budget two may find nothing.
+    free = [make(name, epsilon=100.0).fit(X, y) for _ in range(2)]
     names = ("coef_", "intercept_", "training_fit_")
     released = [[np.asarray(getattr(m, k, 0.0)).tobytes() for k in names] for m in free]
     assert released[0] != released[1]
