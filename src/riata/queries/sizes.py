@@ -7,6 +7,7 @@ depend on any bound. Proofs are in docs/privacy/scales.md.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -59,9 +60,9 @@ class Sizes(Query):
         return 1.0
 
     @property
+    @abstractmethod
     def top(self) -> float:
         """The largest possible size."""
-        raise NotImplementedError
 
     @property
     def edges(self) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from riata.privacy.budget import Budget
+from riata.privacy.events import Event
 from riata.problem import Problem
 from riata.solvers import defaults
 from riata.solvers.refit import Refit, Run, ruled_selections
@@ -32,8 +32,8 @@ class PrivateGreedy(Refit):
 
     name = "greedy"
 
-    def selections(self, problem: Problem, budget: Budget, fits: int) -> int:
-        return ruled_selections(problem, budget, fits)
+    def selections(self, problem: Problem, paid: Event) -> int:
+        return ruled_selections(problem, paid)
 
     def search(self, run: Run) -> None:
         left = whole = defaults.SEARCH * run.whole

@@ -19,6 +19,8 @@ from riata.curator import Curator
 from riata.errors import Incompatible
 from riata.mechanisms import Additive
 from riata.privacy.budget import Budget
+from riata.privacy.calibrate import bounded_range_at
+from riata.privacy.events import Event, Pure
 from riata.problem import Problem
 from riata.queries import Improvement, Query, Support
 from riata.sets import L1Ball, L2Ball, SparseBall
@@ -62,8 +64,8 @@ class Refit(Solver):
         check_steps(self.steps)
 
     @abstractmethod
-    def selections(self, problem: Problem, budget: Budget, fits: int) -> int:
-        """The number of selections that "auto" plans for."""
+    def selections(self, problem: Problem, paid: Event) -> int:
+        """The number of selections that "auto" plans for, of what a fit may spend."""
 
     @abstractmethod
     def search(self, run: Run) -> None:
@@ -72,8 +74,8 @@ class Refit(Solver):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         refuse_infinity(self.name, budget)
         refuse_other_sets(self.name, problem)
-        steps = check_steps(self.steps) or self.selections(problem, budget, fits)
         paid = pool(budget, fits)
+        steps = check_steps(self.steps) or self.selections(problem, paid)
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
             self.name, problem, budget, steps, {}, fits, min(of_zero, problem.worst_excess_risk),
@@ -82,7 +84,7 @@ class Refit(Solver):
         )  # fmt: skip
 
     def _uses(self, paid: Any, steps: int, fits: int) -> tuple[str, ...]:
-        amount = f"epsilon {paid.epsilon:.4g}" if budget_is_pure(paid) else f"rho {paid.rho:.4g}"
+        amount = f"epsilon {paid.epsilon:.4g}" if isinstance(paid, Pure) else f"rho {paid.rho:.4g}"
         each = f" for each of {fits} fits" if fits > 1 else ""
         return (
             f"a filter of {amount}{each}, spent as the run decides on",
@@ -121,14 +123,9 @@ def refuse_other_sets(name: str, problem: Problem) -> None:
         )  # fmt: skip
 
 
-def budget_is_pure(paid: Any) -> bool:
-    return hasattr(paid, "epsilon")
-
-
-def ruled_selections(problem: Problem, budget: Budget, fits: int) -> int:
+def ruled_selections(problem: Problem, paid: Any) -> int:
     """The explicit rule of docs/algorithms/greedy.md, times a factor for a search that adapts."""
-    paid: Any = pool(budget, fits)
-    strength = paid.epsilon / 4 if budget_is_pure(paid) else math.sqrt(8 * paid.rho)
+    strength = paid.epsilon / 4 if isinstance(paid, Pure) else bounded_range_at(paid.rho)
     strength *= math.sqrt(defaults.SEARCH * (1 - defaults.MEASURED))
     n, p = problem.n_rows, problem.n_features
     rule = (n * strength / (4 * math.log(2 * p))) ** (2 / 3)
@@ -165,14 +162,13 @@ class Run:
 
     def begin(self) -> None:
         """Scales of entries and slopes, and the intercept of the best constant."""
-        each = defaults.SCALES * self.whole / (3 + defaults.SCALES_IN_SEARCH)
-        self._scale_cost = each
-        entries = self.scale(self.problem.entry_sizes(), each)
+        self._scale_cost = defaults.SCALES * self.whole / (3 + defaults.SCALES_IN_SEARCH)
+        entries = self.scale(self.problem.entry_sizes(), self._scale_cost)
         self.entry_limit = entries.quantile(defaults.ENTRY_QUANTILE, zeros=False)
-        self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
+        self.measure_slopes()
         if self.problem.fit_intercept:
             self._first_intercept()
-            self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
+            self.measure_slopes()
         self.constant = self.theta
 
     def _first_intercept(self) -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from riata.errors import Incompatible
 from riata.privacy.budget import Budget
+from riata.privacy.events import Event
 from riata.problem import Problem
 from riata.sets import L1Ball
 from riata.solvers import defaults
@@ -48,8 +49,8 @@ class RefittedFrankWolfe(Refit):
             )  # fmt: skip
         return super().plan(problem, budget, fits)
 
-    def selections(self, problem: Problem, budget: Budget, fits: int) -> int:
-        return max(1, round(ruled_selections(problem, budget, fits) / defaults.SELECTIONS))
+    def selections(self, problem: Problem, paid: Event) -> int:
+        return max(1, round(ruled_selections(problem, paid) / defaults.SELECTIONS))
 
     def searches(self, steps: int) -> tuple[str, ...]:
         return (f"{steps} private selections of a column and its sign",)

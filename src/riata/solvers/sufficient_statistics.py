@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from riata.errors import Incompatible
 from riata.privacy.budget import Budget
+from riata.privacy.events import Event
 from riata.problem import Problem
 from riata.solvers import defaults
 from riata.solvers.plan import Plan
@@ -46,7 +47,7 @@ class SufficientStatistics(Refit):
             )  # fmt: skip
         return super().plan(problem, budget, fits)
 
-    def selections(self, problem: Problem, budget: Budget, fits: int) -> int:
+    def selections(self, problem: Problem, paid: Event) -> int:
         return 1
 
     def searches(self, steps: int) -> tuple[str, ...]:
