@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,14 @@ import numpy as np
 def length(v: np.ndarray) -> float:
     """||v||_2, summed in pairs: BLAS may lose a digit an entry, and others on other threads."""
     return float(np.sqrt(np.square(v).sum()))
+
+
+class Move(NamedTuple):
+    """How a vector came from another one: kept * that + added."""
+
+    origin: object
+    kept: float
+    added: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +35,18 @@ class Vector:
         Their values.
     offset : float, default=0.0
         The intercept. It is not a coordinate: no set constrains it and no norm counts it.
+    body : object
+        Stands for the coordinates: the same for vectors that differ in the offset alone.
+    move : Move, optional
+        The last move, so that what was computed for the origin can be brought up to date.
     """
 
     size: int
     support: np.ndarray
     values: np.ndarray
     offset: float = 0.0
+    body: object = field(default_factory=object, repr=False)
+    move: Move | None = field(default=None, repr=False)
 
     @classmethod
     def zero(cls, size: int) -> Vector:
@@ -57,14 +71,22 @@ class Vector:
 
     def toward(self, other: Vector, mu: float) -> Vector:
         """(1 - mu) * self + mu * other, offset included."""
-        if np.array_equal(self.support, other.support):
-            support, values = self.support, (1 - mu) * self.values + mu * other.values
+        moved = self._moved(1 - mu, replace(other, values=mu * other.values, move=None))
+        return moved.with_offset((1 - mu) * self.offset + mu * other.offset)
+
+    def plus(self, other: Vector) -> Vector:
+        """self + other; the offset stays."""
+        return self._moved(1.0, other)
+
+    def _moved(self, kept: float, added: Vector) -> Vector:
+        if np.array_equal(self.support, added.support):
+            support, values = self.support, kept * self.values + added.values
         else:
-            support = np.union1d(self.support, other.support)
+            support = np.union1d(self.support, added.support)
             values = np.zeros(len(support))
-            values[np.searchsorted(support, self.support)] = (1 - mu) * self.values
-            values[np.searchsorted(support, other.support)] += mu * other.values
-        return Vector(self.size, support, values, (1 - mu) * self.offset + mu * other.offset)
+            values[np.searchsorted(support, self.support)] = kept * self.values
+            values[np.searchsorted(support, added.support)] += added.values
+        return Vector(self.size, support, values, self.offset, move=Move(self.body, kept, added))
 
     def dot(self, dense: np.ndarray) -> float:
         """<self, dense>, without the offset."""

@@ -258,7 +258,7 @@ class Unclipped(LocalEngine):
     """An engine that believes the rows, and puts them on the grid as they are."""
 
     def __init__(self, x, y, bounds):
-        self._blocks = [(x * (X_STEPS / bounds.x), y)]
+        self._hold(x * (X_STEPS / bounds.x), y)
 
 
 def as_they_are(values, limit, most):

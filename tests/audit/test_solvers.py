@@ -205,7 +205,7 @@ def test_parts_that_overlap_spend_more_than_they_claim(monkeypatch):
         ((x, y),) = self._blocks
         chosen = object.__new__(LocalEngine)
         rows = np.unique([*range(part, len(y), parts), 0])  # row 0 is in all of them
-        chosen._blocks = [(x[rows], y[rows])]
+        chosen._hold(x[rows], y[rows])
         return chosen
 
     monkeypatch.setattr(LocalEngine, "part", overlapping)

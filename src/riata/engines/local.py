@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from riata.bounds import Bounds
+from riata.engines.columns import Columns
+from riata.engines.margins import Margins
+from riata.engines.scores import DriftingScores
 from riata.grid import BLOCK_ROWS
 from riata.queries import Query
+
+#: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing.
+FEW_ENTRIES = 2**18
 
 
 class LocalEngine:
@@ -27,24 +35,49 @@ class LocalEngine:
 
     def __init__(self, x: Any, y: np.ndarray, bounds: Bounds, block_rows: int = BLOCK_ROWS) -> None:
         x, y = bounds.grid_x(x), bounds.clip_y(y)
+        self._hold(x, y, block_rows)
+
+    def _hold(self, x: Any, y: np.ndarray, block_rows: int = BLOCK_ROWS) -> None:
+        self._x, self._y = x, y
         self._blocks = [
             (x[start : start + block_rows], y[start : start + block_rows])
             for start in range(0, x.shape[0], block_rows)
         ]
+        self._scores: dict[int, DriftingScores] = {}
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
         return sum(query.partial(x, y).astype(np.int64) for x, y in self._blocks)  # type: ignore[return-value]
 
+    def scores(self, query: Any, factor: float) -> DriftingScores | None:
+        """The utilities of a query, known up to bounds, if that is quicker than to sum them all.
+
+        `factor` times a utility is the logarithm of a candidate's weight.
+        """
+        if not query.by_column or self._size < FEW_ENTRIES:
+            return None
+        known = self._margins.of(query.source)
+        if query.most not in self._scores:
+            self._scores = {query.most: DriftingScores(Columns(self._x, query.most))}
+        scores = self._scores[query.most]
+        if not self._margins.followed:
+            scores.forget()
+        scores.at(query, query.source.slopes_at(known, self._y), factor)
+        return scores
+
     def part(self, part: int, parts: int) -> LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
-        chosen, before = object.__new__(LocalEngine), 0
-        chosen._blocks = []
-        for x, y in self._blocks:
-            first = (part - before) % parts
-            chosen._blocks.append((x[first::parts], y[first::parts]))
-            before += len(y)
+        chosen = object.__new__(LocalEngine)
+        chosen._hold(self._x[part::parts], self._y[part::parts])
         return chosen
+
+    @cached_property
+    def _margins(self) -> Margins:
+        return Margins(self._x, Columns(self._x))
+
+    @property
+    def _size(self) -> int:
+        return self._x.nnz if sparse.issparse(self._x) else self._x.size
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("An engine holds private rows and cannot be pickled.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Engine, Mechanism, scores_of
 from riata.mechanisms.largest import (
     Candidates,
     Exponential,
@@ -23,6 +23,7 @@ from riata.mechanisms.largest import (
     largest,
 )
 from riata.mechanisms.noise import Noise
+from riata.mechanisms.rejection import draw
 from riata.privacy.events import BoundedRange, Event, Pure, compose
 from riata.queries import GradientStep, VertexUtilities
 
@@ -35,8 +36,8 @@ class Selection(Mechanism):
 
     def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:  # type: ignore[override]
         """The number of the selected candidate."""
-        values = query.finish(engine.total(query))
         scale = Scale(self.epsilon, query.sensitivity("linf"))
+        values = query.finish(engine.total(query))
         return self._choose(values, query.mirrored, scale, noise)
 
     @abstractmethod
@@ -47,13 +48,23 @@ class Selection(Mechanism):
 class ExponentialMechanism(Selection):
     """P(s) proportional to exp(epsilon * utility(s) / (2 * sensitivity)) (McSherry, Talwar 2007).
 
-    Drawn as the arg max of utilities with Gumbel noise, which has exactly this law. The privacy
-    loss has range epsilon, so the event is `BoundedRange` and not `Pure`.
+    Drawn as the arg max of utilities with Gumbel noise, or by rejection where the engine knows
+    bounds on the utilities: both have exactly this law. The privacy loss has range epsilon, so the
+    event is `BoundedRange` and not `Pure`.
     """
 
     @property
     def event(self) -> Event:
         return BoundedRange(self.epsilon)
+
+    def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:  # type: ignore[override]
+        """The number of the selected candidate, without all utilities if the engine can."""
+        scale = Scale(self.epsilon, query.sensitivity("linf"))
+        scores = scores_of(engine, query, scale.factor)
+        if scores is None:
+            return super().release(query, engine, noise)
+        column, positive = draw(scores, scale, noise)
+        return column if positive else column + query.source.theta.size
 
     def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
         if not mirrored:

@@ -39,17 +39,25 @@ class Correlations(LimitedSlope):
 
     mirrored: ClassVar[bool] = True
 
+    #: Each correlation is a multiple of one column's sum.
+    by_column: ClassVar[bool] = True
+
     @property
-    def _most(self) -> int:
-        """The largest entry, in steps."""
+    def source(self) -> Correlations:
+        """What says how slopes are made of margins."""
+        return self
+
+    @property
+    def most(self) -> int:
+        """The largest entry that counts, in steps."""
         return max(1, math.floor(min(self.entry_limit, 1.0) * X_STEPS))
 
     def cut(self, entries: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return np.clip(entries, -self._most, self._most, out=out)
+        return np.clip(entries, -self.most, self.most, out=out)
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.slopes(x, y)
-        if self._most == X_STEPS:
+        if self.most == X_STEPS:
             return x.T @ slopes
         if sparse.issparse(x):
             return sparse.csr_array((self.cut(x.data), x.indices, x.indptr), shape=x.shape).T @ (
@@ -67,12 +75,21 @@ class Correlations(LimitedSlope):
     def unit(self) -> Any:
         return self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows
 
+    @property
+    def column_weights(self) -> float:
+        """The correlation for a sum of 1 over entry * slope."""
+        return 1 / X_STEPS / self.n_rows
+
+    def utility(self, column: int, total: int) -> float:
+        """What `finish` makes of a column's sum."""
+        return float(total) * self.unit
+
     def row_bound(self, norm: str) -> float:
         if norm != "linf":
             raise ValueError(
                 f"Selection needs the change of one correlation, not the {norm} norm of all."
             )
-        return self.slope_bound() * self._most / X_STEPS
+        return self.slope_bound() * self.most / X_STEPS
 
     def sensitivity(self, norm: str) -> float:
         """As for every query, and what `finish` may round: a correlation is at most `row_bound`."""
@@ -88,6 +105,8 @@ class Coordinate(Correlations):
 
     column: int
 
+    by_column: ClassVar[bool] = False
+
     #: How much the second number counts beside the first, of the noise that both share.
     BESIDE: ClassVar[float] = 0.5
 
@@ -97,7 +116,7 @@ class Coordinate(Correlations):
             entries = entries.toarray()
         entries = np.asarray(entries).ravel()
         cut = self.cut(entries)
-        square = np.abs(entries * cut) / (X_STEPS * self._most)
+        square = np.abs(entries * cut) / (X_STEPS * self.most)
         with np.errstate(all="ignore"):  # a warning would tell of a row
             falls = to_steps(self.weights(x, y) * square, 1.0, SLOPE_STEPS)
         return np.array([self.slopes(x, y) @ cut, falls.sum()])
@@ -105,7 +124,7 @@ class Coordinate(Correlations):
     @property
     def unit(self) -> Any:
         first = super().unit
-        return np.array([first, first * self._most * self.BESIDE])
+        return np.array([first, first * self.most * self.BESIDE])
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """The correlation, and by how much a unit of the coefficient lowers it."""
@@ -118,7 +137,7 @@ class Coordinate(Correlations):
         return self.largest_curvature / (self.slope_bound() * self.BESIDE)
 
     def row_bound(self, norm: str) -> float:
-        first = self.slope_bound() * self._most / X_STEPS
+        first = self.slope_bound() * self.most / X_STEPS
         if norm == "linf":
             return first
         return first * (1 + self.BESIDE if norm == "l1" else math.hypot(1.0, self.BESIDE))

@@ -34,24 +34,36 @@ class MeanSlope(Query):
     adjacency: str
 
     def margins(self, x: Any) -> np.ndarray:
-        """<x, theta> + offset for rows on the grid, with theta on a grid of its own."""
+        """<x, theta> + offset for rows on the grid."""
+        return self.inner(x) + self.theta.offset
+
+    def inner(self, x: Any) -> np.ndarray:
+        """<x, theta> for rows on the grid, with theta on a grid of its own."""
         limits = self.bounds.of_columns(self.theta.support)
         steps, step = coefficient_steps(self.theta.values * limits)
         exact = replace(self.theta, values=steps, offset=0.0).margins(x)
-        return exact * (step / X_STEPS) + self.theta.offset
+        return exact * (step / X_STEPS)
 
     def slopes(self, x: Any, y: np.ndarray) -> np.ndarray:
         """The slope at each row, in steps of the largest slope / `SLOPE_STEPS`."""
+        return self.slopes_at(self.margins(x), y)
+
+    def slopes_at(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The same at known margins."""
         with np.errstate(all="ignore"):
-            slopes = self.loss.slope(self.margins(x), y)
-            return to_steps(slopes, self.slope_bound(), SLOPE_STEPS)
+            return to_steps(self.loss.slope(margins, y), self.slope_bound(), SLOPE_STEPS)
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         return np.array([self.slopes(x, y).sum()])
 
     @property
+    def slope_unit(self) -> float:
+        """What a step of a slope is."""
+        return self.slope_bound() / SLOPE_STEPS
+
+    @property
     def unit(self) -> Any:
-        return self.slope_bound() / SLOPE_STEPS / self.n_rows
+        return self.slope_unit / self.n_rows
 
     def slope_bound(self) -> float:
         """The largest |slope| at this public theta, not the worst over the whole set."""
@@ -118,13 +130,9 @@ class ClippedGradient(Gradient):
         steps = self.slopes(x, y)
         with np.errstate(all="ignore"):
             room = 1 - 2.0**-40 - 2.0**-52 * self.theta.size  # for the rounding of a row's length
-            allowed = self.clip * room / (self._row_lengths(x) * self._slope_unit)
+            allowed = self.clip * room / (self._row_lengths(x) * self.slope_unit)
             limit = np.floor(np.fmin(allowed, SLOPE_STEPS))
         return x.T @ np.clip(steps, -limit, limit)
-
-    @property
-    def _slope_unit(self) -> float:
-        return self.slope_bound() / SLOPE_STEPS
 
     def _row_lengths(self, x: Any) -> np.ndarray:
         """The Euclidean length of each row on the grid."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from riata.grid import X_STEPS
 from riata.queries.base import Query
 from riata.queries.gradient import Gradient, GradientEntries
 from riata.vectors import Vector
@@ -53,6 +54,35 @@ class VertexUtilities(OfGradient):
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         return self.polytope.utilities(self.gradient.finish(total))
+
+    # What an engine needs to know single utilities without the others.
+
+    @property
+    def by_column(self) -> bool:
+        """Whether each utility is a multiple of one column's sum."""
+        return self.polytope.by_column
+
+    @property
+    def source(self) -> Gradient:
+        """What says how slopes are made of margins."""
+        return self.gradient
+
+    @property
+    def most(self) -> int:
+        """The largest entry that counts, in steps."""
+        return X_STEPS
+
+    @property
+    def column_weights(self) -> Any:
+        """The utility of each column for a sum of 1 over entry * slope."""
+        unit = self.gradient.bounds.x / X_STEPS / self.n_rows
+        return self.polytope.utilities(np.asarray(unit))
+
+    def utility(self, column: int, total: int) -> float:
+        """What `finish` makes of a column's sum."""
+        unit = self.gradient.unit
+        gradient = float(total) * (unit if np.ndim(unit) == 0 else unit[column])
+        return float(self.polytope.utilities(gradient))
 
     def row_bound(self, norm: str) -> float:
         if norm != "linf":

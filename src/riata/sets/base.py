@@ -116,6 +116,9 @@ class PolytopeSet(ConstraintSet):
     #: Whether the vertices are a list followed by its negatives.
     mirrored: ClassVar[bool] = False
 
+    #: Whether each utility is a multiple of one entry of the gradient.
+    by_column: ClassVar[bool] = False
+
     @property
     @abstractmethod
     def roundings(self) -> int:

@@ -12,6 +12,7 @@ class CoordinatePolytope(Ball, PolytopeSet):
     """The convex hull of ``radius * e_j`` over all coordinates j, or of both signs of it."""
 
     roundings = 1
+    by_column = True
 
     def utilities(self, gradient: np.ndarray) -> np.ndarray:
         return -self.radius * gradient

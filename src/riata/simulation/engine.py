@@ -66,7 +66,7 @@ class SimulatedEngine:
     def total(self, query: Query) -> np.ndarray:
         """The sum of the query's integers over all rows."""
         if type(query) is Correlations:
-            found = self._x.sums(query.slopes(self._x, self._y), query._most)
+            found = self._x.sums(query.slopes(self._x, self._y), query.most)
         elif isinstance(query, EntrySizes):
             few = self._x.sample(_ROWS, _COLUMNS)
             found = np.rint(query.partial(few, self._y) * (len(self._y) / len(few)))

@@ -1,0 +1,99 @@
+"""The rows, column by column: what the scores of single columns are computed from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.grid import BLOCK_ROWS, X_STEPS
+
+#: Dense rows are worked on in pieces of about this many entries, which fit a processor's cache.
+_ENTRIES_AT_ONCE = 2**17
+
+#: More than what rounding takes from a sum of squares or sizes, or from its root.
+_ROUNDED_UP = 1 + 2.0**-30
+
+
+class Columns:
+    """Rows on the grid, dense or sparse, with entries cut at `most` steps.
+
+    Parameters
+    ----------
+    x : ndarray or scipy sparse of shape (n_rows, n_features)
+        Whole numbers up to `X_STEPS` in size.
+    most : int, default=X_STEPS
+    """
+
+    def __init__(self, x: Any, most: int = X_STEPS) -> None:
+        self._sparse = sparse.issparse(x)
+        self._most = most
+        self._x = sparse.csc_array(x) if self._sparse else x
+        if self._sparse and most < X_STEPS:
+            cut = np.clip(self._x.data, -most, most)
+            self._x = sparse.csc_array((cut, self._x.indices, self._x.indptr), shape=x.shape)
+        self.shape = x.shape
+
+    def entries(self, column: int) -> tuple[Any, np.ndarray]:
+        """Which rows have entries in a column, and the entries."""
+        if not self._sparse:
+            return slice(None), self._cut(self._x[:, column])
+        part = slice(self._x.indptr[column], self._x.indptr[column + 1])
+        return self._x.indices[part], self._x.data[part]
+
+    def work(self, column: int) -> int:
+        """How many entries a column has."""
+        if not self._sparse:
+            return self.shape[0]
+        return int(self._x.indptr[column + 1] - self._x.indptr[column])
+
+    @property
+    def size(self) -> int:
+        """How many entries all columns have."""
+        return int(self._x.nnz) if self._sparse else self._x.size
+
+    def sum(self, column: int, slopes: np.ndarray) -> int:
+        """The sum of entry * slope over the rows, exactly."""
+        rows, entries = self.entries(column)
+        found = slopes[rows]
+        return sum(
+            int(entries[i : i + BLOCK_ROWS] @ found[i : i + BLOCK_ROWS])
+            for i in range(0, len(entries), BLOCK_ROWS)
+        )
+
+    def sums(self, slopes: np.ndarray) -> np.ndarray:
+        """The same for all columns, up to rounding."""
+        if self._sparse or self._most == X_STEPS:
+            return self._x.T @ slopes
+        return sum(slopes[few] @ rows for few, rows in self._pieces())  # type: ignore[return-value]
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The Euclidean length of each column, or a little more."""
+        if self._sparse:
+            squares = self._by_column(np.square(self._x.data))
+        else:
+            squares = sum(np.einsum("ij,ij->j", rows, rows) for _, rows in self._pieces())
+        return np.sqrt(squares) * _ROUNDED_UP
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The sum of the sizes of each column's entries, or a little more."""
+        if self._sparse:
+            return self._by_column(np.abs(self._x.data)) * _ROUNDED_UP
+        return sum(np.abs(rows).sum(axis=0) for _, rows in self._pieces()) * _ROUNDED_UP
+
+    def _by_column(self, entries: np.ndarray) -> np.ndarray:
+        of_columns = sparse.csc_array((entries, self._x.indices, self._x.indptr), shape=self.shape)
+        return of_columns.T @ np.ones(self.shape[0])
+
+    def _cut(self, entries: np.ndarray) -> np.ndarray:
+        return entries if self._most == X_STEPS else np.clip(entries, -self._most, self._most)
+
+    def _pieces(self) -> Any:
+        rows = max(1, _ENTRIES_AT_ONCE // self.shape[1])
+        for start in range(0, self.shape[0], rows):
+            few = slice(start, start + rows)
+            yield few, self._cut(self._x[few])

@@ -1,0 +1,155 @@
+"""The exponential mechanism on utilities that are known only up to bounds.
+
+Candidates are proposed from an envelope, whole numbers that are at least as large as the weights,
+and accepted with the ratio of the two. Mostly the bounds of a candidate decide; otherwise it is
+evaluated, alone. The law is exactly that of the mechanism, whatever the bounds are: a loose one
+costs time. Proofs are in docs/privacy/rejection.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from riata.mechanisms.base import Scores
+from riata.mechanisms.exact import BITS, Refined, decide
+from riata.mechanisms.largest import Scale
+from riata.mechanisms.noise import Noise
+
+#: The envelope's whole numbers sum to about 2 to this power.
+TOTAL_BITS = 61
+
+#: What float64 makes of a logarithm of a weight, relative to 1 + its size, and of a probability.
+SLACK = 2.0**-40
+BAND = 2.0**-36
+
+#: Random words are drawn so many at a time.
+_WORDS = 64
+
+
+class Drawn(NamedTuple):
+    candidate: int
+    positive: bool
+
+
+def log_weight(value: Any, mirrored: bool) -> Any:
+    """The logarithm of a weight, from a scaled utility: of both signs together, if `mirrored`."""
+    if not mirrored:
+        return value
+    size = np.abs(value)
+    return size + np.log1p(np.exp(-2 * size))
+
+
+class Envelope:
+    """Whole numbers, one for all candidates of a group: at least 2^bits * weight / e^top."""
+
+    def __init__(self, scores: Scores, factor: float) -> None:
+        counts, bounds = scores.groups()
+        bounds = bounds * factor
+        logs = log_weight(bounds, scores.mirrored)
+        logs = np.where(counts > 0, logs + SLACK * (1 + np.abs(bounds)), -np.inf)
+        self.top = float(logs.max())
+        shares = np.exp(logs - self.top)
+        mass = float(counts @ shares) + float(counts.sum()) * 2.0**-TOTAL_BITS
+        self.bits = TOTAL_BITS - math.ceil(math.log2(mass) + 0.01)
+        self.heights = np.floor(np.ldexp(shares * (1 + SLACK), self.bits)).astype(np.int64) + 1
+        self._ends = np.cumsum(counts * self.heights)
+        self.total = int(self._ends[-1])
+
+    def group(self, number: int) -> tuple[int, int]:
+        """The group that a number below the total falls into, and its candidate's place."""
+        group = int(np.searchsorted(self._ends, number, side="right"))
+        before = int(self._ends[group - 1]) if group else 0
+        return group, (number - before) // int(self.heights[group])
+
+    def probability(self, group: int, log_weight: float) -> float:
+        """With which probability a candidate of a group is accepted, up to `BAND`."""
+        gap = log_weight - self.top + self.bits * math.log(2) - math.log(int(self.heights[group]))
+        return math.exp(min(gap, 1.0))
+
+    def exact_probability(self, mp: Any, group: int, log_weight: Any) -> Any:
+        """The same in the precision of a context, from the exact logarithm of the weight."""
+        return (
+            mp.exp(log_weight - mp.mpf(self.top))
+            * mp.ldexp(1, self.bits)
+            / int(self.heights[group])
+        )
+
+
+def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
+    """A candidate with probability proportional to its weight, and for two signs the sign."""
+    words, factor, mirrored = _Words(noise), scale.factor, scores.mirrored
+    version, envelope = scores.version, Envelope(scores, factor)
+    while True:
+        if scores.version != version:
+            version, envelope = scores.version, Envelope(scores, factor)
+        group, place = envelope.group(words.below(envelope.total))
+        candidate = scores.candidate(group, place)
+        coin = words.next()
+        u = (coin + 0.5) * 2.0**-BITS
+        low, high = scores.between(group, candidate)
+        most = max(abs(low), abs(high)) if mirrored else high
+        if u > envelope.probability(group, float(log_weight(most * factor, mirrored))) * (1 + BAND):
+            scores.rejected()
+            continue
+        value = scores.exactly(group, candidate)
+        if _accepted(coin, envelope, group, value, scale, mirrored, noise):
+            return Drawn(candidate, not mirrored or _positive(words.next(), value, scale, noise))
+        scores.rejected()
+
+
+def _accepted(
+    coin: int, envelope: Envelope, group: int, value: float, scale: Scale, mirrored: bool,
+    noise: Noise,
+) -> bool:  # fmt: skip
+    u = (coin + 0.5) * 2.0**-BITS
+    chance = envelope.probability(group, float(log_weight(value * scale.factor, mirrored)))
+    if abs(u - chance) > BAND:
+        return u < chance
+
+    def gap(mp: Any, u: Any) -> Any:
+        v = scale.exact(mp, value)
+        log = abs(v) + mp.log1p(mp.exp(-2 * abs(v))) if mirrored else v
+        return envelope.exact_probability(mp, group, log) - u
+
+    return _decided(coin, gap, noise)
+
+
+def _positive(coin: int, value: float, scale: Scale, noise: Noise) -> bool:
+    """True with probability e^v / (e^v + e^-v), v the scaled value."""
+    chance = 1 / (1 + math.exp(min(-2 * value * scale.factor, 700.0)))
+    u = (coin + 0.5) * 2.0**-BITS
+    if abs(u - chance) > BAND:
+        return u < chance
+    return _decided(coin, lambda mp, u: 1 / (1 + mp.exp(-2 * scale.exact(mp, value))) - u, noise)
+
+
+def _decided(coin: int, gap: Callable[[Any, Any], Any], noise: Noise) -> bool:
+    return bool(decide(Refined(coin, noise), gap, lambda gap: gap > 0))
+
+
+class _Words:
+    """Random words, drawn in blocks."""
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise, self._words = noise, iter(())
+
+    def _word(self) -> int:
+        for word in self._words:
+            return int(word)
+        self._words = iter(self._noise.words(_WORDS).tolist())
+        return next(self._words)
+
+    def next(self) -> int:
+        """The first bits of a uniform variable."""
+        return self._word() >> (64 - BITS)
+
+    def below(self, total: int) -> int:
+        """A whole number, uniform on 0, ..., total - 1."""
+        usable = (1 << 64) // total * total
+        while (word := self._word()) >= usable:
+            pass
+        return word % total
