@@ -56,6 +56,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/exact_draws.py
 	$(BIN)/python benchmarks/rates.py
+	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/fit_speed.py
 	$(BIN)/python benchmarks/lower_bound.py
 	$(BIN)/python benchmarks/dp_sgd.py
