@@ -57,6 +57,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/exact_draws.py
 	$(BIN)/python benchmarks/rates.py
 	$(BIN)/python benchmarks/fit_speed.py
+	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/lower_bound.py
 	$(BIN)/python benchmarks/dp_sgd.py
 	$(BIN)/python benchmarks/menu.py
