@@ -58,6 +58,9 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/rates.py
 	$(BIN)/python benchmarks/fit_speed.py
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py --peers
+	$(BIN)/python benchmarks/speed.py --dense
+	$(BIN)/python benchmarks/speed.py --growth
 	$(BIN)/python benchmarks/lower_bound.py
 	$(BIN)/python benchmarks/dp_sgd.py
 	$(BIN)/python benchmarks/menu.py
