@@ -111,8 +111,8 @@ def clocked(run: Callable[[], Any]) -> tuple[Any, Seconds]:
 
 
 def best(times: list[Seconds]) -> Seconds:
-    """The best after the first."""
-    return min(times[1:], key=lambda seconds: seconds.thread)
+    """The best after the first, if there are more."""
+    return min(times[1:] or times, key=lambda seconds: seconds.thread)
 
 
 def best_of(run: Callable[[], Any], repeats: int) -> Seconds:

@@ -102,7 +102,7 @@ def column_counts(shape: Shape, rng: np.random.Generator) -> np.ndarray:
 
 
 @njit(cache=True)
-def fill_rows(starts, rows, n, seed):  # type: ignore[no-untyped-def]
+def fill_rows(starts, rows, n, seed):
     """Sorted distinct row numbers for each column, from random gaps."""
     np.random.seed(seed)
     reached = np.empty(np.max(np.diff(starts)))
@@ -120,7 +120,7 @@ def fill_rows(starts, rows, n, seed):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def fill_text_values(values, median, spread, seed):  # type: ignore[no-untyped-def]
+def fill_text_values(values, median, spread, seed):
     """Log-normal values, clipped at 1."""
     np.random.seed(seed)
     for k in range(len(values)):
@@ -142,7 +142,7 @@ def one_pass(x: sparse.csc_array, r: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _one_pass(starts, rows, values, r):  # type: ignore[no-untyped-def]
+def _one_pass(starts, rows, values, r):
     """Two sums at a time and indices without sign: the fastest of the loops that were tried.
 
     Loops that the compiler makes into vector gathers (`fastmath`) take up to four times as long.

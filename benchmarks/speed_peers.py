@@ -49,7 +49,7 @@ def optimised_loop(
 
 
 @njit(cache=True)
-def _add_column(starts, rows, values, j, factor, out):  # type: ignore[no-untyped-def]
+def _add_column(starts, rows, values, j, factor, out):
     for k in range(starts[j], starts[j + 1]):
         out[rows[k]] += factor * values[k]
 
@@ -142,13 +142,13 @@ def diffprivlib_models() -> Any:
         for name in [name for name in sys.modules if name.startswith("diffprivlib")]:
             del sys.modules[name]
         forests = types.ModuleType("diffprivlib.models.forest")
-        forests.RandomForestClassifier = forests.DecisionTreeClassifier = None  # type: ignore[attr-defined]
+        forests.RandomForestClassifier = forests.DecisionTreeClassifier = None
         sys.modules[forests.__name__] = forests
         import diffprivlib.models
 
         original = LogisticRegression.__init__
 
-        def without_multi_class(self, *args, multi_class=None, **keywords):  # type: ignore[no-untyped-def]
+        def without_multi_class(self, *args, multi_class=None, **keywords):
             original(self, *args, **keywords)
 
         LogisticRegression.__init__ = without_multi_class
