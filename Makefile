@@ -56,7 +56,12 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/exact_draws.py
 	$(BIN)/python benchmarks/rates.py
+	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/fit_speed.py
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py --peers
+	$(BIN)/python benchmarks/speed.py --dense
+	$(BIN)/python benchmarks/speed.py --growth
 	$(BIN)/python benchmarks/lower_bound.py
 	$(BIN)/python benchmarks/dp_sgd.py
 	$(BIN)/python benchmarks/menu.py

@@ -1,20 +1,25 @@
 """Sparse models from sensitive data, with a differential-privacy guarantee."""
 
-from riata.bounds import Bounds
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from riata.errors import BudgetExceeded, RiataError
-from riata.estimators import (
-    HeavyTailedRegression,
-    PrivateErm,
-    PrivateLasso,
-    PrivateLinearSVC,
-    PrivateLogisticRegression,
-    PrivateSparseRegression,
-    ProjectedClassifier,
-    ProjectedRegression,
-)
-from riata.forecast import Forecast, ForecastCurve, forecast, forecast_curve
-from riata.model_file import load, save
-from riata.privacy import Budget, Ledger, Statement
+
+if TYPE_CHECKING:
+    from riata.bounds import Bounds
+    from riata.estimators import (
+        HeavyTailedRegression,
+        PrivateErm,
+        PrivateLasso,
+        PrivateLinearSVC,
+        PrivateLogisticRegression,
+        PrivateSparseRegression,
+        ProjectedClassifier,
+        ProjectedRegression,
+    )
+    from riata.forecasting import Forecast, ForecastCurve, forecast, forecast_curve
+    from riata.model_file import load, save
+    from riata.privacy import Budget, Ledger, Statement
 
 __version__ = "0.1.0"
 
@@ -40,3 +45,58 @@ __all__ = [
     "load",
     "save",
 ]
+
+#: Where the names above are. A module is imported when a name from it is first used, because the
+#: estimators bring scikit-learn with them, and the ledger a database.
+_NAMES = {
+    "riata.bounds": ("Bounds",),
+    "riata.estimators": (
+        "HeavyTailedRegression",
+        "PrivateErm",
+        "PrivateLasso",
+        "PrivateLinearSVC",
+        "PrivateLogisticRegression",
+        "PrivateSparseRegression",
+        "ProjectedClassifier",
+        "ProjectedRegression",
+    ),
+    "riata.forecasting": ("Forecast", "ForecastCurve", "forecast", "forecast_curve"),
+    "riata.model_file": ("load", "save"),
+    "riata.privacy": ("Budget", "Ledger", "Statement"),
+}
+
+#: The documented modules, which need no import of their own either: `riata.sets.L1Ball`.
+_MODULES = (
+    "audit",
+    "curator",
+    "datasets",
+    "engines",
+    "errors",
+    "hard_instances",
+    "losses",
+    "mechanisms",
+    "privacy",
+    "problem",
+    "projections",
+    "queries",
+    "sets",
+    "simulation",
+    "solvers",
+    "vectors",
+)
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one from here
+
+    def __getattr__(name: str) -> Any:
+        """A public name that is used for the first time."""
+        if name in _MODULES:
+            return import_module(f"riata.{name}")
+        for module, names in _NAMES.items():
+            if name in names:
+                value = globals()[name] = getattr(import_module(module), name)
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from riata.errors import BudgetExceeded
 from riata.mechanisms.base import Engine, Mechanism
@@ -14,8 +14,10 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, Pure, leaves
-from riata.privacy.ledger import Ledger
 from riata.queries import Query
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
+    from riata.privacy.ledger import Ledger
 
 
 class Account(ABC):

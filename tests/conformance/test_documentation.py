@@ -41,7 +41,7 @@ def test_every_relative_link_of_the_readme_exists():
         "riata.estimators.erm",
         "riata.estimators.lasso",
         "riata.estimators.logistic",
-        "riata.forecast",
+        "riata.forecasting",
         "riata.model_file",
         "riata.privacy.ledger",
     ],

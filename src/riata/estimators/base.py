@@ -20,7 +20,6 @@ from riata.estimators.progress import progress_bar
 from riata.losses import Loss
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import Budget, default_delta
-from riata.privacy.ledger import Ledger
 from riata.privacy.statement import Statement
 from riata.problem import Problem
 from riata.sets import ConstraintSet
@@ -50,6 +49,12 @@ class Job:
     read: Callable[[], tuple[Any, np.ndarray]]
     classes: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+
+
+def _is_ledger(value: object) -> bool:
+    from riata.privacy.ledger import Ledger  # SQLAlchemy is slow to import
+
+    return isinstance(value, Ledger)
 
 
 def _errors(solution: Solution) -> np.ndarray:
@@ -159,7 +164,7 @@ class PrivateLinearModel(BaseEstimator):
             raise InvalidArgument(
                 f"engine={self.engine!r} is not known. Use one of {list(ENGINES)}."
             )
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+        if self.ledger is not None and not _is_ledger(self.ledger):
             raise InvalidArgument(
                 f"ledger must be a Ledger, got {type(self.ledger).__name__}. "
                 "Make one with Ledger.create or Ledger.open."

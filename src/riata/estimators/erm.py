@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
@@ -162,6 +161,8 @@ class PrivateErm(PrivateLinearModel):
 
     def score(self, X: Any, y: Any) -> float:
         """R^2 of the predicted numbers, or the accuracy of the predicted labels."""
+        from sklearn.metrics import accuracy_score, r2_score  # slow to import
+
         measure = accuracy_score if self.loss.classifies else r2_score
         return float(measure(y, self.predict(X)))
 

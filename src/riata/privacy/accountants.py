@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from riata.errors import UnsupportedEvent
@@ -293,6 +292,8 @@ def _smallest(bound: Callable[[float], float]) -> float:
 
     Every order gives a valid bound, so a search that misses the best order is safe, only loose.
     """
+    from scipy.optimize import minimize_scalar  # slow to import
+
     grid = np.linspace(math.log(1e-8), math.log(1e12), 81)
     values = [bound(1 + math.exp(u)) for u in grid]
     i = int(np.argmin(values))
@@ -308,6 +309,8 @@ def _smallest(bound: Callable[[float], float]) -> float:
 
 def _root(curve: Callable[[float], float], level: float, low: float, high: float) -> float:
     """The smallest epsilon, up to rounding, at which a falling curve is at most `level`."""
+    from scipy.optimize import brentq  # slow to import
+
     root = float(brentq(lambda eps: curve(eps) - level, low, high, xtol=1e-300, rtol=1e-14))
     step = 1e-15
     while curve(root) > level:

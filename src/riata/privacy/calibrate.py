@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy.optimize import brentq
-
 from riata.privacy.accountants import spent
 from riata.privacy.budget import Budget
 from riata.privacy.events import Event
@@ -43,6 +41,7 @@ def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
         ``spent(event_at(strength), budget.delta).epsilon`` is at most ``budget.epsilon``, and
         below it by less than one part in 1e9 for any epsilon from 1e-4 up.
     """
+    from scipy.optimize import brentq  # slow to import
 
     def over(log_strength: float) -> float:
         return spent(event_at(math.exp(log_strength)), budget.delta).epsilon - budget.epsilon
