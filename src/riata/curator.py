@@ -14,7 +14,7 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, Pure, leaves
-from riata.queries import Query
+from riata.queries import Query, Walk
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
     from riata.privacy.ledger import Ledger
@@ -125,13 +125,18 @@ class Curator:
             ledger.charge(event, adjacency=adjacency, summary=summary or {})
         return cls(read(), event, noise, parts, adaptive)
 
-    def release(self, query: Query, mechanism: Mechanism, part: int = 0) -> Any:
+    def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
         if not 0 <= part < len(self._paid_for):
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:
             self._paid_for[part].take(mechanism.event)
         return mechanism.release(query, self._part(part), self._noise)
+
+    def walks(self, query: Walk) -> bool:
+        """Whether a whole walk is best released at once. Depends on public facts alone."""
+        known = getattr(self._engine, "walks", None)  # engines may leave it out
+        return len(self._paid_for) == 1 and known is not None and known(query)
 
     def _part(self, part: int) -> Engine:
         parts = len(self._paid_for)

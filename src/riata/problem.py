@@ -34,9 +34,10 @@ from riata.queries import (
     Support,
     SupportCurvature,
     SupportGradient,
+    Walk,
 )
 from riata.queries.sizes import PARTS
-from riata.sets import ConstraintSet
+from riata.sets import ConstraintSet, PolytopeSet
 from riata.vectors import Vector
 
 
@@ -88,6 +89,11 @@ class Problem:
     def gradient(self, theta: Vector) -> Gradient:
         """The gradient of the empirical risk at theta, unevaluated."""
         return Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
+
+    def walk(self, steps: int) -> Walk:
+        """The utilities of the set's vertices along a Frank-Wolfe walk of so many steps."""
+        assert isinstance(self.set, PolytopeSet)
+        return Walk(self.loss, self.set, self.bounds, self.n_rows, self.adjacency, steps)
 
     def clipped_gradient(self, theta: Vector, clip: float) -> ClippedGradient:
         """The same with each row's part shortened to a length of at most `clip`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,25 @@ from riata.engines.columns import Columns
 from riata.engines.margins import Margins
 from riata.engines.scores import DriftingScores
 from riata.grid import BLOCK_ROWS
-from riata.queries import Query
+from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.queries import Query, Walk
+
+#: About what a step takes without a compiler, and from when on it is worth to compile.
+_SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
 
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing.
 FEW_ENTRIES = 2**18
+
+
+def walkable(query: Walk) -> bool:
+    """Whether compiled code knows the loss, the vertices and the bounds of a walk."""
+    loss = query.loss.loss if isinstance(query.loss, OneAgainstRest) else query.loss
+    return (
+        type(loss) in (Squared, Huber, Logistic, SmoothedHinge)
+        and query.polytope.by_column
+        and query.bounds.norm == "inf"
+        and query.n_rows < 2**31
+    )
 
 
 class LocalEngine:
@@ -31,19 +47,47 @@ class LocalEngine:
         What the rows are clipped to.
     block_rows : int, optional
         How many rows are summed at a time. The result does not depend on it.
+    kernels : {"auto", "numba", "numpy"}, default="auto"
+        Whether long walks over sparse rows are compiled: if that takes less time than it saves,
+        always, or never.
     """
 
-    def __init__(self, x: Any, y: np.ndarray, bounds: Bounds, block_rows: int = BLOCK_ROWS) -> None:
-        x, y = bounds.grid_x(x), bounds.clip_y(y)
-        self._hold(x, y, block_rows)
-
-    def _hold(self, x: Any, y: np.ndarray, block_rows: int = BLOCK_ROWS) -> None:
-        self._x, self._y = x, y
-        self._blocks = [
-            (x[start : start + block_rows], y[start : start + block_rows])
-            for start in range(0, x.shape[0], block_rows)
-        ]
+    def __init__(
+        self,
+        x: Any,
+        y: np.ndarray,
+        bounds: Bounds,
+        block_rows: int = BLOCK_ROWS,
+        kernels: str = "auto",
+    ) -> None:
+        self._given, self._bounds, self._block_rows = x, bounds, block_rows
+        self._y, self._kernels = bounds.clip_y(y), kernels
         self._scores: dict[int, DriftingScores] = {}
+        self._walker: tuple[Walk, Any] | None = None
+
+    @classmethod
+    def _of(cls, x: Any, y: np.ndarray) -> LocalEngine:
+        """An engine for rows that are on the grid already."""
+        engine = object.__new__(cls)
+        engine._hold(x, y)
+        return engine
+
+    def _hold(self, x: Any, y: np.ndarray) -> None:
+        self._x, self._y = x, y
+        self._given, self._block_rows, self._kernels = None, BLOCK_ROWS, "numpy"
+        self._scores, self._walker = {}, None
+
+    @cached_property
+    def _x(self) -> Any:
+        """The rows on the grid."""
+        return self._bounds.grid_x(self._given)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Any, np.ndarray]]:
+        n, step = self._x.shape[0], self._block_rows
+        if n <= step:
+            return [(self._x, self._y)]
+        return [(self._x[i : i + step], self._y[i : i + step]) for i in range(0, n, step)]
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
@@ -67,9 +111,31 @@ class LocalEngine:
 
     def part(self, part: int, parts: int) -> LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
-        chosen = object.__new__(LocalEngine)
-        chosen._hold(self._x[part::parts], self._y[part::parts])
-        return chosen
+        return LocalEngine._of(self._x[part::parts], self._y[part::parts])
+
+    def walks(self, query: Walk) -> bool:
+        """Whether a walk is to be taken by compiled code. Says nothing about the rows."""
+        if self._kernels == "numpy" or not sparse.issparse(self._given):
+            return False
+        if not walkable(query) or find_spec("numba") is None:
+            return False
+        seconds = query.steps * (_SECONDS + query.n_rows * _SECONDS_A_ROW)
+        return self._kernels == "numba" or seconds > _WORTH_COMPILING
+
+    def walker(self, query: Walk, epsilon: float) -> Any:
+        """What takes a walk: the same as before, for the same walk."""
+        from riata.engines.walker import Walker
+
+        if self._walker is None or self._walker[0] is not query:
+            self._walker = (query, Walker(self._entries, self._y, query, epsilon))
+        return self._walker[1]
+
+    @cached_property
+    def _entries(self) -> Any:
+        """The columns for compiled code."""
+        from riata.engines.walker import entries_by_column
+
+        return entries_by_column(self._given, self._bounds)
 
     @cached_property
     def _margins(self) -> Margins:

@@ -31,17 +31,18 @@ class OneAgainstRest(Loss):
     def twice_differentiable(self) -> bool:  # type: ignore[override]
         return self.loss.twice_differentiable
 
-    def _labels(self, codes: np.ndarray) -> np.ndarray:
+    def labels(self, codes: np.ndarray) -> np.ndarray:
+        """1 for the class, -1 for every other code."""
         return np.where(codes == self.positive, 1.0, -1.0)
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.loss.value(margin, self._labels(y))
+        return self.loss.value(margin, self.labels(y))
 
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.loss.slope(margin, self._labels(y))
+        return self.loss.slope(margin, self.labels(y))
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.loss.curvature(margin, self._labels(y))
+        return self.loss.curvature(margin, self.labels(y))
 
     def slope_bound(self, margin: float, y: float) -> float:
         return self.loss.slope_bound(margin, 1.0)

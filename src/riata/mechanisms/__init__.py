@@ -1,6 +1,7 @@
 """Mechanisms: what turns a query into a release."""
 
 from riata.mechanisms.additive import Additive, Exact, GaussianMechanism, LaplaceMechanism
+from riata.mechanisms.along import SelectionsAlong
 from riata.mechanisms.base import Engine, Mechanism
 from riata.mechanisms.objective import (
     GammaObjective,
@@ -35,5 +36,6 @@ __all__ = [
     "ReportNoisyMax",
     "SampledGaussianMechanism",
     "Selection",
+    "SelectionsAlong",
     "TopK",
 ]

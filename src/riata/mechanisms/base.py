@@ -83,7 +83,7 @@ class Mechanism(ABC):
         """What one release costs, whatever the query."""
 
     @abstractmethod
-    def release(self, query: Query, engine: Engine, noise: Noise) -> Any:
+    def release(self, query: Any, engine: Engine, noise: Noise) -> Any:
         """The answer, noise included."""
 
     @abstractmethod

@@ -12,6 +12,7 @@ from riata.queries.moments import SquaredMoments
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
+from riata.queries.walk import Walk
 
 __all__ = [
     "CentredGradient",
@@ -45,4 +46,5 @@ __all__ = [
     "SupportCurvature",
     "SupportGradient",
     "VertexUtilities",
+    "Walk",
 ]

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
+
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import (
@@ -14,13 +16,18 @@ from riata.mechanisms import (
     PermuteAndFlip,
     ReportNoisyMax,
     Selection,
+    SelectionsAlong,
 )
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.queries import Walk
 from riata.sets import PolytopeSet
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, counted
+from riata.solvers.plan import Callback, Plan, Solution, Step, counted
+
+#: Steps that compiled code takes before progress is told.
+_AT_ONCE = 200
 
 SELECTIONS: dict[str, type[Selection]] = {
     "exponential": ExponentialMechanism,
@@ -97,7 +104,10 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
-        """Algorithm 2, line by line."""
+        """Algorithm 2, line by line, or all of it in compiled code where that is quicker."""
+        walk = self._walk(plan, problem, curator)
+        if walk is not None:
+            return self._along(walk, plan, curator, callback)
         C, theta = cast(PolytopeSet, problem.set), problem.set.start()  # line 1
         intercept = Intercept(plan, problem, curator)
         for t in counted(plan.steps, callback):  # line 2
@@ -106,3 +116,24 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
             b = intercept.descend(theta, intercept.slope(theta), t)
             theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 5
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 6
+
+    def _walk(self, plan: Plan, problem: Problem, curator: Curator) -> Walk | None:
+        """The loop as one query, if it is to be taken at once."""
+        if problem.fit_intercept or not isinstance(plan["select"], ExponentialMechanism):
+            return None
+        walk = problem.walk(plan.steps)
+        return walk if curator.walks(walk) else None
+
+    def _along(
+        self, walk: Walk, plan: Plan, curator: Curator, callback: Callback | None
+    ) -> Solution:
+        """The same loop: lines 2 to 5 for a few hundred steps at a time."""
+        select = cast(ExponentialMechanism, plan["select"])
+        chosen = np.empty(0, dtype=np.int64)
+        while len(chosen) < plan.steps:
+            some = SelectionsAlong(select, min(_AT_ONCE, plan.steps - len(chosen)))
+            chosen = np.append(chosen, curator.release(walk, some))
+            if callback is not None:
+                for t in range(len(chosen) - some.steps, len(chosen)):
+                    callback(Step(t + 1, plan.steps))
+        return Solution(walk.theta(chosen), plan.steps)

@@ -1,0 +1,1 @@
+"""Compiled code for large data. Needs numba, and is imported only when it is used."""

@@ -1,0 +1,59 @@
+"""The losses that the kernels know: slopes, their derivatives, and how large they can get."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+SQUARED, HUBER, LOGISTIC, HINGE = range(4)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def slope(loss: int, parameter: float, margin: float, y: float) -> float:
+    if loss == SQUARED:
+        return 2.0 * (margin - y)
+    if loss == LOGISTIC:
+        z = y * margin
+        if z >= 0:
+            e = math.exp(-z)
+            return -y * (e / (1.0 + e))
+        return -y / (1.0 + math.exp(z))
+    if loss == HUBER:
+        return 2.0 * min(max(margin - y, -parameter), parameter)
+    return -y * min(max((1.0 - y * margin) / parameter, 0.0), 1.0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def derivative(loss: int, margin: float, y: float) -> float:
+    """Of the slope in the margin, for losses that have one everywhere."""
+    if loss == SQUARED:
+        return 2.0
+    e = math.exp(-abs(y * margin))
+    return y * y * e / ((1.0 + e) * (1.0 + e))
+
+
+@njit(cache=True, nogil=True)
+def slope_bound(loss: int, parameter: float, margin: float, y: float) -> float:
+    """The largest size of a slope, for margins and targets up to these sizes."""
+    if loss == SQUARED:
+        return 2.0 * (margin + y)
+    if loss == LOGISTIC:
+        return y / (1.0 + math.exp(-y * margin))
+    if loss == HUBER:
+        return 2.0 * min(margin + y, parameter)
+    return y * min((1.0 + y * margin) / parameter, 1.0)
+
+
+def steepest(loss: int, parameter: float, y: float) -> float:
+    """The largest derivative of the slope."""
+    if loss in (SQUARED, HUBER):
+        return 2.0
+    return y * y / 4 if loss == LOGISTIC else y * y / parameter
+
+
+def bend(loss: int, y: float) -> float:
+    """The largest second derivative of the slope; infinite for losses with corners."""
+    if loss == SQUARED:
+        return 0.0
+    return y**3 * 0.0963 if loss == LOGISTIC else math.inf

@@ -1,0 +1,240 @@
+"""A Frank-Wolfe walk over sparse columns, step by step in compiled code."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.engines.kernels import losses, walk
+from riata.engines.kernels.transpose import columns_of_rows, on_grid_of_columns
+from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, Squared
+from riata.queries import Walk
+from riata.sets import Simplex
+
+#: Rows and columns are looked at by so many threads.
+THREADS = 2
+
+
+def entries_by_column(x: Any, bounds: Bounds) -> walk.Columns:
+    """The entries for the kernels: CSC rows of 32-bit numbers as they are, others as a copy."""
+    limits = np.atleast_1d(np.asarray(bounds.x, dtype=np.float64))
+    units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
+    relative = limits / limits.max()
+    if not x.has_canonical_format:  # two entries at one place would escape the clipping
+        x = x.copy()
+        x.sum_duplicates()
+    if x.format != "csc":
+        x = sparse.csr_array(x)
+        indptr, indices, data = columns_of_rows(x, units, lowest, THREADS)
+        units = np.ones(1)
+    else:
+        indptr, indices, data = x.indptr, x.indices, x.data
+        if data.dtype != np.float32:
+            data, units = on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
+    return walk.Columns(
+        np.asarray(indptr).astype(np.uint64),
+        np.ascontiguousarray(indices, np.int32).view(np.uint32),
+        np.ascontiguousarray(data),
+        units, relative, lowest,
+    )  # fmt: skip
+
+
+def known_loss(loss: Loss) -> tuple[int, float] | None:
+    """The number of a loss that the kernels know, and its parameter."""
+    if isinstance(loss, OneAgainstRest):
+        return known_loss(loss.loss)
+    numbers = {
+        Squared: (losses.SQUARED, 0.0),
+        Logistic: (losses.LOGISTIC, 0.0),
+        Huber: (losses.HUBER, getattr(loss, "threshold", 0.0)),
+        SmoothedHinge: (losses.HINGE, getattr(loss, "smoothing", 0.0)),
+    }
+    return numbers.get(type(loss))
+
+
+class Walker:
+    """Selects along a walk until it needs something from outside.
+
+    Parameters
+    ----------
+    columns : walk.Columns
+    y : ndarray of shape (n_rows,)
+        Inside the bounds.
+    query : Walk
+    epsilon : float
+        Of each selection.
+    """
+
+    def __init__(self, columns: Any, y: np.ndarray, query: Walk, epsilon: float) -> None:
+        n, p = len(y), len(columns.indptr) - 1
+        found = known_loss(query.loss)
+        assert found is not None and query.bounds.y is not None
+        code, parameter = found
+        y_bound = query.bounds.y
+        if isinstance(query.loss, OneAgainstRest):
+            y, y_bound = query.loss.labels(y), 1.0
+        bend = losses.bend(code, y_bound)
+        self._columns, self._query = columns, query
+        self._strength = epsilon / (2 * query.changed)
+        self._facts = walk.Facts(
+            code, parameter, math.isfinite(bend), query.polytope.mirrored,
+            query.polytope.reach(query.bounds), y_bound, self._strength,
+            losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
+            math.sqrt(n),
+        )  # fmt: skip
+        omega = np.empty(n if self._facts.smooth else 0, np.float32)
+        self._rows = walk.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
+        shrinking = np.empty(p if self._facts.smooth else 0, np.float32)
+        self._known = walk.Known(
+            np.empty(p, np.float32), shrinking, np.empty(p, np.float32), np.empty(p, np.float32)
+        )
+        most = walk.BINS * walk.LENGTHS
+        whole, number = np.int64, np.float64
+        several = most + walk.MOST_HOT
+        self._groups = walk.Groups(
+            np.empty(p, np.int32), np.empty(most, whole), np.empty(most, whole),
+            np.empty(most, number), np.empty(most, number), np.empty(most, number),
+            np.empty(several, whole), np.empty(several, whole), np.empty(several, number),
+        )  # fmt: skip
+        hot = walk.MOST_HOT
+        self._hot = walk.Hot(
+            np.empty(hot, whole), np.empty(hot), np.empty(hot), np.empty(hot, whole), np.empty(hot),
+            np.empty(hot), np.full((hot, hot), math.nan),
+        )  # fmt: skip
+        slots = 1 << max(8, (4 * query.steps + 4).bit_length())
+        self._walk = walk.Walk(
+            query.scales, query.gains, np.empty(query.steps, whole),
+            np.full(slots, -1, whole), np.zeros(slots),
+        )  # fmt: skip
+        self._state = np.zeros(1, walk.STATE)
+        self._words = np.empty(0, np.uint64)
+        self._measured = False
+        self._question = walk.DONE
+        self._begin((0, 1.0) if isinstance(query.polytope, Simplex) else None)
+
+    def _begin(self, start: tuple[int, float] | None) -> None:
+        """Put the walk where it starts: at 0, or at a multiple of one column."""
+        if start is not None:
+            column, amount = start
+            walk.begin(column, amount, self._columns, self._rows, self._walk, self._state)
+
+    # What the mechanism does.
+
+    @property
+    def step(self) -> int:
+        return int(self._state["t"][0])
+
+    @property
+    def vertices(self) -> np.ndarray:
+        """The numbers of the vertices that were selected."""
+        picked, p = self._walk.picked[: self.step], len(self._known.lengths)
+        return np.where(picked >= 0, picked, p - 1 - picked)
+
+    @property
+    def passes(self) -> float:
+        """How often all entries were read, in a manner of speaking."""
+        state, entries = self._state[0], max(int(self._columns.indptr[-1]), 1)
+        return float(state["snapshots"]) + float(state["read"]) / entries
+
+    def advance(self, until: int) -> str | None:
+        """Go on to step `until`, or to a question: for "words", or to "decide" something."""
+        while True:
+            if self._state["snapshots"][0] == 0:
+                self._snapshot()
+            found = walk.advance(
+                until, self._columns, self._rows, self._known, self._groups, self._hot, self._walk,
+                self._facts, self._words, self._state,
+            )  # fmt: skip
+            if found == walk.SNAPSHOT:
+                self._snapshot()
+                continue
+            self._question = found
+            return {walk.DONE: None, walk.WORDS: "words"}.get(found, "decide")
+
+    def refill(self, words: np.ndarray) -> None:
+        """More random words."""
+        left = self._words[int(self._state["next_word"][0]) :]
+        self._words = np.concatenate([left, words.astype(np.uint64)])
+        self._state["next_word"] = 0
+
+    @property
+    def coin(self) -> int:
+        """The first bits of the uniform variable that a question is about."""
+        return int(self._state["coin"][0])
+
+    def exact_chance(self, mp: Any, epsilon: Any) -> Any:
+        """The probability that a question is about, in the precision of a context."""
+        state = self._state[0]
+        relative = self._columns.relative
+        weight = float(relative[min(int(state["column"]), len(relative) - 1)])
+        changed = self._query.changed * X_STEPS * SLOPE_STEPS
+        value = -epsilon / 2 * int(state["total"]) * mp.mpf(weight) / changed
+        if self._question == walk.DECIDE_SIGN:
+            return 1 / (1 + mp.exp(-2 * value))
+        log = abs(value) + mp.log1p(mp.exp(-2 * abs(value))) if self._facts.mirrored else value
+        height = mp.ldexp(int(state["height"]), -int(state["bits"]))
+        return mp.exp(log - mp.mpf(float(state["top"]))) / height
+
+    def answer(self, positive: bool) -> None:
+        """What was decided: accepted or not, or the sign."""
+        if self._question == walk.DECIDE_SIGN:
+            self._state["sign"] = 1 if positive else -1
+            self._state["pending"] = walk.MOVE
+        elif positive:
+            self._state["pending"] = walk.SIGN
+
+    # The snapshot.
+
+    def _snapshot(self) -> None:
+        state, facts = self._state[0], self._facts
+        t = int(state["t"])
+        scale, offset = float(self._walk.scales[t]), float(state["offset"])
+        factor = scale * facts.reach / X_STEPS
+        n, p = len(self._rows.v), len(self._known.lengths)
+        if not self._measured:
+            self._in_threads(lambda b, e: walk.measure_columns(self._columns, self._known, b, e), p)
+            self._measured = True
+        pairs = np.empty((n, 2), np.float32)
+        found = self._in_threads(
+            lambda b, e: walk.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n
+        )
+        self._in_threads(
+            lambda b, e: walk.look_at_columns(
+                self._columns, self._known, facts.smooth, pairs, b, e
+            ),
+            p,
+        )
+        squares, largest, slopes = zip(*found, strict=True)
+        self._rows.moved[:] = 0.0
+        state["scale0"], state["offset0"] = scale, offset
+        state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-30)
+        state["m0_largest"], state["largest0"] = max(largest), max(slopes)
+        state["v_square"] = state["v_turnover"] = state["v_largest"] = 0.0
+        old = self._hot.columns[: int(state["n_hot"])].copy()
+        reach = scale * facts.reach * float(state["w_sum"]) + abs(offset)
+        bound = walk.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
+        walk.group_columns(
+            self._known, self._groups, facts.strength / bound, facts.mirrored, self._state
+        )
+        self._hot.effect[:], self._hot.open[:] = 0.0, 0.0
+        self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
+        if facts.bend > 0:
+            self._hot.products[:] = math.nan  # they depend on where the margins are
+        if len(old):
+            walk.keep_hot(self._hot, self._groups, self._state, old)
+        self._state["snapshots"] += 1
+
+    def _in_threads(self, work: Any, size: int) -> list[Any]:
+        """Call `work(begin, end)` for all parts of 0, ..., size."""
+        parts = 4 * THREADS
+        ends = [size * i // parts for i in range(parts + 1)]
+        if size < 2**14:
+            return [work(0, size)]
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(work, ends[:-1], ends[1:]))

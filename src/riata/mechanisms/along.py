@@ -1,0 +1,62 @@
+"""Many selections in one release, each at the model that the one before led to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.exact import Refined, decide
+from riata.mechanisms.noise import Noise
+from riata.mechanisms.selection import ExponentialMechanism
+from riata.privacy.events import Event, compose
+from riata.queries import Walk
+
+#: Random words are drawn so many at a time.
+_WORDS = 2**14
+
+
+@dataclass(frozen=True)
+class SelectionsAlong(Mechanism):
+    """`steps` exponential mechanisms along a walk, in compiled code.
+
+    Has the law of as many releases, one at a time, with utilities in units of their sensitivity
+    (docs/privacy/rejection.md). The walk goes on where the last release of the same walk ended.
+
+    Parameters
+    ----------
+    selection : ExponentialMechanism
+    steps : int
+    """
+
+    selection: ExponentialMechanism
+    steps: int
+
+    @property
+    def event(self) -> Event:
+        return compose((self.selection.event, self.steps))
+
+    def release(self, query: Walk, engine: Engine, noise: Noise) -> np.ndarray:  # type: ignore[override]
+        """The numbers of the selected vertices, in order."""
+        walker: Any = engine.walker(query, self.selection.epsilon)  # type: ignore[attr-defined]
+        begin = walker.step
+        while (question := walker.advance(begin + self.steps)) is not None:
+            if question == "words":
+                walker.refill(noise.words(_WORDS))
+            else:
+                walker.answer(self._decided(walker, noise))
+        return walker.vertices[begin:]
+
+    def _decided(self, walker: Any, noise: Noise) -> bool:
+        """What float64 cannot: the outcome for all further bits of a uniform variable."""
+        epsilon = self.selection.epsilon
+
+        def gap(mp: Any, u: Any) -> Any:
+            return walker.exact_chance(mp, mp.mpf(epsilon)) - u
+
+        return bool(decide(Refined(walker.coin, noise), gap, lambda gap: gap > 0))
+
+    def describe(self, times: int) -> str:
+        return self.selection.describe(times * self.steps)

@@ -1,0 +1,76 @@
+"""A Frank-Wolfe walk: one selection after the other, each at the model that the last one led to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.queries.gradient import Gradient
+from riata.queries.utilities import VertexUtilities
+from riata.vectors import Vector
+
+if TYPE_CHECKING:
+    from riata.losses import Loss
+    from riata.sets import PolytopeSet
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The utilities of a polytope's vertices at theta_1, theta_2, ..., where
+
+        theta_{t+1} = (1 - 2 / (t + 2)) theta_t + 2 / (t + 2) s_t ,
+
+    and s_t is the vertex that was selected at theta_t. In closed form theta_t is a multiple of
+
+        w_t = w_1 + 2 s_1 + 3 s_2 + ... + t s_{t-1} ,
+
+    so that a step changes one coordinate of w.
+
+    Parameters
+    ----------
+    loss, polytope, bounds, n_rows, adjacency
+        As for the queries of single steps. The vertices must belong to single columns.
+    steps : int
+    """
+
+    loss: Loss
+    polytope: PolytopeSet
+    bounds: Bounds
+    n_rows: int
+    adjacency: str
+    steps: int
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """theta_t / w_t, for t = 1, 2, ..., steps + 1."""
+        t = np.arange(1, self.steps + 2, dtype=np.float64)
+        return 2 / (t * (t + 1))
+
+    @cached_property
+    def gains(self) -> np.ndarray:
+        """The factor of s_t in w, for t = 1, 2, ..., steps."""
+        return np.arange(2, self.steps + 2, dtype=np.float64)
+
+    def theta(self, picked: np.ndarray) -> Vector:
+        """Where selections lead: numbers of vertices, in order."""
+        start = self.polytope.start()
+        w = start.dense()
+        for index, gain in zip(picked, self.gains, strict=False):
+            vertex = self.polytope.vertex(int(index))
+            w[vertex.support] += gain * vertex.values
+        return Vector.of(w * self.scales[len(picked)])
+
+    def utilities(self, theta: Vector) -> VertexUtilities:
+        """What is selected from at a model."""
+        gradient = Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
+        return VertexUtilities(gradient, self.polytope)
+
+    @property
+    def changed(self) -> int:
+        """How many summands may differ between neighbours."""
+        return CHANGED_CONTRIBUTIONS[self.adjacency]
