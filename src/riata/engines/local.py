@@ -20,6 +20,9 @@ from riata.queries import Query, Walk
 #: About what a step takes without a compiler, and from when on it is worth to compile.
 _SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
 
+#: Compiled code keeps slopes in 32 bits, so bounds must be numbers of ordinary size.
+_ORDINARY = (1e-12, 1e12)
+
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing.
 FEW_ENTRIES = 2**18
 
@@ -32,7 +35,16 @@ def walkable(query: Walk) -> bool:
         and query.polytope.by_column
         and query.bounds.norm == "inf"
         and query.n_rows < 2**31
+        and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in _sizes(query, loss))
     )
+
+
+def _sizes(query: Walk, loss: Any) -> list[float]:
+    """The numbers that margins and slopes are made of."""
+    known = [query.polytope.reach(query.bounds), query.bounds.y or 1.0]
+    return known + [
+        getattr(loss, name) for name in ("threshold", "smoothing") if hasattr(loss, name)
+    ]
 
 
 class LocalEngine:
@@ -126,9 +138,13 @@ class LocalEngine:
         """What takes a walk: the same as before, for the same walk."""
         from riata.engines.walker import Walker
 
+        if not walkable(query):
+            raise ValueError("Compiled code does not know this walk: see `walks`.")
         if self._walker is None or self._walker[0] is not query:
             self._walker = (query, Walker(self._entries, self._y, query, epsilon))
-        return self._walker[1]
+        walker = self._walker[1]
+        walker.set_epsilon(epsilon)
+        return walker
 
     @cached_property
     def _entries(self) -> Any:

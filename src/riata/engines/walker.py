@@ -27,8 +27,11 @@ def entries_by_column(x: Any, bounds: Bounds) -> walk.Columns:
     units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
     relative = limits / limits.max()
     if not x.has_canonical_format:  # two entries at one place would escape the clipping
-        x = x.copy()
+        # Row by row: sorted by columns, the order of a row's duplicates could depend on other rows.
+        x = sparse.csr_array(x, copy=True)
         x.sum_duplicates()
+    if x.dtype not in (np.float32, np.float64):
+        x = x.astype(np.float64)
     if x.format != "csc":
         x = sparse.csr_array(x)
         indptr, indices, data = columns_of_rows(x, units, lowest, THREADS)
@@ -126,6 +129,13 @@ class Walker:
 
     # What the mechanism does.
 
+    def set_epsilon(self, epsilon: float) -> None:
+        """Of each selection from here on. No score and no bound on one depends on it."""
+        self._strength = epsilon / (2 * self._query.changed)
+        if self._strength != self._facts.strength:
+            self._facts = self._facts._replace(strength=self._strength)
+            self._state["envelope"] = 0
+
     @property
     def step(self) -> int:
         return int(self._state["t"][0])
@@ -144,6 +154,8 @@ class Walker:
 
     def advance(self, until: int) -> str | None:
         """Go on to step `until`, or to a question: for "words", or to "decide" something."""
+        if until > self._query.steps:
+            raise ValueError(f"The walk has {self._query.steps} steps, and no step {until}.")
         while True:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()

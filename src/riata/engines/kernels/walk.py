@@ -370,9 +370,10 @@ def set_envelope(now, known, groups, hot, facts, state):
     """
     st = state[0]
     room = 0.0 if st.n_hot > 0 or not facts.mirrored else 1.0
-    st.allowed2 = now.drift2 * (1 + 0.1 * room) + room * 0.02 / (now.strength * st.longest)
+    longest = max(st.longest, 2.0**-150)  # all columns may be empty
+    st.allowed2 = now.drift2 * (1 + 0.1 * room) + room * 0.02 / (now.strength * longest)
     st.allowed_max = now.drift_max * (1 + 0.1 * room)
-    st.allowed_max += room * 0.02 / (now.strength * st.longest * st.longest)
+    st.allowed_max += room * 0.02 / (now.strength * longest * longest)
     st.allowed_rounding = now.rounding * (1 + 0.1 * room)
     st.allowed_strength = now.strength * (1 + 0.002 * room)
     top, n = -math.inf, st.n_groups + st.n_hot
