@@ -119,10 +119,11 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
 
     def _walk(self, plan: Plan, problem: Problem, curator: Curator) -> Walk | None:
         """The loop as one query, if it is to be taken at once."""
-        if problem.fit_intercept or not isinstance(plan["select"], ExponentialMechanism):
+        select = plan["select"]
+        if problem.fit_intercept or not isinstance(select, ExponentialMechanism):
             return None
         walk = problem.walk(plan.steps)
-        return walk if curator.walks(walk) else None
+        return walk if curator.walks(walk, select.epsilon) else None
 
     def _along(
         self, walk: Walk, plan: Plan, curator: Curator, callback: Callback | None

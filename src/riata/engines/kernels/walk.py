@@ -375,7 +375,12 @@ def set_envelope(now, known, groups, hot, facts, state):
     st.allowed_max = now.drift_max * (1 + 0.1 * room)
     st.allowed_max += room * 0.02 / (now.strength * longest * longest)
     st.allowed_rounding = now.rounding * (1 + 0.1 * room)
-    st.allowed_strength = now.strength * (1 + 0.002 * room)
+    peak = 0.0
+    for g in range(st.n_groups):
+        if groups.counts[g] > 0:
+            peak = max(peak, groups.score[g])
+    # Not more than 0.02 in any log-weight, or nothing would be accepted where weights are peaked.
+    st.allowed_strength = now.strength * (1 + room * min(0.002, 0.02 / (1 + now.strength * peak)))
     top, n = -math.inf, st.n_groups + st.n_hot
     for g in range(n):
         if g < st.n_groups:
