@@ -108,7 +108,7 @@ class Walker:
         hot = walk.MOST_HOT
         self._hot = walk.Hot(
             np.empty(hot, whole), np.empty(hot), np.empty(hot), np.empty(hot, whole), np.empty(hot),
-            np.empty(hot), np.full((hot, hot), math.nan),
+            np.empty(hot), np.full((hot, hot), math.nan), np.zeros((hot, hot)),
         )  # fmt: skip
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
         self._walk = walk.Walk(
@@ -234,7 +234,7 @@ class Walker:
         walk.group_columns(
             self._known, self._groups, facts.strength / bound, facts.mirrored, self._state
         )
-        self._hot.effect[:], self._hot.open[:] = 0.0, 0.0
+        self._hot.effect[:], self._hot.open[:], self._hot.bound[:] = 0.0, 0.0, 0.0
         self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
         if facts.bend > 0:
             self._hot.products[:] = math.nan  # they depend on where the margins are

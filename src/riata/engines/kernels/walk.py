@@ -112,7 +112,11 @@ class Groups(NamedTuple):
 
 
 class Hot(NamedTuple):
-    """Columns with the effect of the moves since the snapshot, up to `open`."""
+    """Columns with the effect of the moves since the snapshot, up to `open`.
+
+    `bound` is the part of `open` that comes from rounding, and `errors` how wrong a learned inner
+    product may be.
+    """
 
     columns: np.ndarray
     effect: np.ndarray
@@ -121,6 +125,7 @@ class Hot(NamedTuple):
     amount: np.ndarray
     bound: np.ndarray
     products: np.ndarray
+    errors: np.ndarray
 
 
 class Walk(NamedTuple):
@@ -320,7 +325,7 @@ def numbers_now(facts, walk, state):
     factor = scale * facts.reach / STEPS
     kept = scale / st.scale0
     shrunk, shifted = abs(kept - 1.0), abs(st.offset - st.offset0)
-    moved2 = factor * math.sqrt(max(st.v_square, 0.0) + st.v_turnover * 2.0**-45)
+    moved2 = factor * math.sqrt(max(st.v_square, 0.0) + st.v_turnover * 2.0**-52)
     moved_max = factor * st.v_largest
     far2 = (moved2 + shrunk * st.m0_length + shifted * facts.root_n) * (1 + 2.0**-30)
     far_max = (moved_max + shrunk * st.m0_largest + shifted) * (1 + 2.0**-30)
@@ -458,23 +463,43 @@ def effect_of_moves(k, columns, rows):
 
 
 @njit(cache=True, nogil=True)
-def resolve(h, columns, rows, hot, gain, state):
+def blur(k, columns, known, facts, state):
+    """What rounding may make of the effect of moves on a column."""
+    most = facts.steep * known.sizes[k] * state[0].v_largest
+    return (entries_of(columns, k) + 16) * 2.0**-52 * most
+
+
+@njit(cache=True, nogil=True)
+def resolve(h, columns, rows, known, hot, facts, gain, state):
     """Find out what the moves did to a hot column, and learn an inner product if that shows one."""
     k = hot.columns[h]
     effect = effect_of_moves(k, columns, rows)
+    rounding = blur(k, columns, known, facts, state)
     entries = entries_of(columns, k)
     state[0].read += entries
     state[0].wasted += entries
     j = hot.unknown[h]
     if j >= 0 and abs(hot.amount[h]) > 0.4 * gain:
         product = (effect - hot.effect[h]) / hot.amount[h]
-        hot.products[h, j] = product
-        hot.products[j, h] = product
-    hot.effect[h], hot.open[h], hot.unknown[h], hot.amount[h] = effect, 0.0, -1, 0.0
+        most = facts.steep * STEPS * common_size(k, hot.columns[j], known)
+        error = (hot.bound[h] + rounding) / abs(hot.amount[h]) + 2.0**-50 * most
+        if error < 2.0**-12 * most:
+            hot.products[h, j] = product
+            hot.products[j, h] = product
+            hot.errors[h, j] = error
+            hot.errors[j, h] = error
+    hot.effect[h], hot.open[h], hot.unknown[h], hot.amount[h] = effect, rounding, -1, 0.0
+    hot.bound[h] = rounding
+
+
+@njit(cache=True, nogil=True, inline="always")
+def common_size(k, l, known):
+    """At least the sum of the products of the entries of two columns."""
+    return min(known.sizes[k], known.sizes[l], known.lengths[k] * known.lengths[l])
 
 
 @njit(cache=True, nogil=True)
-def make_hot(columns, rows, groups, hot, state):
+def make_hot(columns, rows, known, groups, hot, facts, state):
     """Give the column that was just evaluated bounds of its own."""
     st = state[0]
     h, k, g = st.n_hot, st.column, st.group
@@ -484,11 +509,12 @@ def make_hot(columns, rows, groups, hot, state):
     st.n_hot += 1
     st.envelope = 0
     hot.columns[h] = k
-    hot.effect[h], hot.open[h] = 0.0, 0.0
     hot.unknown[h], hot.amount[h] = -1, 0.0
     hot.products[h, :] = math.nan
     hot.products[:, h] = math.nan
     hot.effect[h] = effect_of_moves(k, columns, rows)
+    hot.bound[h] = blur(k, columns, known, facts, state)
+    hot.open[h] = hot.bound[h]
     st.read += entries_of(columns, k)
     st.wasted += entries_of(columns, k)
 
@@ -532,7 +558,7 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
         st.low, st.high = -now.strength * high, -now.strength * low
         outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
         if outcome == 0 and h >= 0 and now.factor * hot.open[h] > (high - low) / 4:
-            resolve(h, columns, rows, hot, walk.gains[st.t], state)
+            resolve(h, columns, rows, known, hot, facts, walk.gains[st.t], state)
             st.envelope = 0
             low, high = hot_between(h, now, known, hot, facts)
             st.low, st.high = -now.strength * high, -now.strength * low
@@ -549,7 +575,7 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
             if h < 0 and facts.smooth and large and st.n_hot < MOST_HOT:
                 share = groups.heights[g] / float(total)
                 if outcome < 0 or share > 0.05:
-                    make_hot(columns, rows, groups, hot, state)
+                    make_hot(columns, rows, known, groups, hot, facts, state)
             if outcome < 0:
                 st.wasted += entries_of(columns, k)
         if outcome > 0:
@@ -615,7 +641,8 @@ def move(columns, rows, known, hot, walk, facts, state):
         turnover += after * after + before * before
         largest = max(largest, abs(after))
     st.v_square += square
-    st.v_turnover += turnover
+    # What the sums above may have lost to rounding, in units of 2^-52.
+    st.v_turnover += turnover * (entries_of(columns, k) + 16) + abs(st.v_square)
     st.v_largest = largest
     add_weight(k, amount, weight, walk, state)
     here = -1
@@ -626,10 +653,11 @@ def move(columns, rows, known, hot, walk, facts, state):
         own = hot.columns[h]
         if here >= 0 and not math.isnan(hot.products[h, here]):
             hot.effect[h] += amount * hot.products[h, here]
-            hot.open[h] += facts.steep * known.sizes[own] * st.v_largest * 2.0**-28
+            error = gain * hot.errors[h, here] + 2.0**-52 * abs(hot.effect[h])
+            hot.bound[h] += error
+            hot.open[h] += error
             continue
-        cross = min(known.sizes[own], known.sizes[k], known.lengths[own] * known.lengths[k])
-        hot.open[h] += gain * facts.steep * STEPS * cross
+        hot.open[h] += gain * facts.steep * STEPS * common_size(own, k, known)
         if here >= 0 and (hot.unknown[h] == here or hot.unknown[h] == -1):
             hot.unknown[h] = here
             hot.amount[h] += amount
