@@ -29,7 +29,6 @@ def walkable(query: Walk) -> bool:
     loss = query.loss.loss if isinstance(query.loss, OneAgainstRest) else query.loss
     return (
         type(loss) in (Squared, Huber, Logistic, SmoothedHinge)
-        and query.polytope.by_column
         and query.bounds.norm == "inf"
         and query.n_rows < 2**31
     )

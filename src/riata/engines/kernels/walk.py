@@ -57,7 +57,7 @@ STATE = np.dtype(
         for name in (
             "t", "n_hot", "n_groups", "next_word", "wasted", "read", "proposals", "snapshots",
             "pending", "column", "group", "place", "coin", "total", "height", "bits", "sign",
-            "exact", "envelope",
+            "exact", "envelope", "rebuilt",
         )
     ]
     + [
@@ -85,18 +85,13 @@ class Columns(NamedTuple):
     lowest: float
 
 
-class Rows(NamedTuple):
-    v: np.ndarray
-    moved: np.ndarray
-    y: np.ndarray
-    omega: np.ndarray
+#: What is known of a row, in one line of the cache: its product with w, how much of that was added
+#: since the snapshot, its target, and the derivative of its slope at the snapshot.
+V, MOVED, Y, OMEGA = range(4)
 
-
-class Known(NamedTuple):
-    scores: np.ndarray
-    shrinking: np.ndarray
-    lengths: np.ndarray
-    sizes: np.ndarray
+#: And of a column: its score and its product with omega m0 at the snapshot, its length and the sum
+#: of the sizes of its entries.
+SCORE, SHRINKING, LENGTH, SIZE = range(4)
 
 
 class Groups(NamedTuple):
@@ -166,7 +161,7 @@ class Now(NamedTuple):
 @njit(cache=True, nogil=True, inline="always")
 def on_grid(value, unit, lowest):
     z = value * unit
-    if not z == z:
+    if z != z:
         return 0.0
     return np.rint(min(max(z, lowest), STEPS))
 
@@ -188,37 +183,37 @@ def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
     """Slopes, and derivative * shrinking margin, of some rows; with the lengths of the latter."""
     square, most, largest = 0.0, 0.0, 0.0
     for i in range(begin, end):
-        inner = rows.v[i] * factor
-        s = slope(facts.loss, facts.parameter, inner + offset, rows.y[i])
+        inner = rows[i, V] * factor
+        s = slope(facts.loss, facts.parameter, inner + offset, rows[i, Y])
         pairs[i, 0] = s
         largest = max(largest, abs(s))
         square += inner * inner
         most = max(most, abs(inner))
         if facts.smooth:
-            omega = np.float32(derivative(facts.loss, inner + offset, rows.y[i]))
-            rows.omega[i] = omega
+            omega = derivative(facts.loss, inner + offset, rows[i, Y])
+            rows[i, OMEGA] = omega
             pairs[i, 1] = omega * inner
     return square, most, largest
 
 
 @njit(cache=True, nogil=True)
-def look_at_columns(columns, known, smooth, pairs, begin, end):
+def look_at_columns(columns, known, shrinking, pairs, begin, end):
     """<x_k, s0> and <x_k, omega m0> of some columns."""
     for k in range(begin, end):
         a, b = 0.0, 0.0
         unit, weight = of(columns.units, k), of(columns.relative, k) / STEPS
-        if smooth:
+        if shrinking:
             for e in range(columns.indptr[k], columns.indptr[k + 1]):
                 i = columns.indices[e]
                 x = on_grid(columns.data[e], unit, columns.lowest)
                 a += x * pairs[i, 0]
                 b += x * pairs[i, 1]
-            known.shrinking[k] = b * weight
         else:
             for e in range(columns.indptr[k], columns.indptr[k + 1]):
                 x = on_grid(columns.data[e], unit, columns.lowest)
                 a += x * pairs[columns.indices[e], 0]
-        known.scores[k] = a * weight
+        known[k, SCORE] = a * weight
+        known[k, SHRINKING] = b * weight
 
 
 @njit(cache=True, nogil=True)
@@ -232,27 +227,37 @@ def measure_columns(columns, known, begin, end):
             x = on_grid(columns.data[e], unit, columns.lowest)
             a += x * x
             b += abs(x)
-        known.lengths[k] = math.sqrt(a) * weight
-        known.sizes[k] = b * weight
+        known[k, LENGTH] = math.sqrt(a) * weight
+        known[k, SIZE] = b * weight
 
 
 @njit(cache=True, nogil=True)
-def group_columns(known, groups, strength, mirrored, state):
+def classify_lengths(known, classes):
+    """The class of each column's length. Returns the largest length."""
+    longest = 0.0
+    for k in range(len(known)):
+        longest = max(longest, known[k, LENGTH])
+    for k in range(len(known)):
+        classes[k] = LENGTHS - 1
+        if known[k, LENGTH] > 0:
+            octaves = 2.0 * math.log2(longest / known[k, LENGTH])
+            classes[k] = np.uint8(min(octaves, LENGTHS - 1.0))
+    return longest
+
+
+@njit(cache=True, nogil=True)
+def group_columns(known, classes, groups, strength, mirrored, state):
     """Sort the columns by score and length, and bound each group."""
-    p = len(known.scores)
-    top, longest = -math.inf, 0.0
+    p = len(known)
+    top = -math.inf
     for k in range(p):
-        top = max(top, abs(known.scores[k]) if mirrored else -known.scores[k])
-        longest = max(longest, known.lengths[k])
+        top = max(top, abs(known[k, SCORE]) if mirrored else -known[k, SCORE])
     keys = np.empty(p, np.uint16)
     tally = np.zeros(BINS * LENGTHS, np.int64)
     for k in range(p):
-        score = abs(known.scores[k]) if mirrored else -known.scores[k]
+        score = abs(known[k, SCORE]) if mirrored else -known[k, SCORE]
         b = int(min(strength * (top - score) / WIDTH, BINS - 1.0))
-        c = LENGTHS - 1
-        if known.lengths[k] > 0:
-            c = int(min(2.0 * math.log2(longest / known.lengths[k]), LENGTHS - 1.0))
-        keys[k] = b * LENGTHS + c
+        keys[k] = b * LENGTHS + classes[k]
         tally[keys[k]] += 1
     place = np.empty(BINS * LENGTHS, np.int64)
     group_of = np.empty(BINS * LENGTHS, np.int64)
@@ -270,12 +275,11 @@ def group_columns(known, groups, strength, mirrored, state):
         groups.order[place[key]] = k
         place[key] += 1
         at = group_of[key]
-        score = abs(known.scores[k]) if mirrored else -known.scores[k]
+        score = abs(known[k, SCORE]) if mirrored else -known[k, SCORE]
         groups.score[at] = max(groups.score[at], score)
-        groups.length[at] = max(groups.length[at], known.lengths[k])
-        groups.size[at] = max(groups.size[at], known.sizes[k])
+        groups.length[at] = max(groups.length[at], known[k, LENGTH])
+        groups.size[at] = max(groups.size[at], known[k, SIZE])
     state[0].n_groups = g
-    state[0].longest = longest
     state[0].n_hot = 0
     state[0].envelope = 0
     state[0].wasted = 0
@@ -339,18 +343,18 @@ def numbers_now(facts, walk, state):
 def hot_between(h, now, known, hot, facts):
     """Bounds on the score of a hot column."""
     k = hot.columns[h]
-    size = known.sizes[k]
-    centre = known.scores[k] + (now.kept - 1.0) * known.shrinking[k] + now.factor * hot.effect[h]
+    size = known[k, SIZE]
+    centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING] + now.factor * hot.effect[h]
     half = now.factor * hot.open[h] + min(now.rest, size * now.rest_max) + size * now.rounding
-    half += facts.steep * now.shifted * min(size, known.lengths[k] * facts.root_n)
+    half += facts.steep * now.shifted * min(size, known[k, LENGTH] * facts.root_n)
     return centre - half, centre + half
 
 
 @njit(cache=True, nogil=True, inline="always")
 def between(k, now, known, facts):
     """Bounds on the score of another column."""
-    size, length = known.sizes[k], known.lengths[k]
-    centre = float(known.scores[k])
+    size, length = known[k, SIZE], known[k, LENGTH]
+    centre = float(known[k, SCORE])
     half = min(length * now.drift2, size * now.drift_max) + size * now.rounding
     if facts.smooth:
         nearer = facts.steep * min(length * now.moved2, size * now.moved_max)
@@ -358,7 +362,7 @@ def between(k, now, known, facts):
         nearer += facts.steep * now.shifted * min(size, length * facts.root_n)
         if nearer < half:
             half = nearer
-            centre += (now.kept - 1.0) * known.shrinking[k]
+            centre += (now.kept - 1.0) * known[k, SHRINKING]
     return centre - half, centre + half
 
 
@@ -394,7 +398,7 @@ def set_envelope(now, known, groups, hot, facts, state):
         if groups.logs[g] > -math.inf:
             count = groups.counts[g] if g < st.n_groups else 1
             mass += count * (math.exp(groups.logs[g] - top) + 2.0**-TOTAL_BITS)
-    bits = TOTAL_BITS - int(math.ceil(math.log2(mass) + 0.01))
+    bits = TOTAL_BITS - math.ceil(math.log2(mass) + 0.01)
     before = np.int64(0)
     for g in range(n):
         groups.heights[g] = 0
@@ -407,6 +411,7 @@ def set_envelope(now, known, groups, hot, facts, state):
             groups.logs[g] = top + math.log(float(height)) - bits * math.log(2.0)
         groups.ends[g] = before
     st.bits, st.top, st.envelope = bits, top, 1
+    st.rebuilt += 1
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -431,9 +436,9 @@ def total_of(k, columns, rows, now, facts, offset):
     unit, to_steps = of(columns.units, k), STEPS / now.largest
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
-        margin = rows.v[i] * now.factor + offset
-        s = slope(facts.loss, facts.parameter, margin, rows.y[i]) * to_steps
-        if not s == s:
+        margin = rows[i, V] * now.factor + offset
+        s = slope(facts.loss, facts.parameter, margin, rows[i, Y]) * to_steps
+        if s != s:
             s = STEPS
         s = np.rint(min(max(s, -STEPS), STEPS))
         total += np.int64(on_grid(columns.data[e], unit, columns.lowest) * s)
@@ -447,7 +452,7 @@ def effect_of_moves(k, columns, rows):
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         x = on_grid(columns.data[e], unit, columns.lowest)
-        total += x * (rows.omega[i] * rows.moved[i])
+        total += x * (rows[i, OMEGA] * rows[i, MOVED])
     return total * (of(columns.relative, k) / STEPS)
 
 
@@ -507,7 +512,13 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
         if word >= most - most % total:  # what is below is a multiple of the total
             continue
         number = np.int64(word % total)
-        g = np.searchsorted(groups.ends[:n], number, side="right")
+        g, beyond = 0, n - 1
+        while g < beyond:  # the first group that ends after the number
+            middle = (g + beyond) // 2
+            if groups.ends[middle] > number:
+                beyond = middle
+            else:
+                g = middle + 1
         coin = np.int64(words[st.next_word] >> np.uint64(12))
         st.next_word += 1
         st.proposals += 1
@@ -601,10 +612,10 @@ def move(columns, rows, known, hot, walk, facts, state):
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         by = amount * weight * on_grid(columns.data[e], unit, columns.lowest)
-        before = rows.moved[i]
+        before = rows[i, MOVED]
         after = before + by
-        rows.moved[i] = after
-        rows.v[i] += by
+        rows[i, MOVED] = after
+        rows[i, V] += by
         square += (after - before) * (after + before)
         turnover += after * after + before * before
         largest = max(largest, abs(after))
@@ -620,9 +631,9 @@ def move(columns, rows, known, hot, walk, facts, state):
         own = hot.columns[h]
         if here >= 0 and not math.isnan(hot.products[h, here]):
             hot.effect[h] += amount * hot.products[h, here]
-            hot.open[h] += facts.steep * known.sizes[own] * st.v_largest * 2.0**-28
+            hot.open[h] += facts.steep * known[own, SIZE] * st.v_largest * 2.0**-28
             continue
-        cross = min(known.sizes[own], known.sizes[k], known.lengths[own] * known.lengths[k])
+        cross = min(known[own, SIZE], known[k, SIZE], known[own, LENGTH] * known[k, LENGTH])
         hot.open[h] += gain * facts.steep * STEPS * cross
         if here >= 0 and (hot.unknown[h] == here or hot.unknown[h] == -1):
             hot.unknown[h] = here
@@ -649,7 +660,7 @@ def begin(k, amount, columns, rows, walk, state):
     unit, weight = of(columns.units, k), of(columns.relative, k)
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         x = on_grid(columns.data[e], unit, columns.lowest)
-        rows.v[columns.indices[e]] += amount * weight * x
+        rows[columns.indices[e], V] += amount * weight * x
     add_weight(k, amount, weight, walk, state)
 
 
