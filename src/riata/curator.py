@@ -129,7 +129,7 @@ class Curator:
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:
             self._paid_for[part].take(mechanism.event)
-        return mechanism.release(query, self._part(part), self._noise)
+            return mechanism.release(query, self._part(part), self._noise)
 
     def _part(self, part: int) -> Engine:
         parts = len(self._paid_for)
