@@ -12,7 +12,7 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.engines.columns import Columns
 from riata.engines.margins import Margins
-from riata.engines.scores import DriftingScores
+from riata.engines.scores import DriftingScores, ordinary
 from riata.grid import BLOCK_ROWS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.queries import Query, Walk
@@ -20,8 +20,9 @@ from riata.queries import Query, Walk
 #: About what a step takes without a compiler, and from when on it is worth to compile.
 _SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
 
-#: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing.
-FEW_ENTRIES = 2**18
+#: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
+#: many sparse rows have is not public: they count as if so many of a hundred places were filled.
+FEW_ENTRIES, PERCENT_FILLED = 2**18, 6
 
 
 def walkable(query: Walk) -> bool:
@@ -97,7 +98,7 @@ class LocalEngine:
 
         `factor` times a utility is the logarithm of a candidate's weight.
         """
-        if not query.by_column or self._size < FEW_ENTRIES:
+        if not (query.by_column and self._many(query.source) and ordinary(query, factor)):
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
@@ -140,9 +141,11 @@ class LocalEngine:
     def _margins(self) -> Margins:
         return Margins(self._x, Columns(self._x))
 
-    @property
-    def _size(self) -> int:
-        return self._x.nnz if sparse.issparse(self._x) else self._x.size
+    def _many(self, query: Any) -> bool:
+        """Whether margins are followed: by public numbers, as they round as the moves go."""
+        places = query.n_rows * query.theta.size
+        filled = places * PERCENT_FILLED // 100 if sparse.issparse(self._x) else places
+        return filled >= FEW_ENTRIES
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("An engine holds private rows and cannot be pickled.")
