@@ -17,6 +17,9 @@ from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, S
 from riata.queries import Walk
 from riata.sets import Simplex
 
+#: One column for so many entries gets bounds of its own at the second snapshot.
+_ENTRIES_A_HOT = 2**16
+
 #: Rows and columns are looked at by so many threads.
 THREADS = 2
 
@@ -104,7 +107,7 @@ class Walker:
         if isinstance(query.loss, OneAgainstRest):
             y, y_bound = query.loss.labels(y), 1.0
         bend = losses.bend(code, y_bound)
-        self._columns, self._classes, self._query = entries.columns, entries.classes, query
+        self._columns, self._classes, self._query = entries.columns, entries.classes.copy(), query
         self._strength = epsilon / (2 * query.changed)
         self._facts = walk.Facts(
             code, parameter, math.isfinite(bend), query.polytope.mirrored,
@@ -169,11 +172,15 @@ class Walker:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()
             found = walk.advance(
-                until, self._columns, self._rows, self._known, self._groups, self._hot, self._walk,
+                until, self._columns, self._rows, self._known, self._classes, self._groups, self._hot, self._walk,
                 self._facts, self._words, self._state,
             )  # fmt: skip
             if found == walk.SNAPSHOT:
                 self._snapshot()
+                continue
+            if found == walk.REGROUP:
+                self._group(self._scale / float(self._state["scale0"][0]))
+                self._state["regroupings"] += 1
                 continue
             self._question = found
             return {walk.DONE: None, walk.WORDS: "words"}.get(found, "decide")
@@ -214,8 +221,7 @@ class Walker:
 
     def _snapshot(self) -> None:
         state, facts = self._state[0], self._facts
-        t = int(state["t"])
-        scale, offset = float(self._walk.scales[t]), float(state["offset"])
+        scale, offset = self._scale, float(state["offset"])
         factor = scale * facts.reach / X_STEPS
         n, p = len(self._rows), len(self._known)
         pairs = np.empty((n, 2), np.float32)
@@ -231,18 +237,45 @@ class Walker:
         state["scale0"], state["offset0"] = scale, offset
         state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-30)
         state["m0_largest"], state["largest0"] = max(largest), max(slopes)
+        moved = max(float(state["v_square"]), 0.0) + 2.0**-40 * float(state["v_turnover"])
+        self._drift = facts.steep * factor * math.sqrt(moved)
         state["v_square"] = state["v_turnover"] = state["v_largest"] = 0.0
-        old = self._hot.columns[: int(state["n_hot"])].copy()
-        reach = scale * facts.reach * float(state["w_sum"]) + abs(offset)
-        bound = walk.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
-        walk.group_columns(
-            self._known, self._classes, self._groups, facts.strength / bound, facts.mirrored,
-            self._state,
-        )  # fmt: skip
         self._hot.effect[:], self._hot.open[:] = 0.0, 0.0
         self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
         if facts.bend > 0:
             self._hot.products[:] = math.nan  # they depend on where the margins are
-        if len(old):
-            walk.keep_hot(self._hot, self._groups, self._state, old)
+        self._choose_hot()
+        self._group(1.0)
+        self._state["wasted"] = 0
         self._state["snapshots"] += 1
+
+    def _choose_hot(self) -> None:
+        """Bounds of their own for the columns that could win after moves like the last ones.
+
+        None at the first snapshot: few walks need another.
+        """
+        snapshots, state = int(self._state["snapshots"][0]), self._state
+        entries = int(self._columns.indptr[-1])
+        wanted = min(walk.MOST_HOT, entries // _ENTRIES_A_HOT, len(self._known) // 8)
+        more = wanted - int(state["n_hot"][0])
+        if snapshots == 0 or more <= 0:
+            return
+        known = self._known
+        likely = np.abs(known[:, walk.SCORE]) + self._drift * known[:, walk.LENGTH]
+        likely[self._classes >= walk.HOT] = -math.inf
+        for k in np.argpartition(likely, -more)[-more:]:
+            walk.add_hot(int(k), self._classes, self._hot, state)
+
+    def _group(self, kept: float) -> None:
+        """Groups of columns with similar bounds, without those that are hot."""
+        state, facts = self._state[0], self._facts
+        reach = self._scale * facts.reach * float(state["w_sum"]) + abs(float(state["offset"]))
+        bound = walk.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
+        walk.group_columns(
+            self._known, self._classes, self._groups, facts.strength / bound, kept, facts.mirrored,
+            self._state,
+        )  # fmt: skip
+
+    @property
+    def _scale(self) -> float:
+        return float(self._walk.scales[self.step])

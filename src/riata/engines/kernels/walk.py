@@ -26,7 +26,7 @@ from numba import njit
 from riata.engines.kernels.losses import derivative, slope, slope_bound
 
 #: Why a call came back.
-DONE, WORDS, SNAPSHOT, DECIDE_COLUMN, DECIDE_SIGN, FOUND = range(6)
+DONE, WORDS, SNAPSHOT, REGROUP, DECIDE_COLUMN, DECIDE_SIGN, FOUND = range(7)
 
 #: What a step still needs.
 NOTHING, SIGN, MOVE = range(3)
@@ -37,25 +37,29 @@ STEPS = 65536.0
 #: Groups: score bins of this width in log-weights, and column lengths in powers of the root of two.
 WIDTH, BINS, LENGTHS = 0.5, 120, 40
 
-#: So many columns, each with so many entries, may be hot.
-MOST_HOT, LARGE = 128, 64
+#: So many columns, each with so many entries, may be hot. Their lengths are in classes of their own.
+MOST_HOT, LARGE, HOT = 512, 64, 128
 
 TOTAL_BITS = 61
 SLACK = 2.0**-38
 BAND = 2.0**-36
 
+#: The envelope is kept while the logarithms of weights stay within this much of its own.
+ROOM = 0.05
+
 #: What float32 and the sums of it may take from a score, relative to size of column * largest slope.
 ROUNDING = 2.0**-20
 
-#: A snapshot is due after this part of a pass was read in vain; a proposal costs so many entries.
-WASTE, PROPOSAL = 0.5, 48
+#: A snapshot is due after this part of a pass was read in vain. Groups are made anew after as many
+#: proposals in vain as would take as long; a proposal costs so many entries, and a column so many.
+WASTE, PROPOSAL, GROUPING = 0.5, 32, 8
 
 #: Where the walk is, and what it waits for.
 STATE = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "t", "n_hot", "n_groups", "next_word", "wasted", "read", "proposals", "snapshots",
+            "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read", "proposals", "snapshots",
             "pending", "column", "group", "place", "coin", "total", "height", "bits", "sign",
             "exact", "envelope", "rebuilt",
         )
@@ -63,9 +67,9 @@ STATE = np.dtype(
     + [
         (name, np.float64)
         for name in (
-            "top", "scale0", "offset0", "largest0", "m0_length", "m0_largest", "longest",
+            "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest", "longest",
             "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
-            "allowed2", "allowed_max", "allowed_rounding", "allowed_strength",
+            "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding", "allowed_strength",
         )
     ]
 )  # fmt: skip
@@ -246,16 +250,20 @@ def classify_lengths(known, classes):
 
 
 @njit(cache=True, nogil=True)
-def group_columns(known, classes, groups, strength, mirrored, state):
-    """Sort the columns by score and length, and bound each group."""
+def group_columns(known, classes, groups, strength, kept, mirrored, state):
+    """Sort the columns by score and length, and bound each group. Scores are those after shrinking."""
     p = len(known)
-    top = -math.inf
+    top, less = -math.inf, kept - 1.0
     for k in range(p):
-        top = max(top, abs(known[k, SCORE]) if mirrored else -known[k, SCORE])
+        score = known[k, SCORE] + less * known[k, SHRINKING]
+        top = max(top, abs(score) if mirrored else -score)
     keys = np.empty(p, np.uint16)
     tally = np.zeros(BINS * LENGTHS, np.int64)
     for k in range(p):
-        score = abs(known[k, SCORE]) if mirrored else -known[k, SCORE]
+        if classes[k] >= HOT:
+            continue
+        score = known[k, SCORE] + less * known[k, SHRINKING]
+        score = abs(score) if mirrored else -score
         b = int(min(strength * (top - score) / WIDTH, BINS - 1.0))
         keys[k] = b * LENGTHS + classes[k]
         tally[keys[k]] += 1
@@ -271,39 +279,21 @@ def group_columns(known, classes, groups, strength, mirrored, state):
             g += 1
         before += tally[key]
     for k in range(p):
+        if classes[k] >= HOT:
+            continue
         key = keys[k]
         groups.order[place[key]] = k
         place[key] += 1
         at = group_of[key]
-        score = abs(known[k, SCORE]) if mirrored else -known[k, SCORE]
+        score = known[k, SCORE] + less * known[k, SHRINKING]
+        score = abs(score) if mirrored else -score
         groups.score[at] = max(groups.score[at], score)
         groups.length[at] = max(groups.length[at], known[k, LENGTH])
         groups.size[at] = max(groups.size[at], known[k, SIZE])
     state[0].n_groups = g
-    state[0].n_hot = 0
     state[0].envelope = 0
-    state[0].wasted = 0
-
-
-@njit(cache=True, nogil=True)
-def keep_hot(hot, groups, state, old):
-    """Take columns that were hot before out of their groups again."""
-    st = state[0]
-    for g in range(st.n_groups):
-        place = groups.starts[g]
-        while place < groups.starts[g] + groups.counts[g]:
-            k = groups.order[place]
-            was = False
-            for h in range(len(old)):
-                if old[h] == k:
-                    was = True
-            if was:
-                last = groups.starts[g] + groups.counts[g] - 1
-                groups.order[place], groups.order[last] = groups.order[last], k
-                groups.counts[g] -= 1
-            else:
-                place += 1
-    st.n_hot = len(old)
+    state[0].idle = 0
+    state[0].kept_grouped = kept
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -329,25 +319,19 @@ def numbers_now(facts, walk, state):
     far2 = (moved2 + shrunk * st.m0_length + shifted * facts.root_n) * (1 + 2.0**-30)
     far_max = (moved_max + shrunk * st.m0_largest + shifted) * (1 + 2.0**-30)
     rest, rest_max = 0.0, 0.0
+    drift2, drift_max = facts.steep * far2, facts.steep * far_max
     if facts.smooth:
         rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max
+        less = abs(kept - st.kept_grouped)
+        drift2 = facts.steep * (moved2 + less * st.m0_length + shifted * facts.root_n)
+        drift_max = facts.steep * (moved_max + less * st.m0_largest + shifted)
+        drift2, drift_max = drift2 * (1 + 2.0**-30), drift_max * (1 + 2.0**-30)
     rounding = largest * 2.0**-16.9
     rounding += (st.largest0 + facts.steep * (st.m0_largest + moved_max + far_max)) * ROUNDING
     return Now(
         largest, facts.strength / largest, factor, kept, shifted, moved2, moved_max,
-        facts.steep * far2, facts.steep * far_max, rest, rest_max, rounding,
+        drift2, drift_max, rest, rest_max, rounding,
     )  # fmt: skip
-
-
-@njit(cache=True, nogil=True, inline="always")
-def hot_between(h, now, known, hot, facts):
-    """Bounds on the score of a hot column."""
-    k = hot.columns[h]
-    size = known[k, SIZE]
-    centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING] + now.factor * hot.effect[h]
-    half = now.factor * hot.open[h] + min(now.rest, size * now.rest_max) + size * now.rounding
-    half += facts.steep * now.shifted * min(size, known[k, LENGTH] * facts.root_n)
-    return centre - half, centre + half
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -355,14 +339,27 @@ def between(k, now, known, facts):
     """Bounds on the score of another column."""
     size, length = known[k, SIZE], known[k, LENGTH]
     centre = float(known[k, SCORE])
-    half = min(length * now.drift2, size * now.drift_max) + size * now.rounding
+    half = size * now.rounding
     if facts.smooth:
-        nearer = facts.steep * min(length * now.moved2, size * now.moved_max)
-        nearer += min(now.rest, size * now.rest_max) + size * now.rounding
-        nearer += facts.steep * now.shifted * min(size, length * facts.root_n)
-        if nearer < half:
-            half = nearer
-            centre += (now.kept - 1.0) * known[k, SHRINKING]
+        centre += (now.kept - 1.0) * known[k, SHRINKING]
+        half += facts.steep * min(length * now.moved2, size * now.moved_max)
+        half += min(now.rest, size * now.rest_max)
+        half += facts.steep * now.shifted * min(size, length * facts.root_n)
+    else:
+        half += min(length * now.drift2, size * now.drift_max)
+    return centre - half, centre + half
+
+
+@njit(cache=True, nogil=True, inline="always")
+def hot_between(h, now, known, hot, facts):
+    """Bounds on the score of a hot column."""
+    k = hot.columns[h]
+    if not facts.smooth:
+        return between(k, now, known, facts)
+    size = known[k, SIZE]
+    centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING] + now.factor * hot.effect[h]
+    half = now.factor * hot.open[h] + min(now.rest, size * now.rest_max) + size * now.rounding
+    half += facts.steep * now.shifted * min(size, known[k, LENGTH] * facts.root_n)
     return centre - half, centre + half
 
 
@@ -373,12 +370,17 @@ def set_envelope(now, known, groups, hot, facts, state):
     Where all is quiet they are made a little larger, to hold for later steps as well.
     """
     st = state[0]
-    room = 0.0 if st.n_hot > 0 or not facts.mirrored else 1.0
-    st.allowed2 = now.drift2 * (1 + 0.1 * room) + room * 0.02 / (now.strength * st.longest)
-    st.allowed_max = now.drift_max * (1 + 0.1 * room)
-    st.allowed_max += room * 0.02 / (now.strength * st.longest * st.longest)
-    st.allowed_rounding = now.rounding * (1 + 0.1 * room)
-    st.allowed_strength = now.strength * (1 + 0.002 * room)
+    room = 0.0 if st.n_hot > 0 or not facts.mirrored else ROOM
+    highest = 0.0
+    for g in range(st.n_groups):
+        highest = max(highest, groups.score[g])
+    longest, largest = now.strength * st.longest, now.strength * st.longest * facts.root_n
+    st.allowed2 = now.drift2 + room / longest
+    st.allowed_max = now.drift_max + room / largest
+    st.allowed_rest = now.rest + room / now.strength
+    st.allowed_rest_max = now.rest_max + room / largest
+    st.allowed_rounding = now.rounding + room / largest
+    st.allowed_strength = now.strength * (1 + room / (1.0 + now.strength * highest))
     top, n = -math.inf, st.n_groups + st.n_hot
     for g in range(n):
         if g < st.n_groups:
@@ -387,6 +389,7 @@ def set_envelope(now, known, groups, hot, facts, state):
                 continue
             bound = min(groups.length[g] * st.allowed2, groups.size[g] * st.allowed_max)
             bound += groups.score[g] + groups.size[g] * st.allowed_rounding
+            bound += min(st.allowed_rest, groups.size[g] * st.allowed_rest_max)
         else:
             low, high = hot_between(g - st.n_groups, now, known, hot, facts)
             bound = max(abs(low), abs(high)) if facts.mirrored else -low
@@ -473,33 +476,60 @@ def resolve(h, columns, rows, hot, gain, state):
 
 
 @njit(cache=True, nogil=True)
-def make_hot(columns, rows, groups, hot, state):
+def make_hot(columns, rows, known, classes, groups, hot, facts, state):
     """Give the column that was just evaluated bounds of its own."""
     st = state[0]
-    h, k, g = st.n_hot, st.column, st.group
+    k, g = st.column, st.group
     last = groups.starts[g] + groups.counts[g] - 1
     groups.order[st.place], groups.order[last] = groups.order[last], k
     groups.counts[g] -= 1
+    if groups.counts[g] <= LARGE:  # it may have been the one that made the group's bounds large
+        bound_group(g, known, groups, st.kept_grouped, facts.mirrored)
+    add_hot(k, classes, hot, state)
+    if facts.smooth:
+        hot.effect[st.n_hot - 1] = effect_of_moves(k, columns, rows)
+        st.read += entries_of(columns, k)
+        st.wasted += entries_of(columns, k)
+
+
+@njit(cache=True, nogil=True)
+def add_hot(k, classes, hot, state):
+    """A column with bounds of its own, that no move has touched since the snapshot."""
+    st = state[0]
+    h = st.n_hot
     st.n_hot += 1
     st.envelope = 0
+    classes[k] += HOT
     hot.columns[h] = k
     hot.effect[h], hot.open[h] = 0.0, 0.0
     hot.unknown[h], hot.amount[h] = -1, 0.0
     hot.products[h, :] = math.nan
     hot.products[:, h] = math.nan
-    hot.effect[h] = effect_of_moves(k, columns, rows)
-    st.read += entries_of(columns, k)
-    st.wasted += entries_of(columns, k)
 
 
 @njit(cache=True, nogil=True)
-def select_column(columns, rows, known, groups, hot, walk, facts, words, now, state):
+def bound_group(g, known, groups, kept, mirrored):
+    """The largest score, length and size in a group."""
+    groups.score[g], groups.length[g], groups.size[g] = -math.inf, 0.0, 0.0
+    for place in range(groups.starts[g], groups.starts[g] + groups.counts[g]):
+        k = groups.order[place]
+        score = known[k, SCORE] + (kept - 1.0) * known[k, SHRINKING]
+        groups.score[g] = max(groups.score[g], abs(score) if mirrored else -score)
+        groups.length[g] = max(groups.length[g], known[k, LENGTH])
+        groups.size[g] = max(groups.size[g], known[k, SIZE])
+
+
+@njit(cache=True, nogil=True)
+def select_column(columns, rows, known, classes, groups, hot, walk, facts, words, now, state):
     """Propose columns until one is accepted: leaves it in the state, with bounds on its value."""
     st = state[0]
     entries = np.int64(columns.indptr[len(columns.indptr) - 1])
     while True:
         if st.wasted > WASTE * entries:
             return SNAPSHOT
+        if st.idle > 2 * GROUPING * len(known):
+            st.wasted += GROUPING * len(known) + st.idle
+            return REGROUP if facts.smooth and now.kept != st.kept_grouped else SNAPSHOT
         if st.next_word + 2 > len(words):
             return WORDS
         if st.envelope == 0:
@@ -536,7 +566,7 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
         log_height = groups.logs[g]
         st.low, st.high = -now.strength * high, -now.strength * low
         outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
-        if outcome == 0 and h >= 0 and now.factor * hot.open[h] > (high - low) / 4:
+        if outcome == 0 and h >= 0 and facts.smooth and now.factor * hot.open[h] > (high - low) / 4:
             resolve(h, columns, rows, hot, walk.gains[st.t], state)
             st.envelope = 0
             low, high = hot_between(h, now, known, hot, facts)
@@ -551,15 +581,15 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
                 st.height = groups.heights[g]
                 return DECIDE_COLUMN
             large = entries_of(columns, k) >= LARGE
-            if h < 0 and facts.smooth and large and st.n_hot < MOST_HOT:
+            if h < 0 and large and st.n_hot < MOST_HOT:
                 share = groups.heights[g] / float(total)
                 if outcome < 0 or share > 0.05:
-                    make_hot(columns, rows, groups, hot, state)
+                    make_hot(columns, rows, known, classes, groups, hot, facts, state)
             if outcome < 0:
                 st.wasted += entries_of(columns, k)
         if outcome > 0:
             return FOUND
-        st.wasted += PROPOSAL
+        st.idle += PROPOSAL
 
 
 @njit(cache=True, nogil=True)
@@ -623,6 +653,8 @@ def move(columns, rows, known, hot, walk, facts, state):
     st.v_turnover += turnover
     st.v_largest = largest
     add_weight(k, amount, weight, walk, state)
+    if not facts.smooth:
+        return
     here = -1
     for h in range(st.n_hot):
         if hot.columns[h] == k:
@@ -665,7 +697,7 @@ def begin(k, amount, columns, rows, walk, state):
 
 
 @njit(cache=True, nogil=True)
-def advance(until, columns, rows, known, groups, hot, walk, facts, words, state):
+def advance(until, columns, rows, known, classes, groups, hot, walk, facts, words, state):
     """Select until step `until`, or until something is needed from outside; says what."""
     st = state[0]
     while st.t < until:
@@ -675,12 +707,16 @@ def advance(until, columns, rows, known, groups, hot, walk, facts, words, state)
             or not facts.mirrored
             or now.drift2 > st.allowed2
             or now.drift_max > st.allowed_max
+            or now.rest > st.allowed_rest
+            or now.rest_max > st.allowed_rest_max
             or now.rounding > st.allowed_rounding
             or now.strength > st.allowed_strength
         ):
             st.envelope = 0
         if st.pending == NOTHING:
-            asked = select_column(columns, rows, known, groups, hot, walk, facts, words, now, state)
+            asked = select_column(
+                columns, rows, known, classes, groups, hot, walk, facts, words, now, state
+            )
             if asked != FOUND:
                 return asked
             st.pending = SIGN
