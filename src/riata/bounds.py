@@ -95,7 +95,7 @@ class Bounds:
         """The largest |x_j| of each column."""
         return np.broadcast_to(np.asarray(self.x, dtype=np.float64), (n_features,))
 
-    def of_columns(self, columns: np.ndarray) -> Any:
+    def of_columns(self, columns: np.ndarray | int) -> Any:
         """The largest |x_j| of these columns: one number if it is the same for all."""
         return self.x if np.ndim(self.x) == 0 else self.x[columns]
 

@@ -131,7 +131,7 @@ class Curator:
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:
             self._paid_for[part].take(mechanism.event)
-        return mechanism.release(query, self._part(part), self._noise)
+            return mechanism.release(query, self._part(part), self._noise)
 
     def walks(self, query: Walk, epsilon: float) -> bool:
         """Whether a whole walk is best released at once. Depends on public facts alone."""

@@ -37,7 +37,8 @@ from riata.queries import (
     Walk,
 )
 from riata.queries.sizes import PARTS
-from riata.sets import ConstraintSet, PolytopeSet
+from riata.sets import ConstraintSet
+from riata.sets.coordinate import CoordinatePolytope
 from riata.vectors import Vector
 
 
@@ -92,7 +93,7 @@ class Problem:
 
     def walk(self, steps: int) -> Walk:
         """The utilities of the set's vertices along a Frank-Wolfe walk of so many steps."""
-        assert isinstance(self.set, PolytopeSet)
+        assert isinstance(self.set, CoordinatePolytope)
         return Walk(self.loss, self.set, self.bounds, self.n_rows, self.adjacency, steps)
 
     def clipped_gradient(self, theta: Vector, clip: float) -> ClippedGradient:

@@ -13,8 +13,8 @@ from riata.grid import BLOCK_ROWS, X_STEPS
 #: Dense rows are worked on in pieces of about this many entries, which fit a processor's cache.
 _ENTRIES_AT_ONCE = 2**17
 
-#: More than what rounding takes from a sum of squares or sizes, or from its root.
-_ROUNDED_UP = 1 + 2.0**-30
+#: More than what rounding takes from a sum, relative to one and for each of its terms.
+_ROUNDED, _EACH = 2.0**-30, 2.0**-51
 
 
 class Columns:
@@ -35,6 +35,7 @@ class Columns:
             cut = np.clip(self._x.data, -most, most)
             self._x = sparse.csc_array((cut, self._x.indices, self._x.indptr), shape=x.shape)
         self.shape = x.shape
+        self._rounded_up = 1 + _ROUNDED + x.shape[0] * _EACH
 
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
         """Which rows have entries in a column, and the entries."""
@@ -58,8 +59,9 @@ class Columns:
         """The sum of entry * slope over the rows, exactly."""
         rows, entries = self.entries(column)
         found = slopes[rows]
+        # Not by BLAS: its threads cost more than they gain. Exact in any order.
         return sum(
-            int(entries[i : i + BLOCK_ROWS] @ found[i : i + BLOCK_ROWS])
+            int(np.einsum("i,i->", entries[i : i + BLOCK_ROWS], found[i : i + BLOCK_ROWS]))
             for i in range(0, len(entries), BLOCK_ROWS)
         )
 
@@ -67,7 +69,7 @@ class Columns:
         """The same for all columns, up to rounding."""
         if self._sparse or self._most == X_STEPS:
             return self._x.T @ slopes
-        return sum(slopes[few] @ rows for few, rows in self._pieces())  # type: ignore[return-value]
+        return sum(slopes[few] @ rows for few, rows in self._pieces())
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -76,14 +78,15 @@ class Columns:
             squares = self._by_column(np.square(self._x.data))
         else:
             squares = sum(np.einsum("ij,ij->j", rows, rows) for _, rows in self._pieces())
-        return np.sqrt(squares) * _ROUNDED_UP
+        return np.sqrt(squares) * self._rounded_up
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """The sum of the sizes of each column's entries, or a little more."""
         if self._sparse:
-            return self._by_column(np.abs(self._x.data)) * _ROUNDED_UP
-        return sum(np.abs(rows).sum(axis=0) for _, rows in self._pieces()) * _ROUNDED_UP
+            return self._by_column(np.abs(self._x.data)) * self._rounded_up
+        sizes = sum(np.abs(rows).sum(axis=0) for _, rows in self._pieces())
+        return sizes * self._rounded_up
 
     def _by_column(self, entries: np.ndarray) -> np.ndarray:
         of_columns = sparse.csc_array((entries, self._x.indices, self._x.indptr), shape=self.shape)
@@ -93,6 +96,7 @@ class Columns:
         return entries if self._most == X_STEPS else np.clip(entries, -self._most, self._most)
 
     def _pieces(self) -> Any:
+        """A few whole rows at a time, and which."""
         rows = max(1, _ENTRIES_AT_ONCE // self.shape[1])
         for start in range(0, self.shape[0], rows):
             few = slice(start, start + rows)

@@ -12,7 +12,7 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.engines.columns import Columns
 from riata.engines.margins import Margins
-from riata.engines.scores import DriftingScores
+from riata.engines.scores import DriftingScores, ordinary
 from riata.grid import BLOCK_ROWS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.queries import Query, Walk
@@ -26,8 +26,9 @@ _ORDINARY = (1e-12, 1e12)
 #: The largest logarithm of a weight that the rounding of bounds on scores may leave open.
 _MOST_OPEN = 8.0
 
-#: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing.
-FEW_ENTRIES = 2**18
+#: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
+#: many sparse rows have is not public: they count as if so many of a hundred places were filled.
+FEW_ENTRIES, PERCENT_FILLED = 2**18, 6
 
 
 def walkable(query: Walk) -> bool:
@@ -35,7 +36,6 @@ def walkable(query: Walk) -> bool:
     loss = query.loss.loss if isinstance(query.loss, OneAgainstRest) else query.loss
     return (
         type(loss) in (Squared, Huber, Logistic, SmoothedHinge)
-        and query.polytope.by_column
         and query.bounds.norm == "inf"
         and query.n_rows < 2**31
         and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in _sizes(query, loss))
@@ -124,7 +124,7 @@ class LocalEngine:
 
         `factor` times a utility is the logarithm of a candidate's weight.
         """
-        if not query.by_column or self._size < FEW_ENTRIES:
+        if not (query.by_column and self._many(query.source) and ordinary(query, factor)):
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
@@ -174,9 +174,11 @@ class LocalEngine:
     def _margins(self) -> Margins:
         return Margins(self._x, Columns(self._x))
 
-    @property
-    def _size(self) -> int:
-        return self._x.nnz if sparse.issparse(self._x) else self._x.size
+    def _many(self, query: Any) -> bool:
+        """Whether margins are followed: by public numbers, as they round as the moves go."""
+        places = query.n_rows * query.theta.size
+        filled = places * PERCENT_FILLED // 100 if sparse.issparse(self._x) else places
+        return filled >= FEW_ENTRIES
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("An engine holds private rows and cannot be pickled.")

@@ -36,9 +36,13 @@ class Margins:
     def of(self, query: Any) -> np.ndarray:
         """The margins at the query's theta, with its offset.
 
-        `followed` then says whether they came from those before by a move.
+        `followed` then says whether they came from those before by a move, or none.
         """
-        theta = query.theta
+        return self.inner_of(query) + query.theta.offset
+
+    def inner_of(self, query: Any) -> np.ndarray:
+        """The same without the offset. Not to be written to."""
+        theta, self.followed = query.theta, True
         if theta.body is not self._body:
             move = theta.move
             self.followed = (
@@ -46,12 +50,13 @@ class Margins:
                 and move.origin is self._body
                 and len(move.added.support) <= _MOST_COLUMNS
             )
+            self._body = None  # until all rows are brought up to date
             if self.followed:
                 self._follow(move, query.bounds)
             else:
                 self._values = query.inner(self._x)
             self._body = theta.body
-        return self._values + theta.offset
+        return self._values
 
     def _follow(self, move: Any, bounds: Any) -> None:
         if move.kept != 1.0:

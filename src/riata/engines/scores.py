@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from riata.engines.columns import Columns
-from riata.vectors import length
+from riata.grid import BLOCK_ROWS
 
 #: Scores are grouped by bins of this width, in units of the logarithm of a weight, ...
 _WIDTH, _BINS = 0.5, 120
@@ -28,6 +28,9 @@ _LENGTHS = 40
 #: What float64 makes of a score, relative to the largest that a column's size allows.
 _ROUNDING = 2.0**-44
 
+#: What one operation on each of so many numbers may round.
+_EACH = 2.0**-51
+
 #: After as much work in vain as to read this part of all entries there is a snapshot. A candidate
 #: that is proposed in vain takes as long as to read so many entries.
 _WASTE, _PROPOSAL = 0.5, 4_000
@@ -37,6 +40,12 @@ _LOOSE = 0.5
 
 #: ... and so many columns may have them.
 _MOST_SINGLES = 512
+
+#: Squares of slopes between these neither vanish nor overflow, ...
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+#: ... and float64 knows logarithms of weights up to this size well enough.
+_LARGEST_LOG = 2.0**40
 
 _SINGLE = np.dtype(
     [
@@ -50,6 +59,12 @@ _SINGLE = np.dtype(
 )
 
 
+def ordinary(query: Any, factor: float) -> bool:
+    """Whether the bounds below are good for a query: a question of public numbers."""
+    slope = query.source.slope_bound()
+    return _SMALLEST <= slope <= _LARGEST and factor * query.row_bound("linf") <= _LARGEST_LOG
+
+
 class DriftingScores:
     """The sums of entry * slope * weight over the rows, for every column.
 
@@ -58,9 +73,25 @@ class DriftingScores:
     columns : Columns
     """
 
+    _query: Any
+    _slopes: np.ndarray
+    _largest: float
+    _way_length: float
+    _way_largest: float
+    _counts: np.ndarray
+    _starts: np.ndarray
+    _order: np.ndarray
+    _singles: np.ndarray
+
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
+        n_rows = columns.shape[0]
+        # Sums of more rows than are exact may round at every addition.
+        self._rounding = _ROUNDING + (n_rows * _EACH if n_rows > BLOCK_ROWS else 0.0)
+        self._root = n_rows**0.5
+        self._sum_rounding = 1 + _ROUNDING + n_rows * _EACH
         self._steps: np.ndarray | None = None
+        self._buffer = np.empty(n_rows)
         self.version = 0
         self.passes = 0.0
 
@@ -80,15 +111,16 @@ class DriftingScores:
         factor : float
             What a utility is multiplied by, to be the logarithm of a weight.
         """
-        slopes = steps * query.source.slope_unit
-        fresh = self._steps is None
+        slopes, largest = steps * query.source.slope_unit, query.source.slope_bound()
+        fresh = self._steps is None or not query.same_units(self._query)
         if not fresh:
-            change = np.abs(slopes - self._slopes)
-            self._way_length += length(change)
-            self._way_largest += float(change.max())
+            np.subtract(slopes, self._slopes, out=self._buffer)
+            moved_length, moved_largest = self._norms(_EACH * (largest + self._largest))
+            # Rounded up, so that later differences are at least the sum of the moves.
+            self._way_length = (self._way_length + moved_length) * (1 + _EACH)
+            self._way_largest = (self._way_largest + moved_largest) * (1 + _EACH)
         self._query, self.mirrored, self._factor = query, query.mirrored, factor
-        self._steps, self._slopes = steps, slopes
-        self._largest = float(np.abs(slopes).max())
+        self._steps, self._slopes, self._largest = steps, slopes, largest
         if fresh:
             self._snapshot()
         else:
@@ -101,12 +133,12 @@ class DriftingScores:
         drift = np.minimum(
             self._group_length * self._rest_length, self._group_size * self._rest_largest
         )
-        bounds = self._multiple * self._group_score + drift
+        drift += self._multiple * self._group_score
         singles = self._singles[: self._n_singles]
         if not len(singles):
-            return self._counts, bounds
+            return self._counts, drift
         own = np.abs(singles["score"]) if self.mirrored else singles["score"]
-        bounds = np.concatenate([bounds, own + self._single_drift(singles)])
+        bounds = np.concatenate([drift, own + self._single_drift(singles)])
         return np.concatenate([self._counts, np.ones(len(own), dtype=np.int64)]), bounds
 
     def rejected(self) -> None:
@@ -145,8 +177,8 @@ class DriftingScores:
         """All scores at the present slopes, and the columns in groups of similar bounds."""
         assert self._steps is not None
         weights = self._query.column_weights
-        self._base, self._base_largest = self._slopes.copy(), self._largest
-        self._base_square = length(self._base) ** 2
+        self._base, self._base_largest = self._slopes, self._largest
+        self._base_square = float(np.einsum("i,i->", self._base, self._base))
         self._known = self._columns.sums(self._steps) * (self._query.source.slope_unit * weights)
         self._lengths = self._columns.lengths * np.abs(weights)
         self._sizes = self._columns.sizes * np.abs(weights)
@@ -181,10 +213,17 @@ class DriftingScores:
         product = float(np.einsum("i,i->", self._slopes, self._base))
         multiple = product / self._base_square if self._base_square > 0 else 0.0
         self._multiple = max(multiple, 0.0)
-        rest = np.abs(self._slopes - self._multiple * self._base)
-        room = _ROUNDING * (self._largest + self._multiple * self._base_largest)
-        self._rest_largest = float(rest.max()) + room
-        self._rest_length = length(rest) * (1 + _ROUNDING) + room * len(rest) ** 0.5
+        np.multiply(self._base, self._multiple, out=self._buffer)
+        np.subtract(self._slopes, self._buffer, out=self._buffer)
+        room = self._rounding * (self._largest + self._multiple * self._base_largest)
+        self._rest_length, self._rest_largest = self._norms(room)
+
+    def _norms(self, room: float) -> tuple[float, float]:
+        """The length and the largest size of what is in the buffer, with room for each entry."""
+        v = self._buffer
+        square = float(np.einsum("i,i->", v, v))
+        largest = max(float(v.max()), -float(v.min()))
+        return square**0.5 * self._sum_rounding + room * self._root, largest + room
 
     def _single_drift(self, singles: np.ndarray) -> Any:
         """By how much the scores of some singles may have changed since they were evaluated."""
@@ -192,8 +231,8 @@ class DriftingScores:
             singles["length"] * (self._way_length - singles["length_before"]),
             singles["size"] * (self._way_largest - singles["largest_before"]),
         )
-        return drift * (1 + _ROUNDING) + singles["size"] * _ROUNDING * (
-            self._way_largest + self._way_length + self._largest
+        return drift * (1 + _ROUNDING) + singles["size"] * (
+            _ROUNDING * (self._way_largest + self._largest)
         )
 
     def _learn(self, group: int, candidate: int, value: float) -> None:
@@ -201,9 +240,8 @@ class DriftingScores:
         work = self._columns.work(candidate)
         self._wasted += work
         self.passes += work / max(self._columns.size, 1)
-        centre, high = (abs(value), max(map(abs, self.between(group, candidate))))
-        if not self.mirrored:
-            centre, high = value, self.between(group, candidate)[1]
+        low, high = self.between(group, candidate)
+        centre, high = (abs(value), max(-low, high)) if self.mirrored else (value, high)
         if self._factor * (high - centre) < _LOOSE:
             return
         i = group - len(self._counts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,11 +17,33 @@ from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, S
 from riata.queries import Walk
 from riata.sets import Simplex
 
+#: One column for so many entries gets bounds of its own at the second snapshot.
+_ENTRIES_A_HOT = 2**16
+
 #: Rows and columns are looked at by so many threads.
 THREADS = 2
 
 
-def entries_by_column(x: Any, bounds: Bounds) -> walk.Columns:
+class Entries(NamedTuple):
+    """The entries by columns, and how long the columns are."""
+
+    columns: walk.Columns
+    known: np.ndarray
+    classes: np.ndarray
+    longest: float
+
+
+def in_threads(work: Any, size: int) -> list[Any]:
+    """Call `work(begin, end)` for all parts of 0, ..., size."""
+    if size < 2**14 or THREADS == 1:
+        return [work(0, size)]
+    parts = 4 * THREADS
+    ends = [size * i // parts for i in range(parts + 1)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(work, ends[:-1], ends[1:]))
+
+
+def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     """The entries for the kernels: CSC rows of 32-bit numbers as they are, others as a copy."""
     limits = np.atleast_1d(np.asarray(bounds.x, dtype=np.float64))
     units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
@@ -40,12 +62,16 @@ def entries_by_column(x: Any, bounds: Bounds) -> walk.Columns:
         indptr, indices, data = x.indptr, x.indices, x.data
         if data.dtype != np.float32:
             data, units = on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
-    return walk.Columns(
+    columns = walk.Columns(
         np.asarray(indptr).astype(np.uint64),
         np.ascontiguousarray(indices, np.int32).view(np.uint32),
         np.ascontiguousarray(data),
         units, relative, lowest,
     )  # fmt: skip
+    p = len(indptr) - 1
+    known, classes = np.zeros((p, 4), np.float32), np.empty(p, np.uint8)
+    in_threads(lambda b, e: walk.measure_columns(columns, known, b, e), p)
+    return Entries(columns, known, classes, walk.classify_lengths(known, classes))
 
 
 def known_loss(loss: Loss) -> tuple[int, float] | None:
@@ -66,7 +92,7 @@ class Walker:
 
     Parameters
     ----------
-    columns : walk.Columns
+    entries : Entries
     y : ndarray of shape (n_rows,)
         Inside the bounds.
     query : Walk
@@ -74,16 +100,17 @@ class Walker:
         Of each selection.
     """
 
-    def __init__(self, columns: Any, y: np.ndarray, query: Walk, epsilon: float) -> None:
-        n, p = len(y), len(columns.indptr) - 1
+    def __init__(self, entries: Entries, y: np.ndarray, query: Walk, epsilon: float) -> None:
+        n, p = len(y), len(entries.known)
         found = known_loss(query.loss)
-        assert found is not None and query.bounds.y is not None
+        assert found is not None
+        assert query.bounds.y is not None
         code, parameter = found
         y_bound = query.bounds.y
         if isinstance(query.loss, OneAgainstRest):
             y, y_bound = query.loss.labels(y), 1.0
         bend = losses.bend(code, y_bound)
-        self._columns, self._query = columns, query
+        self._columns, self._classes, self._query = entries.columns, entries.classes.copy(), query
         self._strength = epsilon / (2 * query.changed)
         self._facts = walk.Facts(
             code, parameter, math.isfinite(bend), query.polytope.mirrored,
@@ -91,12 +118,9 @@ class Walker:
             losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
             math.sqrt(n),
         )  # fmt: skip
-        omega = np.empty(n if self._facts.smooth else 0, np.float32)
-        self._rows = walk.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
-        shrinking = np.empty(p if self._facts.smooth else 0, np.float32)
-        self._known = walk.Known(
-            np.empty(p, np.float32), shrinking, np.empty(p, np.float32), np.empty(p, np.float32)
-        )
+        self._rows = np.zeros((n, 4))
+        self._rows[:, walk.Y] = y
+        self._known = entries.known.copy()
         most = walk.BINS * walk.LENGTHS
         whole, number = np.int64, np.float64
         several = most + walk.MOST_HOT
@@ -117,7 +141,7 @@ class Walker:
         )  # fmt: skip
         self._state = np.zeros(1, walk.STATE)
         self._words = np.empty(0, np.uint64)
-        self._measured = False
+        self._state["longest"] = entries.longest
         self._question = walk.DONE
         self._begin((0, 1.0) if isinstance(query.polytope, Simplex) else None)
 
@@ -143,7 +167,7 @@ class Walker:
     @property
     def vertices(self) -> np.ndarray:
         """The numbers of the vertices that were selected."""
-        picked, p = self._walk.picked[: self.step], len(self._known.lengths)
+        picked, p = self._walk.picked[: self.step], len(self._known)
         return np.where(picked >= 0, picked, p - 1 - picked)
 
     @property
@@ -160,11 +184,15 @@ class Walker:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()
             found = walk.advance(
-                until, self._columns, self._rows, self._known, self._groups, self._hot, self._walk,
+                until, self._columns, self._rows, self._known, self._classes, self._groups, self._hot, self._walk,
                 self._facts, self._words, self._state,
             )  # fmt: skip
             if found == walk.SNAPSHOT:
                 self._snapshot()
+                continue
+            if found == walk.REGROUP:
+                self._group(self._scale / float(self._state["scale0"][0]))
+                self._state["regroupings"] += 1
                 continue
             self._question = found
             return {walk.DONE: None, walk.WORDS: "words"}.get(found, "decide")
@@ -205,48 +233,61 @@ class Walker:
 
     def _snapshot(self) -> None:
         state, facts = self._state[0], self._facts
-        t = int(state["t"])
-        scale, offset = float(self._walk.scales[t]), float(state["offset"])
+        scale, offset = self._scale, float(state["offset"])
         factor = scale * facts.reach / X_STEPS
-        n, p = len(self._rows.v), len(self._known.lengths)
-        if not self._measured:
-            self._in_threads(lambda b, e: walk.measure_columns(self._columns, self._known, b, e), p)
-            self._measured = True
+        n, p = len(self._rows), len(self._known)
         pairs = np.empty((n, 2), np.float32)
-        found = self._in_threads(
+        found = in_threads(
             lambda b, e: walk.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n
         )
-        self._in_threads(
-            lambda b, e: walk.look_at_columns(
-                self._columns, self._known, facts.smooth, pairs, b, e
-            ),
-            p,
-        )
         squares, largest, slopes = zip(*found, strict=True)
-        self._rows.moved[:] = 0.0
+        shrinking = facts.smooth and max(largest) > 0
+        in_threads(
+            lambda b, e: walk.look_at_columns(self._columns, self._known, shrinking, pairs, b, e), p
+        )
+        self._rows[:, walk.MOVED] = 0.0
         state["scale0"], state["offset0"] = scale, offset
         state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-30)
         state["m0_largest"], state["largest0"] = max(largest), max(slopes)
+        moved = max(float(state["v_square"]), 0.0) + 2.0**-52 * float(state["v_turnover"])
+        self._drift = facts.steep * factor * math.sqrt(moved)
         state["v_square"] = state["v_turnover"] = state["v_largest"] = 0.0
-        old = self._hot.columns[: int(state["n_hot"])].copy()
-        reach = scale * facts.reach * float(state["w_sum"]) + abs(offset)
-        bound = walk.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
-        walk.group_columns(
-            self._known, self._groups, facts.strength / bound, facts.mirrored, self._state
-        )
         self._hot.effect[:], self._hot.open[:], self._hot.bound[:] = 0.0, 0.0, 0.0
         self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
         if facts.bend > 0:
             self._hot.products[:] = math.nan  # they depend on where the margins are
-        if len(old):
-            walk.keep_hot(self._hot, self._groups, self._state, old)
+        self._choose_hot()
+        self._group(1.0)
+        self._state["wasted"] = 0
         self._state["snapshots"] += 1
 
-    def _in_threads(self, work: Any, size: int) -> list[Any]:
-        """Call `work(begin, end)` for all parts of 0, ..., size."""
-        parts = 4 * THREADS
-        ends = [size * i // parts for i in range(parts + 1)]
-        if size < 2**14:
-            return [work(0, size)]
-        with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(work, ends[:-1], ends[1:]))
+    def _choose_hot(self) -> None:
+        """Bounds of their own for the columns that could win after moves like the last ones.
+
+        None at the first snapshot: few walks need another.
+        """
+        snapshots, state = int(self._state["snapshots"][0]), self._state
+        entries = int(self._columns.indptr[-1])
+        wanted = min(walk.MOST_HOT, entries // _ENTRIES_A_HOT, len(self._known) // 8)
+        more = wanted - int(state["n_hot"][0])
+        if snapshots == 0 or more <= 0:
+            return
+        known = self._known
+        likely = np.abs(known[:, walk.SCORE]) + self._drift * known[:, walk.LENGTH]
+        likely[self._classes >= walk.HOT] = -math.inf
+        for k in np.argpartition(likely, -more)[-more:]:
+            walk.add_hot(int(k), self._classes, self._hot, state)
+
+    def _group(self, kept: float) -> None:
+        """Groups of columns with similar bounds, without those that are hot."""
+        state, facts = self._state[0], self._facts
+        reach = self._scale * facts.reach * float(state["w_sum"]) + abs(float(state["offset"]))
+        bound = walk.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
+        walk.group_columns(
+            self._known, self._classes, self._groups, facts.strength / bound, kept, facts.mirrored,
+            self._state,
+        )  # fmt: skip
+
+    @property
+    def _scale(self) -> float:
+        return float(self._walk.scales[self.step])

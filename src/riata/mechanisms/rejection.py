@@ -22,9 +22,11 @@ from riata.mechanisms.noise import Noise
 #: The envelope's whole numbers sum to about 2 to this power.
 TOTAL_BITS = 61
 
-#: What float64 makes of a logarithm of a weight, relative to 1 + its size, and of a probability.
-SLACK = 2.0**-40
-BAND = 2.0**-36
+#: More than what float64 makes of the logarithm of a weight, or of a probability, ...
+SLACK = 2.0**-36
+
+#: ... and relative to the size of the scaled utility.
+ROUNDING = 2.0**-48
 
 #: Random words are drawn so many at a time.
 _WORDS = 64
@@ -35,12 +37,17 @@ class Drawn(NamedTuple):
     positive: bool
 
 
-def log_weight(value: Any, mirrored: bool) -> Any:
+def log_weight(value: float, mirrored: bool) -> float:
     """The logarithm of a weight, from a scaled utility: of both signs together, if `mirrored`."""
     if not mirrored:
         return value
-    size = np.abs(value)
-    return size + np.log1p(np.exp(-2 * size))
+    size = abs(value)
+    return size + math.log1p(math.exp(-2 * size))
+
+
+def band(value: float) -> float:
+    """How far off a computed probability may be, for a scaled utility."""
+    return SLACK + ROUNDING * abs(value)
 
 
 class Envelope:
@@ -48,9 +55,12 @@ class Envelope:
 
     def __init__(self, scores: Scores, factor: float) -> None:
         counts, bounds = scores.groups()
-        bounds = bounds * factor
-        logs = log_weight(bounds, scores.mirrored)
-        logs = np.where(counts > 0, logs + SLACK * (1 + np.abs(bounds)), -np.inf)
+        scaled = bounds * factor
+        sizes = np.abs(scaled)
+        logs = scaled + (SLACK + ROUNDING * sizes)
+        if scores.mirrored:
+            logs += np.log1p(np.exp(-2 * sizes))
+        logs[counts == 0] = -np.inf
         self.top = float(logs.max())
         shares = np.exp(logs - self.top)
         mass = float(counts @ shares) + float(counts.sum()) * 2.0**-TOTAL_BITS
@@ -66,9 +76,9 @@ class Envelope:
         return group, (number - before) // int(self.heights[group])
 
     def probability(self, group: int, log_weight: float) -> float:
-        """With which probability a candidate of a group is accepted, up to `BAND`."""
-        gap = log_weight - self.top + self.bits * math.log(2) - math.log(int(self.heights[group]))
-        return math.exp(min(gap, 1.0))
+        """With which probability a candidate of a group is accepted, up to `band`."""
+        share = math.exp(min(log_weight - self.top, 1.0))
+        return math.ldexp(share, self.bits) / int(self.heights[group])
 
     def exact_probability(self, mp: Any, group: int, log_weight: Any) -> Any:
         """The same in the precision of a context, from the exact logarithm of the weight."""
@@ -91,8 +101,9 @@ def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
         coin = words.next()
         u = (coin + 0.5) * 2.0**-BITS
         low, high = scores.between(group, candidate)
-        most = max(abs(low), abs(high)) if mirrored else high
-        if u > envelope.probability(group, float(log_weight(most * factor, mirrored))) * (1 + BAND):
+        most = (max(abs(low), abs(high)) if mirrored else high) * factor
+        # The whole cell of the coin must lie above, even where the probability is tiny.
+        if u > envelope.probability(group, log_weight(most, mirrored)) + band(most):
             scores.rejected()
             continue
         value = scores.exactly(group, candidate)
@@ -106,8 +117,9 @@ def _accepted(
     noise: Noise,
 ) -> bool:  # fmt: skip
     u = (coin + 0.5) * 2.0**-BITS
-    chance = envelope.probability(group, float(log_weight(value * scale.factor, mirrored)))
-    if abs(u - chance) > BAND:
+    scaled = value * scale.factor
+    chance = envelope.probability(group, log_weight(scaled, mirrored))
+    if abs(u - chance) > band(scaled):
         return u < chance
 
     def gap(mp: Any, u: Any) -> Any:
@@ -122,7 +134,7 @@ def _positive(coin: int, value: float, scale: Scale, noise: Noise) -> bool:
     """True with probability e^v / (e^v + e^-v), v the scaled value."""
     chance = 1 / (1 + math.exp(min(-2 * value * scale.factor, 700.0)))
     u = (coin + 0.5) * 2.0**-BITS
-    if abs(u - chance) > BAND:
+    if abs(u - chance) > band(0.0):
         return u < chance
     return _decided(coin, lambda mp, u: 1 / (1 + mp.exp(-2 * scale.exact(mp, value))) - u, noise)
 
@@ -135,13 +147,13 @@ class _Words:
     """Random words, drawn in blocks."""
 
     def __init__(self, noise: Noise) -> None:
-        self._noise, self._words = noise, iter(())
+        self._noise = noise
+        self._left: list[int] = []
 
     def _word(self) -> int:
-        for word in self._words:
-            return int(word)
-        self._words = iter(self._noise.words(_WORDS).tolist())
-        return next(self._words)
+        if not self._left:
+            self._left = self._noise.words(_WORDS).tolist()
+        return self._left.pop()
 
     def next(self) -> int:
         """The first bits of a uniform variable."""

@@ -80,6 +80,10 @@ class Correlations(LimitedSlope):
         """The correlation for a sum of 1 over entry * slope."""
         return 1 / X_STEPS / self.n_rows
 
+    def same_units(self, other: object) -> bool:
+        """Whether `column_weights` and the signs of another query are the same."""
+        return isinstance(other, Correlations) and self.n_rows == other.n_rows
+
     def utility(self, column: int, total: int) -> float:
         """What `finish` makes of a column's sum."""
         return float(total) * self.unit

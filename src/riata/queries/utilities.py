@@ -78,10 +78,19 @@ class VertexUtilities(OfGradient):
         unit = self.gradient.bounds.x / X_STEPS / self.n_rows
         return self.polytope.utilities(np.asarray(unit))
 
+    def same_units(self, other: object) -> bool:
+        """Whether `column_weights` and the signs of another query are the same."""
+        return (
+            isinstance(other, VertexUtilities)
+            and self.gradient.bounds.x is other.gradient.bounds.x
+            and self.n_rows == other.n_rows
+            and self.polytope == other.polytope
+        )
+
     def utility(self, column: int, total: int) -> float:
         """What `finish` makes of a column's sum."""
-        unit = self.gradient.unit
-        gradient = float(total) * (unit if np.ndim(unit) == 0 else unit[column])
+        bound = self.gradient.bounds.of_columns(column)
+        gradient = float(total) * (self.gradient.slope_unit / self.n_rows * (bound / X_STEPS))
         return float(self.polytope.utilities(gradient))
 
     def row_bound(self, norm: str) -> float:

@@ -16,7 +16,7 @@ from riata.vectors import Vector
 
 if TYPE_CHECKING:
     from riata.losses import Loss
-    from riata.sets import PolytopeSet
+    from riata.sets.coordinate import CoordinatePolytope
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,12 @@ class Walk:
     Parameters
     ----------
     loss, polytope, bounds, n_rows, adjacency
-        As for the queries of single steps. The vertices must belong to single columns.
+        As for the queries of single steps.
     steps : int
     """
 
     loss: Loss
-    polytope: PolytopeSet
+    polytope: CoordinatePolytope
     bounds: Bounds
     n_rows: int
     adjacency: str
@@ -58,12 +58,14 @@ class Walk:
 
     def theta(self, picked: np.ndarray) -> Vector:
         """Where selections lead: numbers of vertices, in order."""
-        start = self.polytope.start()
-        w = start.dense()
-        for index, gain in zip(picked, self.gains, strict=False):
-            vertex = self.polytope.vertex(int(index))
-            w[vertex.support] += gain * vertex.values
-        return Vector.of(w * self.scales[len(picked)])
+        start, size = self.polytope.start(), self.polytope.known_size()
+        picked = np.asarray(picked, dtype=np.int64)
+        columns = np.concatenate([start.support, picked % size])
+        amounts = self.polytope.radius * np.where(picked < size, 1.0, -1.0)
+        amounts = np.concatenate([start.values, amounts * self.gains[: len(picked)]])
+        support, place = np.unique(columns, return_inverse=True)
+        w = np.bincount(place, weights=amounts, minlength=len(support))
+        return Vector(size, support, w * self.scales[len(picked)])
 
     def utilities(self, theta: Vector) -> VertexUtilities:
         """What is selected from at a model."""

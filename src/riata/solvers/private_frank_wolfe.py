@@ -26,8 +26,8 @@ from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, Step, counted
 
-#: Steps that compiled code takes before progress is told.
-_AT_ONCE = 200
+#: Compiled code tells its progress after steps that touch about this many rows.
+_ROWS_AT_ONCE = 2**27
 
 SELECTIONS: dict[str, type[Selection]] = {
     "exponential": ExponentialMechanism,
@@ -120,7 +120,8 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
     def _walk(self, plan: Plan, problem: Problem, curator: Curator) -> Walk | None:
         """The loop as one query, if it is to be taken at once."""
         select = plan["select"]
-        if problem.fit_intercept or not isinstance(select, ExponentialMechanism):
+        exponential = isinstance(select, ExponentialMechanism)
+        if problem.fit_intercept or not exponential or not cast(PolytopeSet, problem.set).by_column:
             return None
         walk = problem.walk(plan.steps)
         return walk if curator.walks(walk, select.epsilon) else None
@@ -128,11 +129,12 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
     def _along(
         self, walk: Walk, plan: Plan, curator: Curator, callback: Callback | None
     ) -> Solution:
-        """The same loop: lines 2 to 5 for a few hundred steps at a time."""
+        """The same loop: lines 2 to 5 for several steps at a time."""
         select = cast(ExponentialMechanism, plan["select"])
+        at_once = max(1, _ROWS_AT_ONCE // walk.n_rows)
         chosen = np.empty(0, dtype=np.int64)
         while len(chosen) < plan.steps:
-            some = SelectionsAlong(select, min(_AT_ONCE, plan.steps - len(chosen)))
+            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)))
             chosen = np.append(chosen, curator.release(walk, some))
             if callback is not None:
                 for t in range(len(chosen) - some.steps, len(chosen)):

@@ -63,7 +63,7 @@ def columns_of_rows(x: Any, units: np.ndarray, lowest: float, threads: int) -> t
                     counts[i],
                     rows,
                     entries,
-                ),  # fmt: skip
+                ),
                 range(threads),
             )
         )

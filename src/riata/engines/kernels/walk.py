@@ -26,7 +26,7 @@ from numba import njit
 from riata.engines.kernels.losses import derivative, slope, slope_bound
 
 #: Why a call came back.
-DONE, WORDS, SNAPSHOT, DECIDE_COLUMN, DECIDE_SIGN, FOUND = range(6)
+DONE, WORDS, SNAPSHOT, REGROUP, DECIDE_COLUMN, DECIDE_SIGN, FOUND = range(7)
 
 #: What a step still needs.
 NOTHING, SIGN, MOVE = range(3)
@@ -37,35 +37,39 @@ STEPS = 65536.0
 #: Groups: score bins of this width in log-weights, and column lengths in powers of the root of two.
 WIDTH, BINS, LENGTHS = 0.5, 120, 40
 
-#: So many columns, each with so many entries, may be hot.
-MOST_HOT, LARGE = 128, 64
+#: So many columns, each with so many entries, may be hot. Their lengths are in classes of their own.
+MOST_HOT, LARGE, HOT = 512, 64, 128
 
 TOTAL_BITS = 61
 SLACK = 2.0**-38
 BAND = 2.0**-36
 
+#: The envelope is kept while the logarithms of weights stay within this much of its own.
+ROOM = 0.05
+
 #: What float32 and the sums of it may take from a score, relative to size of column * largest slope.
 ROUNDING = 2.0**-20
 
-#: A snapshot is due after this part of a pass was read in vain; a proposal costs so many entries.
-WASTE, PROPOSAL = 0.5, 48
+#: A snapshot is due after this part of a pass was read in vain. Groups are made anew after as many
+#: proposals in vain as would take as long; a proposal costs so many entries, and a column so many.
+WASTE, PROPOSAL, GROUPING = 0.5, 32, 8
 
 #: Where the walk is, and what it waits for.
 STATE = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "t", "n_hot", "n_groups", "next_word", "wasted", "read", "proposals", "snapshots",
+            "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read", "proposals", "snapshots",
             "pending", "column", "group", "place", "coin", "total", "height", "bits", "sign",
-            "exact", "envelope",
+            "exact", "envelope", "rebuilt",
         )
     ]
     + [
         (name, np.float64)
         for name in (
-            "top", "scale0", "offset0", "largest0", "m0_length", "m0_largest", "longest",
+            "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest", "longest",
             "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
-            "allowed2", "allowed_max", "allowed_rounding", "allowed_strength",
+            "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding", "allowed_strength",
         )
     ]
 )  # fmt: skip
@@ -85,18 +89,13 @@ class Columns(NamedTuple):
     lowest: float
 
 
-class Rows(NamedTuple):
-    v: np.ndarray
-    moved: np.ndarray
-    y: np.ndarray
-    omega: np.ndarray
+#: What is known of a row, in one line of the cache: its product with w, how much of that was added
+#: since the snapshot, its target, and the derivative of its slope at the snapshot.
+V, MOVED, Y, OMEGA = range(4)
 
-
-class Known(NamedTuple):
-    scores: np.ndarray
-    shrinking: np.ndarray
-    lengths: np.ndarray
-    sizes: np.ndarray
+#: And of a column: its score and its product with omega m0 at the snapshot, its length and the sum
+#: of the sizes of its entries.
+SCORE, SHRINKING, LENGTH, SIZE = range(4)
 
 
 class Groups(NamedTuple):
@@ -171,7 +170,7 @@ class Now(NamedTuple):
 @njit(cache=True, nogil=True, inline="always")
 def on_grid(value, unit, lowest):
     z = value * unit
-    if not z == z:
+    if z != z:
         return 0.0
     return np.rint(min(max(z, lowest), STEPS))
 
@@ -193,37 +192,37 @@ def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
     """Slopes, and derivative * shrinking margin, of some rows; with the lengths of the latter."""
     square, most, largest = 0.0, 0.0, 0.0
     for i in range(begin, end):
-        inner = rows.v[i] * factor
-        s = slope(facts.loss, facts.parameter, inner + offset, rows.y[i])
+        inner = rows[i, V] * factor
+        s = slope(facts.loss, facts.parameter, inner + offset, rows[i, Y])
         pairs[i, 0] = s
         largest = max(largest, abs(s))
         square += inner * inner
         most = max(most, abs(inner))
         if facts.smooth:
-            omega = np.float32(derivative(facts.loss, inner + offset, rows.y[i]))
-            rows.omega[i] = omega
+            omega = derivative(facts.loss, inner + offset, rows[i, Y])
+            rows[i, OMEGA] = omega
             pairs[i, 1] = omega * inner
     return square, most, largest
 
 
 @njit(cache=True, nogil=True)
-def look_at_columns(columns, known, smooth, pairs, begin, end):
+def look_at_columns(columns, known, shrinking, pairs, begin, end):
     """<x_k, s0> and <x_k, omega m0> of some columns."""
     for k in range(begin, end):
         a, b = 0.0, 0.0
         unit, weight = of(columns.units, k), of(columns.relative, k) / STEPS
-        if smooth:
+        if shrinking:
             for e in range(columns.indptr[k], columns.indptr[k + 1]):
                 i = columns.indices[e]
                 x = on_grid(columns.data[e], unit, columns.lowest)
                 a += x * pairs[i, 0]
                 b += x * pairs[i, 1]
-            known.shrinking[k] = b * weight
         else:
             for e in range(columns.indptr[k], columns.indptr[k + 1]):
                 x = on_grid(columns.data[e], unit, columns.lowest)
                 a += x * pairs[columns.indices[e], 0]
-        known.scores[k] = a * weight
+        known[k, SCORE] = a * weight
+        known[k, SHRINKING] = b * weight
 
 
 @njit(cache=True, nogil=True)
@@ -237,27 +236,41 @@ def measure_columns(columns, known, begin, end):
             x = on_grid(columns.data[e], unit, columns.lowest)
             a += x * x
             b += abs(x)
-        known.lengths[k] = math.sqrt(a) * weight
-        known.sizes[k] = b * weight
+        known[k, LENGTH] = math.sqrt(a) * weight
+        known[k, SIZE] = b * weight
 
 
 @njit(cache=True, nogil=True)
-def group_columns(known, groups, strength, mirrored, state):
-    """Sort the columns by score and length, and bound each group."""
-    p = len(known.scores)
-    top, longest = -math.inf, 0.0
+def classify_lengths(known, classes):
+    """The class of each column's length. Returns the largest length."""
+    longest = 0.0
+    for k in range(len(known)):
+        longest = max(longest, known[k, LENGTH])
+    for k in range(len(known)):
+        classes[k] = LENGTHS - 1
+        if known[k, LENGTH] > 0:
+            octaves = 2.0 * math.log2(longest / known[k, LENGTH])
+            classes[k] = np.uint8(min(octaves, LENGTHS - 1.0))
+    return longest
+
+
+@njit(cache=True, nogil=True)
+def group_columns(known, classes, groups, strength, kept, mirrored, state):
+    """Sort the columns by score and length, and bound each group. Scores are those after shrinking."""
+    p = len(known)
+    top, less = -math.inf, kept - 1.0
     for k in range(p):
-        top = max(top, abs(known.scores[k]) if mirrored else -known.scores[k])
-        longest = max(longest, known.lengths[k])
+        score = known[k, SCORE] + less * known[k, SHRINKING]
+        top = max(top, abs(score) if mirrored else -score)
     keys = np.empty(p, np.uint16)
     tally = np.zeros(BINS * LENGTHS, np.int64)
     for k in range(p):
-        score = abs(known.scores[k]) if mirrored else -known.scores[k]
+        if classes[k] >= HOT:
+            continue
+        score = known[k, SCORE] + less * known[k, SHRINKING]
+        score = abs(score) if mirrored else -score
         b = int(min(strength * (top - score) / WIDTH, BINS - 1.0))
-        c = LENGTHS - 1
-        if known.lengths[k] > 0:
-            c = int(min(2.0 * math.log2(longest / known.lengths[k]), LENGTHS - 1.0))
-        keys[k] = b * LENGTHS + c
+        keys[k] = b * LENGTHS + classes[k]
         tally[keys[k]] += 1
     place = np.empty(BINS * LENGTHS, np.int64)
     group_of = np.empty(BINS * LENGTHS, np.int64)
@@ -271,40 +284,21 @@ def group_columns(known, groups, strength, mirrored, state):
             g += 1
         before += tally[key]
     for k in range(p):
+        if classes[k] >= HOT:
+            continue
         key = keys[k]
         groups.order[place[key]] = k
         place[key] += 1
         at = group_of[key]
-        score = abs(known.scores[k]) if mirrored else -known.scores[k]
+        score = known[k, SCORE] + less * known[k, SHRINKING]
+        score = abs(score) if mirrored else -score
         groups.score[at] = max(groups.score[at], score)
-        groups.length[at] = max(groups.length[at], known.lengths[k])
-        groups.size[at] = max(groups.size[at], known.sizes[k])
+        groups.length[at] = max(groups.length[at], known[k, LENGTH])
+        groups.size[at] = max(groups.size[at], known[k, SIZE])
     state[0].n_groups = g
-    state[0].longest = longest
-    state[0].n_hot = 0
     state[0].envelope = 0
-    state[0].wasted = 0
-
-
-@njit(cache=True, nogil=True)
-def keep_hot(hot, groups, state, old):
-    """Take columns that were hot before out of their groups again."""
-    st = state[0]
-    for g in range(st.n_groups):
-        place = groups.starts[g]
-        while place < groups.starts[g] + groups.counts[g]:
-            k = groups.order[place]
-            was = False
-            for h in range(len(old)):
-                if old[h] == k:
-                    was = True
-            if was:
-                last = groups.starts[g] + groups.counts[g] - 1
-                groups.order[place], groups.order[last] = groups.order[last], k
-                groups.counts[g] -= 1
-            else:
-                place += 1
-    st.n_hot = len(old)
+    state[0].idle = 0
+    state[0].kept_grouped = kept
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -330,40 +324,47 @@ def numbers_now(facts, walk, state):
     far2 = (moved2 + shrunk * st.m0_length + shifted * facts.root_n) * (1 + 2.0**-30)
     far_max = (moved_max + shrunk * st.m0_largest + shifted) * (1 + 2.0**-30)
     rest, rest_max = 0.0, 0.0
+    drift2, drift_max = facts.steep * far2, facts.steep * far_max
     if facts.smooth:
         rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max
+        less = abs(kept - st.kept_grouped)
+        drift2 = facts.steep * (moved2 + less * st.m0_length + shifted * facts.root_n)
+        drift_max = facts.steep * (moved_max + less * st.m0_largest + shifted)
+        drift2, drift_max = drift2 * (1 + 2.0**-30), drift_max * (1 + 2.0**-30)
     rounding = largest * 2.0**-16.9
     rounding += (st.largest0 + facts.steep * (st.m0_largest + moved_max + far_max)) * ROUNDING
     return Now(
         largest, facts.strength / largest, factor, kept, shifted, moved2, moved_max,
-        facts.steep * far2, facts.steep * far_max, rest, rest_max, rounding,
+        drift2, drift_max, rest, rest_max, rounding,
     )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, inline="always")
+def between(k, now, known, facts):
+    """Bounds on the score of another column."""
+    size, length = known[k, SIZE], known[k, LENGTH]
+    centre = float(known[k, SCORE])
+    half = size * now.rounding
+    if facts.smooth:
+        centre += (now.kept - 1.0) * known[k, SHRINKING]
+        half += facts.steep * min(length * now.moved2, size * now.moved_max)
+        half += min(now.rest, size * now.rest_max)
+        half += facts.steep * now.shifted * min(size, length * facts.root_n)
+    else:
+        half += min(length * now.drift2, size * now.drift_max)
+    return centre - half, centre + half
 
 
 @njit(cache=True, nogil=True, inline="always")
 def hot_between(h, now, known, hot, facts):
     """Bounds on the score of a hot column."""
     k = hot.columns[h]
-    size = known.sizes[k]
-    centre = known.scores[k] + (now.kept - 1.0) * known.shrinking[k] + now.factor * hot.effect[h]
+    if not facts.smooth:
+        return between(k, now, known, facts)
+    size = known[k, SIZE]
+    centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING] + now.factor * hot.effect[h]
     half = now.factor * hot.open[h] + min(now.rest, size * now.rest_max) + size * now.rounding
-    half += facts.steep * now.shifted * min(size, known.lengths[k] * facts.root_n)
-    return centre - half, centre + half
-
-
-@njit(cache=True, nogil=True, inline="always")
-def between(k, now, known, facts):
-    """Bounds on the score of another column."""
-    size, length = known.sizes[k], known.lengths[k]
-    centre = float(known.scores[k])
-    half = min(length * now.drift2, size * now.drift_max) + size * now.rounding
-    if facts.smooth:
-        nearer = facts.steep * min(length * now.moved2, size * now.moved_max)
-        nearer += min(now.rest, size * now.rest_max) + size * now.rounding
-        nearer += facts.steep * now.shifted * min(size, length * facts.root_n)
-        if nearer < half:
-            half = nearer
-            centre += (now.kept - 1.0) * known.shrinking[k]
+    half += facts.steep * now.shifted * min(size, known[k, LENGTH] * facts.root_n)
     return centre - half, centre + half
 
 
@@ -374,18 +375,18 @@ def set_envelope(now, known, groups, hot, facts, state):
     Where all is quiet they are made a little larger, to hold for later steps as well.
     """
     st = state[0]
-    room = 0.0 if st.n_hot > 0 or not facts.mirrored else 1.0
-    longest = max(st.longest, 2.0**-150)  # all columns may be empty
-    st.allowed2 = now.drift2 * (1 + 0.1 * room) + room * 0.02 / (now.strength * longest)
-    st.allowed_max = now.drift_max * (1 + 0.1 * room)
-    st.allowed_max += room * 0.02 / (now.strength * longest * longest)
-    st.allowed_rounding = now.rounding * (1 + 0.1 * room)
-    peak = 0.0
+    room = 0.0 if st.n_hot > 0 or not facts.mirrored else ROOM
+    highest = 0.0
     for g in range(st.n_groups):
-        if groups.counts[g] > 0:
-            peak = max(peak, groups.score[g])
-    # Not more than 0.02 in any log-weight, or nothing would be accepted where weights are peaked.
-    st.allowed_strength = now.strength * (1 + room * min(0.002, 0.02 / (1 + now.strength * peak)))
+        highest = max(highest, groups.score[g])
+    longest = now.strength * max(st.longest, 2.0**-150)  # all columns may be empty
+    largest = longest * facts.root_n
+    st.allowed2 = now.drift2 + room / longest
+    st.allowed_max = now.drift_max + room / largest
+    st.allowed_rest = now.rest + room / now.strength
+    st.allowed_rest_max = now.rest_max + room / largest
+    st.allowed_rounding = now.rounding + room / largest
+    st.allowed_strength = now.strength * (1 + room / (1.0 + now.strength * highest))
     top, n = -math.inf, st.n_groups + st.n_hot
     for g in range(n):
         if g < st.n_groups:
@@ -394,6 +395,7 @@ def set_envelope(now, known, groups, hot, facts, state):
                 continue
             bound = min(groups.length[g] * st.allowed2, groups.size[g] * st.allowed_max)
             bound += groups.score[g] + groups.size[g] * st.allowed_rounding
+            bound += min(st.allowed_rest, groups.size[g] * st.allowed_rest_max)
         else:
             low, high = hot_between(g - st.n_groups, now, known, hot, facts)
             bound = max(abs(low), abs(high)) if facts.mirrored else -low
@@ -405,7 +407,7 @@ def set_envelope(now, known, groups, hot, facts, state):
         if groups.logs[g] > -math.inf:
             count = groups.counts[g] if g < st.n_groups else 1
             mass += count * (math.exp(groups.logs[g] - top) + 2.0**-TOTAL_BITS)
-    bits = TOTAL_BITS - int(math.ceil(math.log2(mass) + 0.01))
+    bits = TOTAL_BITS - math.ceil(math.log2(mass) + 0.01)
     before = np.int64(0)
     for g in range(n):
         groups.heights[g] = 0
@@ -418,6 +420,7 @@ def set_envelope(now, known, groups, hot, facts, state):
             groups.logs[g] = top + math.log(float(height)) - bits * math.log(2.0)
         groups.ends[g] = before
     st.bits, st.top, st.envelope = bits, top, 1
+    st.rebuilt += 1
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -442,9 +445,9 @@ def total_of(k, columns, rows, now, facts, offset):
     unit, to_steps = of(columns.units, k), STEPS / now.largest
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
-        margin = rows.v[i] * now.factor + offset
-        s = slope(facts.loss, facts.parameter, margin, rows.y[i]) * to_steps
-        if not s == s:
+        margin = rows[i, V] * now.factor + offset
+        s = slope(facts.loss, facts.parameter, margin, rows[i, Y]) * to_steps
+        if s != s:
             s = STEPS
         s = np.rint(min(max(s, -STEPS), STEPS))
         total += np.int64(on_grid(columns.data[e], unit, columns.lowest) * s)
@@ -458,14 +461,14 @@ def effect_of_moves(k, columns, rows):
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         x = on_grid(columns.data[e], unit, columns.lowest)
-        total += x * (rows.omega[i] * rows.moved[i])
+        total += x * (rows[i, OMEGA] * rows[i, MOVED])
     return total * (of(columns.relative, k) / STEPS)
 
 
 @njit(cache=True, nogil=True)
 def blur(k, columns, known, facts, state):
     """What rounding may make of the effect of moves on a column."""
-    most = facts.steep * known.sizes[k] * state[0].v_largest
+    most = facts.steep * known[k, SIZE] * state[0].v_largest
     return (entries_of(columns, k) + 16) * 2.0**-52 * most
 
 
@@ -495,38 +498,67 @@ def resolve(h, columns, rows, known, hot, facts, gain, state):
 @njit(cache=True, nogil=True, inline="always")
 def common_size(k, l, known):
     """At least the sum of the products of the entries of two columns."""
-    return min(known.sizes[k], known.sizes[l], known.lengths[k] * known.lengths[l])
+    return min(known[k, SIZE], known[l, SIZE], known[k, LENGTH] * known[l, LENGTH])
 
 
 @njit(cache=True, nogil=True)
-def make_hot(columns, rows, known, groups, hot, facts, state):
+def make_hot(columns, rows, known, classes, groups, hot, facts, state):
     """Give the column that was just evaluated bounds of its own."""
     st = state[0]
-    h, k, g = st.n_hot, st.column, st.group
+    k, g = st.column, st.group
     last = groups.starts[g] + groups.counts[g] - 1
     groups.order[st.place], groups.order[last] = groups.order[last], k
     groups.counts[g] -= 1
+    if groups.counts[g] <= LARGE:  # it may have been the one that made the group's bounds large
+        bound_group(g, known, groups, st.kept_grouped, facts.mirrored)
+    add_hot(k, classes, hot, state)
+    if facts.smooth:
+        h = st.n_hot - 1
+        hot.effect[h] = effect_of_moves(k, columns, rows)
+        hot.bound[h] = blur(k, columns, known, facts, state)
+        hot.open[h] = hot.bound[h]
+        st.read += entries_of(columns, k)
+        st.wasted += entries_of(columns, k)
+
+
+@njit(cache=True, nogil=True)
+def add_hot(k, classes, hot, state):
+    """A column with bounds of its own, that no move has touched since the snapshot."""
+    st = state[0]
+    h = st.n_hot
     st.n_hot += 1
     st.envelope = 0
+    classes[k] += HOT
     hot.columns[h] = k
     hot.unknown[h], hot.amount[h] = -1, 0.0
     hot.products[h, :] = math.nan
     hot.products[:, h] = math.nan
-    hot.effect[h] = effect_of_moves(k, columns, rows)
-    hot.bound[h] = blur(k, columns, known, facts, state)
-    hot.open[h] = hot.bound[h]
-    st.read += entries_of(columns, k)
-    st.wasted += entries_of(columns, k)
+    hot.effect[h], hot.open[h], hot.bound[h] = 0.0, 0.0, 0.0
 
 
 @njit(cache=True, nogil=True)
-def select_column(columns, rows, known, groups, hot, walk, facts, words, now, state):
+def bound_group(g, known, groups, kept, mirrored):
+    """The largest score, length and size in a group."""
+    groups.score[g], groups.length[g], groups.size[g] = -math.inf, 0.0, 0.0
+    for place in range(groups.starts[g], groups.starts[g] + groups.counts[g]):
+        k = groups.order[place]
+        score = known[k, SCORE] + (kept - 1.0) * known[k, SHRINKING]
+        groups.score[g] = max(groups.score[g], abs(score) if mirrored else -score)
+        groups.length[g] = max(groups.length[g], known[k, LENGTH])
+        groups.size[g] = max(groups.size[g], known[k, SIZE])
+
+
+@njit(cache=True, nogil=True)
+def select_column(columns, rows, known, classes, groups, hot, walk, facts, words, now, state):
     """Propose columns until one is accepted: leaves it in the state, with bounds on its value."""
     st = state[0]
     entries = np.int64(columns.indptr[len(columns.indptr) - 1])
     while True:
         if st.wasted > WASTE * entries:
             return SNAPSHOT
+        if st.idle > 2 * GROUPING * len(known):
+            st.wasted += GROUPING * len(known) + st.idle
+            return REGROUP if facts.smooth and now.kept != st.kept_grouped else SNAPSHOT
         if st.next_word + 2 > len(words):
             return WORDS
         if st.envelope == 0:
@@ -539,7 +571,13 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
         if word >= most - most % total:  # what is below is a multiple of the total
             continue
         number = np.int64(word % total)
-        g = np.searchsorted(groups.ends[:n], number, side="right")
+        g, beyond = 0, n - 1
+        while g < beyond:  # the first group that ends after the number
+            middle = (g + beyond) // 2
+            if groups.ends[middle] > number:
+                beyond = middle
+            else:
+                g = middle + 1
         coin = np.int64(words[st.next_word] >> np.uint64(12))
         st.next_word += 1
         st.proposals += 1
@@ -557,7 +595,7 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
         log_height = groups.logs[g]
         st.low, st.high = -now.strength * high, -now.strength * low
         outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
-        if outcome == 0 and h >= 0 and now.factor * hot.open[h] > (high - low) / 4:
+        if outcome == 0 and h >= 0 and facts.smooth and now.factor * hot.open[h] > (high - low) / 4:
             resolve(h, columns, rows, known, hot, facts, walk.gains[st.t], state)
             st.envelope = 0
             low, high = hot_between(h, now, known, hot, facts)
@@ -572,15 +610,15 @@ def select_column(columns, rows, known, groups, hot, walk, facts, words, now, st
                 st.height = groups.heights[g]
                 return DECIDE_COLUMN
             large = entries_of(columns, k) >= LARGE
-            if h < 0 and facts.smooth and large and st.n_hot < MOST_HOT:
+            if h < 0 and large and st.n_hot < MOST_HOT:
                 share = groups.heights[g] / float(total)
                 if outcome < 0 or share > 0.05:
-                    make_hot(columns, rows, known, groups, hot, facts, state)
+                    make_hot(columns, rows, known, classes, groups, hot, facts, state)
             if outcome < 0:
                 st.wasted += entries_of(columns, k)
         if outcome > 0:
             return FOUND
-        st.wasted += PROPOSAL
+        st.idle += PROPOSAL
 
 
 @njit(cache=True, nogil=True)
@@ -633,10 +671,10 @@ def move(columns, rows, known, hot, walk, facts, state):
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         by = amount * weight * on_grid(columns.data[e], unit, columns.lowest)
-        before = rows.moved[i]
+        before = rows[i, MOVED]
         after = before + by
-        rows.moved[i] = after
-        rows.v[i] += by
+        rows[i, MOVED] = after
+        rows[i, V] += by
         square += (after - before) * (after + before)
         turnover += after * after + before * before
         largest = max(largest, abs(after))
@@ -645,6 +683,8 @@ def move(columns, rows, known, hot, walk, facts, state):
     st.v_turnover += turnover * (entries_of(columns, k) + 16) + abs(st.v_square)
     st.v_largest = largest
     add_weight(k, amount, weight, walk, state)
+    if not facts.smooth:
+        return
     here = -1
     for h in range(st.n_hot):
         if hot.columns[h] == k:
@@ -683,12 +723,12 @@ def begin(k, amount, columns, rows, walk, state):
     unit, weight = of(columns.units, k), of(columns.relative, k)
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         x = on_grid(columns.data[e], unit, columns.lowest)
-        rows.v[columns.indices[e]] += amount * weight * x
+        rows[columns.indices[e], V] += amount * weight * x
     add_weight(k, amount, weight, walk, state)
 
 
 @njit(cache=True, nogil=True)
-def advance(until, columns, rows, known, groups, hot, walk, facts, words, state):
+def advance(until, columns, rows, known, classes, groups, hot, walk, facts, words, state):
     """Select until step `until`, or until something is needed from outside; says what."""
     st = state[0]
     while st.t < until:
@@ -698,12 +738,16 @@ def advance(until, columns, rows, known, groups, hot, walk, facts, words, state)
             or not facts.mirrored
             or now.drift2 > st.allowed2
             or now.drift_max > st.allowed_max
+            or now.rest > st.allowed_rest
+            or now.rest_max > st.allowed_rest_max
             or now.rounding > st.allowed_rounding
             or now.strength > st.allowed_strength
         ):
             st.envelope = 0
         if st.pending == NOTHING:
-            asked = select_column(columns, rows, known, groups, hot, walk, facts, words, now, state)
+            asked = select_column(
+                columns, rows, known, classes, groups, hot, walk, facts, words, now, state
+            )
             if asked != FOUND:
                 return asked
             st.pending = SIGN
