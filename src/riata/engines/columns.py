@@ -37,10 +37,14 @@ class Columns:
         self.shape = x.shape
         self._rounded_up = 1 + _ROUNDED + x.shape[0] * _EACH
 
+    def cut(self, most: int) -> Columns:
+        """The same columns with entries cut at `most` steps."""
+        return self if most == self._most else Columns(self._x, most)
+
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
         """Which rows have entries in a column, and the entries."""
         if not self._sparse:
-            return slice(None), self._cut(self._x[:, column])
+            return slice(None), self._clipped(self._x[:, column])
         part = slice(self._x.indptr[column], self._x.indptr[column + 1])
         return self._x.indices[part], self._x.data[part]
 
@@ -92,7 +96,7 @@ class Columns:
         of_columns = sparse.csc_array((entries, self._x.indices, self._x.indptr), shape=self.shape)
         return of_columns.T @ np.ones(self.shape[0])
 
-    def _cut(self, entries: np.ndarray) -> np.ndarray:
+    def _clipped(self, entries: np.ndarray) -> np.ndarray:
         return entries if self._most == X_STEPS else np.clip(entries, -self._most, self._most)
 
     def _pieces(self) -> Any:
@@ -100,4 +104,4 @@ class Columns:
         rows = max(1, _ENTRIES_AT_ONCE // self.shape[1])
         for start in range(0, self.shape[0], rows):
             few = slice(start, start + rows)
-            yield few, self._cut(self._x[few])
+            yield few, self._clipped(self._x[few])

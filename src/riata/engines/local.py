@@ -59,7 +59,7 @@ class LocalEngine:
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
-            self._scores = {query.most: DriftingScores(Columns(self._x, query.most))}
+            self._scores = {query.most: DriftingScores(self._columns.cut(query.most))}
         scores = self._scores[query.most]
         if not self._margins.followed:
             scores.forget()
@@ -73,8 +73,12 @@ class LocalEngine:
         return chosen
 
     @cached_property
+    def _columns(self) -> Columns:
+        return Columns(self._x)
+
+    @cached_property
     def _margins(self) -> Margins:
-        return Margins(self._x, Columns(self._x))
+        return Margins(self._x, self._columns)
 
     def _many(self, query: Any) -> bool:
         """Whether margins are followed: by public numbers, as they round as the moves go."""

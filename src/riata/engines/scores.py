@@ -82,6 +82,7 @@ class DriftingScores:
     _starts: np.ndarray
     _order: np.ndarray
     _singles: np.ndarray
+    _n_singles: int
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -113,7 +114,7 @@ class DriftingScores:
         """
         slopes, largest = steps * query.source.slope_unit, query.source.slope_bound()
         fresh = self._steps is None or not query.same_units(self._query)
-        if not fresh:
+        if not fresh and self._n_singles:
             np.subtract(slopes, self._slopes, out=self._buffer)
             moved_length, moved_largest = self._norms(_EACH * (largest + self._largest))
             # Rounded up, so that later differences are at least the sum of the moves.
