@@ -16,6 +16,7 @@ from riata import Bounds
 from riata.curator import Curator
 from riata.engines import LocalEngine, local, scores
 from riata.engines.columns import Columns
+from riata.engines.local import BY_MARGINS
 from riata.engines.scores import DriftingScores
 from riata.grid import BLOCK_ROWS, SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
@@ -23,9 +24,12 @@ from riata.mechanisms import ExponentialMechanism, rejection
 from riata.mechanisms.largest import Scale
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.rejection import Drawn, Envelope, draw
+from riata.privacy.budget import Budget
 from riata.privacy.events import BoundedRange, compose
 from riata.problem import Problem
+from riata.queries import Support
 from riata.sets import L1Ball, Simplex
+from riata.solvers.greedy import PrivateGreedy
 from riata.vectors import Vector
 
 
@@ -478,6 +482,69 @@ def test_columns_are_those_of_the_rows(most):
             np.testing.assert_array_equal(dense, cut[:, j])
         np.testing.assert_allclose(columns.sizes, np.abs(cut).sum(axis=0), rtol=1e-8)
         np.testing.assert_allclose(columns.lengths, np.linalg.norm(cut, axis=0), rtol=1e-8)
+
+
+# Queries about margins and a few columns.
+
+
+def margin_queries(problem, theta):
+    columns = Support(np.array([1, 4, 6]), problem.bounds)
+    on = (theta, 0.7, columns, 0.9, 0.5)
+    return [
+        problem.mean_slope(theta),
+        problem.limited_slope(theta, 0.4),
+        problem.slope_sizes(theta),
+        problem.coordinate(theta, 0.6, 0.5, 4),
+        problem.coordinate(theta, 0.6, 0.5, 7),  # a column of zeros
+        problem.support_gradient(*on),
+        problem.support_curvature(*on),
+        problem.improvement(theta, Vector.zero(theta.size).with_offset(0.1), 0.8),
+        problem.length_sizes(columns),
+    ]
+
+
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("block_rows", [BLOCK_ROWS, 7])
+def test_known_rows_give_the_sums_of_plain_ones(rows, block_rows, monkeypatch):
+    rng = np.random.default_rng(15)
+    n, p = 90, 8
+    x = rng.uniform(-1, 1, (n, p)) * (rng.random((n, p)) < 0.6)
+    x[:, 7] = 0.0
+    y = rng.choice([-1.0, 1.0], n)
+    problem = Problem(Logistic(), L1Ball(4.0), Bounds(np.linspace(0.2, 1, p), 1.0), n, p)
+    plain, known = (
+        LocalEngine(rows(x), y, problem.bounds, block_rows=block_rows) for _ in range(2)
+    )
+    theta = Vector.of(rng.normal(size=p)).with_offset(0.3)
+    for moved in (theta, theta.plus(Vector.unit(p, 2, 0.4)), theta.with_offset(-1.0)):
+        for query in margin_queries(problem, moved):
+            monkeypatch.setattr(local, "FEW_ENTRIES", 2**60)
+            expected = plain.total(query)
+            monkeypatch.setattr(local, "FEW_ENTRIES", 0)
+            assert known._knows(query) == (rows is not np.asarray or type(query) in BY_MARGINS)
+            found = known.total(query)
+            assert found.dtype == np.int64
+            if moved.move is None:  # not followed: the same margins to the last bit
+                np.testing.assert_array_equal(found, expected)
+            else:  # a slope may be rounded to the other side
+                np.testing.assert_allclose(found, expected, atol=4 * X_STEPS)
+
+
+def test_a_greedy_search_follows_its_margins(monkeypatch):
+    rng = np.random.default_rng(16)
+    n, p = 4_000, 60
+    x = (rng.random((n, p)) < 0.3).astype(float)
+    y = np.where(x[:, 0] + x[:, 1] - 2 * x[:, 2] + rng.normal(0, 0.3, n) > 0, 1.0, -1.0)
+    problem = Problem(Logistic(), L1Ball(20.0), Bounds(1.0, 1.0), n, p, fit_intercept=True)
+    plan = PrivateGreedy().plan(problem, Budget(5.0, 1e-6))
+    for few in (2**60, 0):
+        monkeypatch.setattr(local, "FEW_ENTRIES", few)
+        engine = LocalEngine(sparse.csr_array(x), y, problem.bounds)
+        curator = Curator(engine, plan.pool, Noise(9), adaptive=True)
+        theta = PrivateGreedy().run(plan, problem, curator).theta
+        assert {0, 1, 2} <= set(np.argsort(-np.abs(theta.dense()))[:3].tolist())
+        assert theta.dense()[:3] @ [1, 1, -2] > 5
+    assert engine._scores  # the selections were made from bounds
 
 
 # The limit of no noise, and many threads.

@@ -30,7 +30,7 @@ class Columns:
     def __init__(self, x: Any, most: int = X_STEPS) -> None:
         self._sparse = sparse.issparse(x)
         self._most = most
-        self._x = sparse.csc_array(x) if self._sparse else x
+        self._x = sparse.csc_array(x) if self._sparse else x  # with its rows in order
         if self._sparse and most < X_STEPS:
             cut = np.clip(self._x.data, -most, most)
             self._x = sparse.csc_array((cut, self._x.indices, self._x.indptr), shape=x.shape)
@@ -47,6 +47,16 @@ class Columns:
             return slice(None), self._clipped(self._x[:, column])
         part = slice(self._x.indptr[column], self._x.indptr[column + 1])
         return self._x.indices[part], self._x.data[part]
+
+    def dense(self, column: int, start: int, stop: int) -> np.ndarray:
+        """The entries of some consecutive rows in a column, those that are 0 included."""
+        rows, entries = self.entries(column)
+        if not self._sparse:
+            return entries[start:stop]
+        first, last = np.searchsorted(rows, [start, stop])
+        found = np.zeros(stop - start)
+        found[rows[first:last] - start] = entries[first:last]
+        return found
 
     def work(self, column: int) -> int:
         """How many entries a column has."""
