@@ -449,7 +449,7 @@ MUTANTS = [
     ),
     Mutant(
         "entries that are not cut", "queries/correlations.py",
-        "return np.clip(entries, -self._most, self._most, out=out)",
+        "return np.clip(entries, -self.most, self.most, out=out)",
         "return np.clip(entries, -(2**16), 2**16, out=out)", REFITS,
     ),
     Mutant(
