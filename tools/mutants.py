@@ -184,8 +184,8 @@ MUTANTS = [
     ),
     Mutant(
         "scores of other units", "engines/scores.py",
-        "fresh = self._steps is None or not query.same_units(self._query)",
-        "fresh = self._steps is None", REJECTION,
+        "fresh = self._steps is None or not (self._whole and query.same_units(self._query))",
+        "fresh = self._steps is None or not self._whole", REJECTION,
     ),
     Mutant(
         "an envelope that leaves candidates out", "mechanisms/rejection.py",

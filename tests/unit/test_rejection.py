@@ -3,6 +3,7 @@
 `Watched` looks at every bound whenever a draw does, and compares it with all exact scores.
 """
 
+import contextlib
 import threading
 
 import mpmath
@@ -430,6 +431,27 @@ def test_scores_are_kept_as_long_as_they_are_of_use(monkeypatch):
     assert passes(problem.correlations(moved, 1.0, 1.0)) == 1
     assert passes(problem.correlations(moved, 0.5, 1.0)) == 0
     assert passes(utilities(Vector.zero(6))) == 1  # another beginning
+
+
+@pytest.mark.parametrize("everywhere", ["singles"], indirect=True)
+@pytest.mark.parametrize("place", ["_group", "between", "_norms"])
+def test_an_interrupt_leaves_nothing_half_known(everywhere, place, monkeypatch):
+    monkeypatch.setattr(scores, "_LOOSE", 0.0)
+    problem, engine = small()
+    for seed in range(30):
+        calls, real = np.random.default_rng(seed).integers(1, 40), getattr(Watched, place)
+
+        def interrupted(self, *args, real=real, left=[calls]):  # noqa: B006
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return real(self, *args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Watched, place, interrupted)
+            with contextlib.suppress(KeyboardInterrupt):
+                walk(problem, engine, 0.5, np.random.default_rng(seed), Noise(seed))
+        walk(problem, engine, 0.5, np.random.default_rng(seed), Noise(seed), steps=3)
 
 
 # Degenerate rows.
