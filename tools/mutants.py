@@ -41,6 +41,7 @@ SOLVERS = ("tests/audit/test_solvers.py",)
 COSTS = ("tests/unit/test_solver_accounting.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FILTER = ("tests/unit/test_filter.py",)
+REJECTION = ("tests/unit/test_rejection.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -169,6 +170,35 @@ MUTANTS = [
         "top k charged as one selection", "mechanisms/selection.py",
         "return compose((BoundedRange(self.epsilon), self.k))",
         "return compose((BoundedRange(self.epsilon), 1))", DRAWS,
+    ),
+    # Selections by rejection
+    Mutant(
+        "scores that are said not to drift", "engines/scores.py",
+        "return square**0.5 * self._sum_rounding + room * self._root, largest + room",
+        "return 0.0, 0.0", REJECTION,
+    ),
+    Mutant(
+        "a column that is lost when another gets bounds of its own", "engines/scores.py",
+        "self._order[self._at], self._order[last] = self._order[last], candidate", "pass",
+        REJECTION,
+    ),
+    Mutant(
+        "scores of other units", "engines/scores.py",
+        "fresh = self._steps is None or not (self._whole and query.same_units(self._query))",
+        "fresh = self._steps is None or not self._whole", REJECTION,
+    ),
+    Mutant(
+        "an envelope that leaves candidates out", "mechanisms/rejection.py",
+        "self.bits)).astype(np.int64) + 1", "self.bits)).astype(np.int64)", REJECTION,
+    ),
+    Mutant(
+        "coins of 52 bits", "mechanisms/rejection.py",
+        "return SLACK + ROUNDING * abs(value)", "return 0.0", REJECTION,
+    ),
+    Mutant(
+        "margins that are followed if sparse rows have many entries", "engines/local.py",
+        "filled = places * PERCENT_FILLED // 100 if sparse.issparse(self._x) else places",
+        "filled = self._x.nnz if sparse.issparse(self._x) else places", REJECTION,
     ),
     # Randomness
     Mutant(
@@ -323,7 +353,8 @@ MUTANTS = [
     ),
     Mutant(
         "parts that share a row", "engines/local.py",
-        "first = (part - before) % parts", "first = (part // 2 - before) % parts",
+        "chosen._hold(self._x[part::parts], self._y[part::parts])",
+        "chosen._hold(self._x[part // 2 :: parts], self._y[part // 2 :: parts])",
         (f"{PEELING[0]}::test_every_row_is_in_exactly_one_part",),
     ),
     Mutant(
@@ -418,7 +449,7 @@ MUTANTS = [
     ),
     Mutant(
         "entries that are not cut", "queries/correlations.py",
-        "return np.clip(entries, -self._most, self._most, out=out)",
+        "return np.clip(entries, -self.most, self.most, out=out)",
         "return np.clip(entries, -(2**16), 2**16, out=out)", REFITS,
     ),
     Mutant(

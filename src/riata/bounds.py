@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -95,9 +96,14 @@ class Bounds:
         """The largest |x_j| of each column."""
         return np.broadcast_to(np.asarray(self.x, dtype=np.float64), (n_features,))
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest bound of a column."""
+        return self.x if isinstance(self.x, float) else float(self.x.max())
+
     def of_columns(self, columns: np.ndarray | int) -> Any:
         """The largest |x_j| of these columns: one number if it is the same for all."""
-        return self.x if np.ndim(self.x) == 0 else self.x[columns]
+        return self.x if isinstance(self.x, float) else self.x[columns]
 
     def reach(self, theta: Vector) -> float:
         """The largest |<x, theta>| over all rows x that keep the promise."""

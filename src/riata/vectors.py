@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,26 +67,34 @@ class Vector:
         return out
 
     def with_offset(self, offset: float) -> Vector:
-        return replace(self, offset=offset)
+        return Vector(self.size, self.support, self.values, offset, self.body, self.move)
 
     def toward(self, other: Vector, mu: float) -> Vector:
         """(1 - mu) * self + mu * other, offset included."""
-        moved = self._moved(1 - mu, replace(other, values=mu * other.values, move=None))
-        return moved.with_offset((1 - mu) * self.offset + mu * other.offset)
+        added = Vector(other.size, other.support, mu * other.values)
+        return self._moved(1 - mu, added, (1 - mu) * self.offset + mu * other.offset)
 
     def plus(self, other: Vector) -> Vector:
         """self + other; the offset stays."""
-        return self._moved(1.0, other)
+        return self._moved(1.0, other, self.offset)
 
-    def _moved(self, kept: float, added: Vector) -> Vector:
-        if np.array_equal(self.support, added.support):
-            support, values = self.support, kept * self.values + added.values
+    def _moved(self, kept: float, added: Vector, offset: float) -> Vector:
+        support, values = self.support, kept * self.values
+        if len(added.support) == 1:
+            at = int(support.searchsorted(added.support[0]))
+            if at < len(support) and support[at] == added.support[0]:
+                values[at] += added.values[0]
+            else:
+                support = np.concatenate([support[:at], added.support, support[at:]])
+                values = np.concatenate([values[:at], added.values, values[at:]])
+        elif np.array_equal(support, added.support):
+            values += added.values
         else:
             support = np.union1d(self.support, added.support)
             values = np.zeros(len(support))
             values[np.searchsorted(support, self.support)] = kept * self.values
             values[np.searchsorted(support, added.support)] += added.values
-        return Vector(self.size, support, values, self.offset, move=Move(self.body, kept, added))
+        return Vector(self.size, support, values, offset, move=Move(self.body, kept, added))
 
     def dot(self, dense: np.ndarray) -> float:
         """<self, dense>, without the offset."""

@@ -524,7 +524,7 @@ def test_correlations_keep_their_sensitivity_as_computed(loss, bounds, adjacency
         problem = Problem(loss, L1Ball(1.0), bounds, n_rows, P, adjacency)
         for k, theta in enumerate(some_points(rng, 3)):
             query = problem.correlations(theta, LIMITS[k], ENTRY_LIMITS[k])
-            most = int(query._most) * SLOPE_STEPS
+            most = int(query.most) * SLOPE_STEPS
             alone = np.unique(summands(query, bounds, x, y), axis=0)
             # What all other rows add: nothing, or nearly as much as they can, with odd digits.
             for others in (0, (n_rows - 1) * most - 1, (n_rows - 1) * most // 3):

@@ -81,7 +81,7 @@ def watched(walker):
 
     def snapshot():
         take()
-        walker.v0 = walker._rows[:, kernel.V].copy()
+        walker.v0 = walker._rows.v.copy()
 
     walker._snapshot = snapshot
     return walker
@@ -188,7 +188,7 @@ def check(walker, truth):
         now = kernel.numbers_now(walker._facts, walker._walk, walker._state)
         check_moves(walker, truth, now)
         check_columns(walker, truth)
-        values = truth.values(walker.vertices, walker._rows[:, kernel.V])
+        values = truth.values(walker.vertices, walker._rows.v)
         check_bounds(walker, now, values)
         check_envelope(walker, truth, now, values)
         check_hot(walker, truth)
@@ -197,7 +197,7 @@ def check(walker, truth):
 def check_place(walker, truth):
     """Margins, and the sum of the sizes of the coordinates."""
     t, w = walker.step, truth.w(walker.vertices)
-    v, found = truth.x @ (w * truth.relative), walker._rows[:, kernel.V]
+    v, found = truth.x @ (w * truth.relative), walker._rows.v
     if np.all(truth.relative == 1):
         assert np.array_equal(found, v)
     assert np.allclose(found, v, rtol=0, atol=1e-12 * STEPS * (t + 2) ** 2)
@@ -209,7 +209,7 @@ def check_place(walker, truth):
 def check_moves(walker, truth, now):
     """How far margins went since the snapshot, and the largest slope."""
     st, facts = walker._state[0], walker._facts
-    moved, v = walker._rows[:, kernel.MOVED], walker._rows[:, kernel.V]
+    moved, v = walker._rows.moved, walker._rows.v
     assert np.allclose(moved, v - walker.v0, rtol=1e-12, atol=1e-9)
     assert st["v_largest"] >= np.abs(moved).max(initial=0)
     square = (moved.astype(np.longdouble) ** 2).sum()
@@ -270,7 +270,7 @@ def check_hot(walker, truth):
         return
     columns = hot.columns[:n_hot]
     scaled = (truth.x * truth.relative)[:, columns].astype(np.longdouble)
-    omega, moved = walker._rows[:, kernel.OMEGA], walker._rows[:, kernel.MOVED]
+    omega, moved = walker._rows.omega, walker._rows.moved
     margins = walker.v0 * (walker._state["scale0"][0] * facts.reach / STEPS)
     y = truth.y
     if isinstance(truth.case.loss, OneAgainstRest):

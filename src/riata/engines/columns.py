@@ -30,19 +30,33 @@ class Columns:
     def __init__(self, x: Any, most: int = X_STEPS) -> None:
         self._sparse = sparse.issparse(x)
         self._most = most
-        self._x = sparse.csc_array(x) if self._sparse else x
+        self._x = sparse.csc_array(x) if self._sparse else x  # with its rows in order
         if self._sparse and most < X_STEPS:
             cut = np.clip(self._x.data, -most, most)
             self._x = sparse.csc_array((cut, self._x.indices, self._x.indptr), shape=x.shape)
         self.shape = x.shape
         self._rounded_up = 1 + _ROUNDED + x.shape[0] * _EACH
 
+    def cut(self, most: int) -> Columns:
+        """The same columns with entries cut at `most` steps."""
+        return self if most == self._most else Columns(self._x, most)
+
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
         """Which rows have entries in a column, and the entries."""
         if not self._sparse:
-            return slice(None), self._cut(self._x[:, column])
+            return slice(None), self._clipped(self._x[:, column])
         part = slice(self._x.indptr[column], self._x.indptr[column + 1])
         return self._x.indices[part], self._x.data[part]
+
+    def dense(self, column: int, start: int, stop: int) -> np.ndarray:
+        """The entries of some consecutive rows in a column, those that are 0 included."""
+        rows, entries = self.entries(column)
+        if not self._sparse:
+            return entries[start:stop]
+        first, last = np.searchsorted(rows, [start, stop])
+        found = np.zeros(stop - start)
+        found[rows[first:last] - start] = entries[first:last]
+        return found
 
     def work(self, column: int) -> int:
         """How many entries a column has."""
@@ -92,7 +106,7 @@ class Columns:
         of_columns = sparse.csc_array((entries, self._x.indices, self._x.indptr), shape=self.shape)
         return of_columns.T @ np.ones(self.shape[0])
 
-    def _cut(self, entries: np.ndarray) -> np.ndarray:
+    def _clipped(self, entries: np.ndarray) -> np.ndarray:
         return entries if self._most == X_STEPS else np.clip(entries, -self._most, self._most)
 
     def _pieces(self) -> Any:
@@ -100,4 +114,4 @@ class Columns:
         rows = max(1, _ENTRIES_AT_ONCE // self.shape[1])
         for start in range(0, self.shape[0], rows):
             few = slice(start, start + rows)
-            yield few, self._cut(self._x[few])
+            yield few, self._clipped(self._x[few])

@@ -12,10 +12,22 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.engines.columns import Columns
 from riata.engines.margins import Margins
+from riata.engines.rows import Rows
 from riata.engines.scores import DriftingScores, ordinary
 from riata.grid import BLOCK_ROWS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
-from riata.queries import Query, Walk
+from riata.queries import (
+    Coordinate,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    MeanSlope,
+    Query,
+    SlopeSizes,
+    SupportCurvature,
+    SupportGradient,
+    Walk,
+)
 
 #: About what a step takes without a compiler, and from when on it is worth to compile.
 _SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
@@ -29,6 +41,17 @@ _MOST_OPEN = 8.0
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
 #: many sparse rows have is not public: they count as if so many of a hundred places were filled.
 FEW_ENTRIES, PERCENT_FILLED = 2**18, 6
+
+#: Queries that ask rows for their margins, and for the columns that they name.
+BY_MARGINS = (
+    Coordinate,
+    Improvement,
+    LimitedSlope,
+    MeanSlope,
+    SlopeSizes,
+    SupportCurvature,
+    SupportGradient,
+)
 
 
 def walkable(query: Walk) -> bool:
@@ -117,7 +140,8 @@ class LocalEngine:
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
-        return sum(query.partial(x, y).astype(np.int64) for x, y in self._blocks)  # type: ignore[return-value]
+        blocks = self._known_rows() if self._knows(query) else self._blocks
+        return sum(query.partial(x, y).astype(np.int64) for x, y in blocks)  # type: ignore[return-value]
 
     def scores(self, query: Any, factor: float) -> DriftingScores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.
@@ -128,7 +152,7 @@ class LocalEngine:
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
-            self._scores = {query.most: DriftingScores(Columns(self._x, query.most))}
+            self._scores = {query.most: DriftingScores(self._columns.cut(query.most))}
         scores = self._scores[query.most]
         if not self._margins.followed:
             scores.forget()
@@ -171,8 +195,24 @@ class LocalEngine:
         return entries_by_column(self._given, self._bounds)
 
     @cached_property
+    def _columns(self) -> Columns:
+        return Columns(self._x)
+
+    @cached_property
     def _margins(self) -> Margins:
-        return Margins(self._x, Columns(self._x))
+        return Margins(self._x, self._columns)
+
+    def _knows(self, query: Query) -> bool:
+        """Whether the query is about margins that are followed, or about a few sparse columns."""
+        if isinstance(query, LengthSizes):
+            return sparse.issparse(self._x)
+        source = query.slope if isinstance(query, SlopeSizes) else query
+        return type(query) in BY_MARGINS and self._many(source)
+
+    def _known_rows(self) -> list[tuple[Any, np.ndarray]]:
+        rows = Rows(self._columns, self._margins, 0, len(self._y))
+        starts = range(0, len(self._y), self._block_rows)
+        return [(rows[i : i + self._block_rows], self._y[i : i + self._block_rows]) for i in starts]
 
     def _many(self, query: Any) -> bool:
         """Whether margins are followed: by public numbers, as they round as the moves go."""

@@ -34,14 +34,15 @@ class Margins:
         self.followed = False
 
     def of(self, query: Any) -> np.ndarray:
-        """The margins at the query's theta, with its offset.
+        """The margins at the query's theta, with its offset. Not to be written to.
 
         `followed` then says whether they came from those before by a move, or none.
         """
-        return self.inner_of(query) + query.theta.offset
+        inner, offset = self.inner_of(query), query.theta.offset
+        return inner + offset if offset else inner
 
     def inner_of(self, query: Any) -> np.ndarray:
-        """The same without the offset. Not to be written to."""
+        """The same without the offset."""
         theta, self.followed = query.theta, True
         if theta.body is not self._body:
             move = theta.move
@@ -61,7 +62,6 @@ class Margins:
     def _follow(self, move: Any, bounds: Any) -> None:
         if move.kept != 1.0:
             self._values *= move.kept
-        limits = np.broadcast_to(bounds.of_columns(move.added.support), len(move.added.support))
-        for column, value, limit in zip(move.added.support, move.added.values, limits, strict=True):
+        for column, value in zip(move.added.support, move.added.values, strict=True):
             rows, entries = self._columns.entries(int(column))
-            self._values[rows] += entries * (value * limit / X_STEPS)
+            self._values[rows] += entries * (value * bounds.of_columns(int(column)) / X_STEPS)

@@ -82,6 +82,7 @@ class DriftingScores:
     _starts: np.ndarray
     _order: np.ndarray
     _singles: np.ndarray
+    _n_singles: int
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -92,6 +93,7 @@ class DriftingScores:
         self._sum_rounding = 1 + _ROUNDING + n_rows * _EACH
         self._steps: np.ndarray | None = None
         self._buffer = np.empty(n_rows)
+        self._whole = False  # not while what is known is half changed, as by an interrupt
         self.version = 0
         self.passes = 0.0
 
@@ -112,8 +114,8 @@ class DriftingScores:
             What a utility is multiplied by, to be the logarithm of a weight.
         """
         slopes, largest = steps * query.source.slope_unit, query.source.slope_bound()
-        fresh = self._steps is None or not query.same_units(self._query)
-        if not fresh:
+        fresh = self._steps is None or not (self._whole and query.same_units(self._query))
+        if not fresh and self._n_singles:
             np.subtract(slopes, self._slopes, out=self._buffer)
             moved_length, moved_largest = self._norms(_EACH * (largest + self._largest))
             # Rounded up, so that later differences are at least the sum of the moves.
@@ -176,6 +178,7 @@ class DriftingScores:
     def _snapshot(self) -> None:
         """All scores at the present slopes, and the columns in groups of similar bounds."""
         assert self._steps is not None
+        self._whole = False
         weights = self._query.column_weights
         self._base, self._base_largest = self._slopes, self._largest
         self._base_square = float(np.einsum("i,i->", self._base, self._base))
@@ -189,6 +192,7 @@ class DriftingScores:
         self.passes += 1.0
         self._set_rest()
         self.version += 1
+        self._whole = True
 
     def _group(self) -> None:
         logs = self._factor * (np.abs(self._known) if self.mirrored else self._known)
@@ -245,9 +249,10 @@ class DriftingScores:
         if self._factor * (high - centre) < _LOOSE:
             return
         i = group - len(self._counts)
+        if i < 0 and self._n_singles == _MOST_SINGLES:
+            return
+        self._whole = False
         if i < 0:
-            if self._n_singles == _MOST_SINGLES:
-                return
             i, last = self._n_singles, int(self._starts[group] + self._counts[group]) - 1
             self._order[self._at], self._order[last] = self._order[last], candidate
             self._counts[group] -= 1
@@ -257,3 +262,4 @@ class DriftingScores:
             self._way_length, self._way_largest,
         )  # fmt: skip
         self.version += 1
+        self._whole = True

@@ -118,8 +118,8 @@ class Walker:
             losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
             math.sqrt(n),
         )  # fmt: skip
-        self._rows = np.zeros((n, 4))
-        self._rows[:, walk.Y] = y
+        omega = np.zeros(n if self._facts.smooth else 0, np.float32)
+        self._rows = walk.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
         self._known = entries.known.copy()
         most = walk.BINS * walk.LENGTHS
         whole, number = np.int64, np.float64
@@ -131,8 +131,9 @@ class Walker:
         )  # fmt: skip
         hot = walk.MOST_HOT
         self._hot = walk.Hot(
-            np.empty(hot, whole), np.empty(hot), np.empty(hot), np.empty(hot, whole), np.empty(hot),
-            np.empty(hot), np.full((hot, hot), math.nan), np.zeros((hot, hot)),
+            np.empty(hot, whole), np.empty(hot), np.empty(hot), np.empty(hot), np.empty(hot),
+            np.empty(hot), np.empty(hot), np.empty(hot, whole), np.empty(hot), np.empty(hot),
+            np.full((hot, hot), math.nan), np.zeros((hot, hot)),
         )  # fmt: skip
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
         self._walk = walk.Walk(
@@ -235,7 +236,7 @@ class Walker:
         state, facts = self._state[0], self._facts
         scale, offset = self._scale, float(state["offset"])
         factor = scale * facts.reach / X_STEPS
-        n, p = len(self._rows), len(self._known)
+        n, p = len(self._rows.v), len(self._known)
         pairs = np.empty((n, 2), np.float32)
         found = in_threads(
             lambda b, e: walk.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n
@@ -245,7 +246,7 @@ class Walker:
         in_threads(
             lambda b, e: walk.look_at_columns(self._columns, self._known, shrinking, pairs, b, e), p
         )
-        self._rows[:, walk.MOVED] = 0.0
+        self._rows.moved[:] = 0.0
         state["scale0"], state["offset0"] = scale, offset
         state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-30)
         state["m0_largest"], state["largest0"] = max(largest), max(slopes)
@@ -254,6 +255,7 @@ class Walker:
         state["v_square"] = state["v_turnover"] = state["v_largest"] = 0.0
         self._hot.effect[:], self._hot.open[:], self._hot.bound[:] = 0.0, 0.0, 0.0
         self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
+        self._hot.far[:], self._hot.way[:] = math.inf, 0.0
         if facts.bend > 0:
             self._hot.products[:] = math.nan  # they depend on where the margins are
         self._choose_hot()

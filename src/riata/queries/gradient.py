@@ -38,7 +38,15 @@ class MeanSlope(Query):
         return self.inner(x) + self.theta.offset
 
     def inner(self, x: Any) -> np.ndarray:
-        """<x, theta> for rows on the grid, with theta on a grid of its own."""
+        """<x, theta> for rows on the grid, with theta on a grid of its own.
+
+        Rows that know it are asked: an engine may follow theta's moves (docs/privacy/rejection.md).
+        """
+        if hasattr(x, "inner_of"):
+            known: np.ndarray = x.inner_of(self)
+            return known
+        if not len(self.theta.support):
+            return np.zeros(x.shape[0])
         limits = self.bounds.of_columns(self.theta.support)
         steps, step = coefficient_steps(self.theta.values * limits)
         exact = replace(self.theta, values=steps, offset=0.0).margins(x)

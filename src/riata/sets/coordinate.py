@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from riata.bounds import Bounds
 from riata.sets.base import Ball, PolytopeSet, Width, rounding_of_simplex_projection
 from riata.sets.widths import expected_linf
 
@@ -25,6 +26,9 @@ class CoordinatePolytope(Ball, PolytopeSet):
 
     def radius_in(self, norm: str) -> float:
         return self.radius
+
+    def reach(self, bounds: Bounds) -> float:
+        return float(self.radius * bounds.largest)  # for either norm
 
     def weighted_reach(self, weights: np.ndarray) -> float:
         return float(self.radius * weights.max())

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from riata.curator import Curator
 from riata.mechanisms import (
     GaussianMechanism,
@@ -67,7 +65,8 @@ class Intercept:
         """The intercept after step t."""
         problem = self._problem
         target = theta.offset - slope / problem.loss.curvature_bound(problem.y_bound)
-        offset = float(np.clip(target, -problem.offset_bound, problem.offset_bound))
+        bound = problem.offset_bound
+        offset = min(max(float(target), -bound), bound)
         weight = float(t) ** self._later
         self._sum += weight * offset
         self._weight += weight

@@ -235,11 +235,10 @@ class Run:
 
     def moved(self, columns: np.ndarray, by: np.ndarray, offset: float = 0.0) -> Vector:
         """The model with some coefficients changed, by amounts in units of the bounds."""
-        dense = self.theta.dense()
-        dense[columns] += by / self.units[columns]
+        added = Vector(self.theta.size, columns, by / self.units[columns])
         bound = self.problem.offset_bound
         moved = float(np.clip(self.theta.offset + offset, -bound, bound))
-        return Vector.of(dense).with_offset(moved)
+        return self.theta.plus(added).with_offset(moved)
 
     # The refit.
 

@@ -34,8 +34,8 @@ NOTHING, SIGN, MOVE = range(3)
 #: An entry and a slope are whole numbers of steps.
 STEPS = 65536.0
 
-#: Groups: score bins of this width in log-weights, and column lengths in powers of the root of two.
-WIDTH, BINS, LENGTHS = 0.5, 120, 40
+#: Groups: score bins of this width in log-weights, and column lengths in quarters of a power of two.
+WIDTH, BINS, LENGTHS = 0.5, 120, 80
 
 #: So many columns, each with so many entries, may be hot. Their lengths are in classes of their own.
 MOST_HOT, LARGE, HOT = 512, 64, 128
@@ -47,12 +47,15 @@ BAND = 2.0**-36
 #: The envelope is kept while the logarithms of weights stay within this much of its own.
 ROOM = 0.05
 
+#: What is read to learn about hot columns is not in vain, but for one part in so many.
+LEARNING = 16
+
 #: What float32 and the sums of it may take from a score, relative to size of column * largest slope.
 ROUNDING = 2.0**-20
 
 #: A snapshot is due after this part of a pass was read in vain. Groups are made anew after as many
 #: proposals in vain as would take as long; a proposal costs so many entries, and a column so many.
-WASTE, PROPOSAL, GROUPING = 0.5, 32, 8
+WASTE, PROPOSAL, GROUPING = 0.5, 32, 2
 
 #: Where the walk is, and what it waits for.
 STATE = np.dtype(
@@ -68,7 +71,7 @@ STATE = np.dtype(
         (name, np.float64)
         for name in (
             "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest", "longest",
-            "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
+            "way", "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
             "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding", "allowed_strength",
         )
     ]
@@ -89,12 +92,20 @@ class Columns(NamedTuple):
     lowest: float
 
 
-#: What is known of a row, in one line of the cache: its product with w, how much of that was added
-#: since the snapshot, its target, and the derivative of its slope at the snapshot.
-V, MOVED, Y, OMEGA = range(4)
+class Rows(NamedTuple):
+    """Of each row: its product with w, how much of that was added since the snapshot, its target,
 
-#: And of a column: its score and its product with omega m0 at the snapshot, its length and the sum
-#: of the sizes of its entries.
+    and the derivative of its slope at the snapshot.
+    """
+
+    v: np.ndarray
+    moved: np.ndarray
+    y: np.ndarray
+    omega: np.ndarray
+
+
+#: What is known of a column, in one line of the cache: its score and its product with omega m0 at
+#: the snapshot, its length and the sum of the sizes of its entries.
 SCORE, SHRINKING, LENGTH, SIZE = range(4)
 
 
@@ -114,12 +125,17 @@ class Hot(NamedTuple):
     """Columns with the effect of the moves since the snapshot, up to `open`.
 
     `bound` is the part of `open` that comes from rounding, and `errors` how wrong a learned inner
-    product may be.
+    product may be. `beyond` is what the second order was when a column was evaluated, up to `doubt`,
+    `far` how far the margins were from the snapshot then, and `way` how far they had gone.
     """
 
     columns: np.ndarray
     effect: np.ndarray
     open: np.ndarray
+    beyond: np.ndarray
+    doubt: np.ndarray
+    far: np.ndarray
+    way: np.ndarray
     unknown: np.ndarray
     amount: np.ndarray
     bound: np.ndarray
@@ -165,6 +181,8 @@ class Now(NamedTuple):
     rest: float
     rest_max: float
     rounding: float
+    far2: float
+    way: float
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -192,15 +210,15 @@ def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
     """Slopes, and derivative * shrinking margin, of some rows; with the lengths of the latter."""
     square, most, largest = 0.0, 0.0, 0.0
     for i in range(begin, end):
-        inner = rows[i, V] * factor
-        s = slope(facts.loss, facts.parameter, inner + offset, rows[i, Y])
+        inner = rows.v[i] * factor
+        s = slope(facts.loss, facts.parameter, inner + offset, rows.y[i])
         pairs[i, 0] = s
         largest = max(largest, abs(s))
         square += inner * inner
         most = max(most, abs(inner))
         if facts.smooth:
-            omega = derivative(facts.loss, inner + offset, rows[i, Y])
-            rows[i, OMEGA] = omega
+            omega = np.float32(derivative(facts.loss, inner + offset, rows.y[i]))
+            rows.omega[i] = omega
             pairs[i, 1] = omega * inner
     return square, most, largest
 
@@ -249,7 +267,7 @@ def classify_lengths(known, classes):
     for k in range(len(known)):
         classes[k] = LENGTHS - 1
         if known[k, LENGTH] > 0:
-            octaves = 2.0 * math.log2(longest / known[k, LENGTH])
+            octaves = 4.0 * math.log2(longest / known[k, LENGTH])
             classes[k] = np.uint8(min(octaves, LENGTHS - 1.0))
     return longest
 
@@ -335,7 +353,7 @@ def numbers_now(facts, walk, state):
     rounding += (st.largest0 + facts.steep * (st.m0_largest + moved_max + far_max)) * ROUNDING
     return Now(
         largest, facts.strength / largest, factor, kept, shifted, moved2, moved_max,
-        drift2, drift_max, rest, rest_max, rounding,
+        drift2, drift_max, rest, rest_max, rounding, far2, st.way,
     )  # fmt: skip
 
 
@@ -363,7 +381,13 @@ def hot_between(h, now, known, hot, facts):
         return between(k, now, known, facts)
     size = known[k, SIZE]
     centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING] + now.factor * hot.effect[h]
-    half = now.factor * hot.open[h] + min(now.rest, size * now.rest_max) + size * now.rounding
+    half = min(now.rest, size * now.rest_max)
+    gone = now.way - hot.way[h]
+    nearer = facts.bend * (hot.far[h] + gone) * gone + hot.doubt[h]
+    if nearer < half:
+        half = nearer
+        centre += hot.beyond[h]
+    half += now.factor * hot.open[h] + size * now.rounding
     half += facts.steep * now.shifted * min(size, known[k, LENGTH] * facts.root_n)
     return centre - half, centre + half
 
@@ -445,8 +469,8 @@ def total_of(k, columns, rows, now, facts, offset):
     unit, to_steps = of(columns.units, k), STEPS / now.largest
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
-        margin = rows[i, V] * now.factor + offset
-        s = slope(facts.loss, facts.parameter, margin, rows[i, Y]) * to_steps
+        margin = rows.v[i] * now.factor + offset
+        s = slope(facts.loss, facts.parameter, margin, rows.y[i]) * to_steps
         if s != s:
             s = STEPS
         s = np.rint(min(max(s, -STEPS), STEPS))
@@ -461,7 +485,7 @@ def effect_of_moves(k, columns, rows):
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         x = on_grid(columns.data[e], unit, columns.lowest)
-        total += x * (rows[i, OMEGA] * rows[i, MOVED])
+        total += x * (rows.omega[i] * rows.moved[i])
     return total * (of(columns.relative, k) / STEPS)
 
 
@@ -480,7 +504,7 @@ def resolve(h, columns, rows, known, hot, facts, gain, state):
     rounding = blur(k, columns, known, facts, state)
     entries = entries_of(columns, k)
     state[0].read += entries
-    state[0].wasted += entries
+    state[0].wasted += entries // LEARNING
     j = hot.unknown[h]
     if j >= 0 and abs(hot.amount[h]) > 0.4 * gain:
         product = (effect - hot.effect[h]) / hot.amount[h]
@@ -531,6 +555,7 @@ def add_hot(k, classes, hot, state):
     classes[k] += HOT
     hot.columns[h] = k
     hot.unknown[h], hot.amount[h] = -1, 0.0
+    hot.beyond[h], hot.doubt[h], hot.far[h], hot.way[h] = 0.0, 0.0, math.inf, 0.0
     hot.products[h, :] = math.nan
     hot.products[:, h] = math.nan
     hot.effect[h], hot.open[h], hot.bound[h] = 0.0, 0.0, 0.0
@@ -556,7 +581,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
     while True:
         if st.wasted > WASTE * entries:
             return SNAPSHOT
-        if st.idle > 2 * GROUPING * len(known):
+        if st.idle > GROUPING * len(known):
             st.wasted += GROUPING * len(known) + st.idle
             return REGROUP if facts.smooth and now.kept != st.kept_grouped else SNAPSHOT
         if st.next_word + 2 > len(words):
@@ -605,6 +630,14 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
             st.total = total_of(k, columns, rows, now, facts, st.offset)
             st.read += entries_of(columns, k)
             set_exact(columns, facts, state)
+            if h >= 0 and facts.bend > 0 and hot.open[h] <= hot.bound[h]:
+                # Keep what the second order is now: it changes slowly from here on.
+                centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING]
+                centre += now.factor * hot.effect[h]
+                hot.beyond[h] = -st.low / now.strength - centre
+                hot.doubt[h] = known[k, SIZE] * now.rounding + now.factor * hot.bound[h]
+                hot.far[h], hot.way[h] = now.far2, now.way
+                st.envelope = 0
             outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
             if outcome == 0:
                 st.height = groups.heights[g]
@@ -659,7 +692,7 @@ def select_sign(columns, rows, facts, words, now, state):
 
 
 @njit(cache=True, nogil=True)
-def move(columns, rows, known, hot, walk, facts, state):
+def move(columns, rows, known, hot, walk, facts, now, state):
     """Add the chosen column to the walk."""
     st = state[0]
     k, t = st.column, st.t
@@ -671,10 +704,10 @@ def move(columns, rows, known, hot, walk, facts, state):
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         by = amount * weight * on_grid(columns.data[e], unit, columns.lowest)
-        before = rows[i, MOVED]
+        before = rows.moved[i]
         after = before + by
-        rows[i, MOVED] = after
-        rows[i, V] += by
+        rows.moved[i] = after
+        rows.v[i] += by
         square += (after - before) * (after + before)
         turnover += after * after + before * before
         largest = max(largest, abs(after))
@@ -685,6 +718,10 @@ def move(columns, rows, known, hot, walk, facts, state):
     add_weight(k, amount, weight, walk, state)
     if not facts.smooth:
         return
+    later = walk.scales[t + 1]
+    shrunk = abs(later / walk.scales[t] - 1.0) * (now.kept * st.m0_length + now.moved2)
+    gone = (shrunk + later * facts.reach * gain * known[k, LENGTH]) * (1 + 2.0**-30)
+    st.way += gone + st.way * 2.0**-52  # so that differences are not less than the moves
     here = -1
     for h in range(st.n_hot):
         if hot.columns[h] == k:
@@ -723,7 +760,7 @@ def begin(k, amount, columns, rows, walk, state):
     unit, weight = of(columns.units, k), of(columns.relative, k)
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         x = on_grid(columns.data[e], unit, columns.lowest)
-        rows[columns.indices[e], V] += amount * weight * x
+        rows.v[columns.indices[e]] += amount * weight * x
     add_weight(k, amount, weight, walk, state)
 
 
@@ -755,7 +792,7 @@ def advance(until, columns, rows, known, classes, groups, hot, walk, facts, word
             asked = select_sign(columns, rows, facts, words, now, state)
             if asked != FOUND:
                 return asked
-        move(columns, rows, known, hot, walk, facts, state)
+        move(columns, rows, known, hot, walk, facts, now, state)
         st.pending = NOTHING
         st.t += 1
     return DONE
