@@ -133,10 +133,10 @@ class Curator:
             self._paid_for[part].take(mechanism.event)
             return mechanism.release(query, self._part(part), self._noise)
 
-    def walks(self, query: Walk) -> bool:
+    def walks(self, query: Walk, epsilon: float) -> bool:
         """Whether a whole walk is best released at once. Depends on public facts alone."""
         known = getattr(self._engine, "walks", None)  # engines may leave it out
-        return len(self._paid_for) == 1 and known is not None and known(query)
+        return len(self._paid_for) == 1 and known is not None and known(query, epsilon)
 
     def _part(self, part: int) -> Engine:
         parts = len(self._paid_for)

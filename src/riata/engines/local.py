@@ -32,6 +32,12 @@ from riata.queries import (
 #: About what a step takes without a compiler, and from when on it is worth to compile.
 _SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
 
+#: Compiled code keeps slopes in 32 bits, so bounds must be numbers of ordinary size.
+_ORDINARY = (1e-12, 1e12)
+
+#: The largest logarithm of a weight that the rounding of bounds on scores may leave open.
+_MOST_OPEN = 8.0
+
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
 #: many sparse rows have is not public: they count as if so many of a hundred places were filled.
 FEW_ENTRIES, PERCENT_FILLED = 2**18, 6
@@ -55,7 +61,27 @@ def walkable(query: Walk) -> bool:
         type(loss) in (Squared, Huber, Logistic, SmoothedHinge)
         and query.bounds.norm == "inf"
         and query.n_rows < 2**31
+        and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in _sizes(query, loss))
     )
+
+
+def _sizes(query: Walk, loss: Any) -> list[float]:
+    """The numbers that margins and slopes are made of."""
+    known = [query.polytope.reach(query.bounds), query.bounds.y or 1.0]
+    return known + [
+        getattr(loss, name) for name in ("threshold", "smoothing") if hasattr(loss, name)
+    ]
+
+
+def _open(query: Walk, epsilon: float) -> float:
+    """What rounding leaves open of a column's log-weight in compiled code, at most.
+
+    Proposals are accepted with a probability that falls with its exponential.
+    """
+    loss, y = query.loss, query.bounds.y or 1.0
+    margins = loss.curvature_bound(y) * 3 * query.polytope.reach(query.bounds)
+    relative = 2.0**-16.9 + 2.0**-20 * (1 + margins / loss.slope_bound(0.0, y))
+    return epsilon / (2 * query.changed) * query.n_rows * relative
 
 
 class LocalEngine:
@@ -137,11 +163,14 @@ class LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
         return LocalEngine._of(self._x[part::parts], self._y[part::parts])
 
-    def walks(self, query: Walk) -> bool:
-        """Whether a walk is to be taken by compiled code. Says nothing about the rows."""
+    def walks(self, query: Walk, epsilon: float) -> bool:
+        """Whether a walk is to be taken by compiled code. Says nothing about the rows.
+
+        `epsilon` is that of each selection.
+        """
         if self._kernels == "numpy" or not sparse.issparse(self._given):
             return False
-        if not walkable(query) or find_spec("numba") is None:
+        if not walkable(query) or _open(query, epsilon) > _MOST_OPEN or find_spec("numba") is None:
             return False
         seconds = query.steps * (_SECONDS + query.n_rows * _SECONDS_A_ROW)
         return self._kernels == "numba" or seconds > _WORTH_COMPILING
@@ -150,9 +179,13 @@ class LocalEngine:
         """What takes a walk: the same as before, for the same walk."""
         from riata.engines.walker import Walker
 
+        if not walkable(query):
+            raise ValueError("Compiled code does not know this walk: see `walks`.")
         if self._walker is None or self._walker[0] is not query:
             self._walker = (query, Walker(self._entries, self._y, query, epsilon))
-        return self._walker[1]
+        walker = self._walker[1]
+        walker.set_epsilon(epsilon)
+        return walker
 
     @cached_property
     def _entries(self) -> Any:

@@ -49,8 +49,11 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
     relative = limits / limits.max()
     if not x.has_canonical_format:  # two entries at one place would escape the clipping
-        x = x.copy()
+        # Row by row: sorted by columns, the order of a row's duplicates could depend on other rows.
+        x = sparse.csr_array(x, copy=True)
         x.sum_duplicates()
+    if x.dtype not in (np.float32, np.float64):
+        x = x.astype(np.float64)
     if x.format != "csc":
         x = sparse.csr_array(x)
         indptr, indices, data = columns_of_rows(x, units, lowest, THREADS)
@@ -129,8 +132,8 @@ class Walker:
         hot = walk.MOST_HOT
         self._hot = walk.Hot(
             np.empty(hot, whole), np.empty(hot), np.empty(hot), np.empty(hot), np.empty(hot),
-            np.empty(hot), np.empty(hot, whole), np.empty(hot),
-            np.empty(hot), np.full((hot, hot), math.nan),
+            np.empty(hot), np.empty(hot), np.empty(hot, whole), np.empty(hot), np.empty(hot),
+            np.full((hot, hot), math.nan), np.zeros((hot, hot)),
         )  # fmt: skip
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
         self._walk = walk.Walk(
@@ -151,6 +154,13 @@ class Walker:
 
     # What the mechanism does.
 
+    def set_epsilon(self, epsilon: float) -> None:
+        """Of each selection from here on. No score and no bound on one depends on it."""
+        self._strength = epsilon / (2 * self._query.changed)
+        if self._strength != self._facts.strength:
+            self._facts = self._facts._replace(strength=self._strength)
+            self._state["envelope"] = 0
+
     @property
     def step(self) -> int:
         return int(self._state["t"][0])
@@ -169,6 +179,8 @@ class Walker:
 
     def advance(self, until: int) -> str | None:
         """Go on to step `until`, or to a question: for "words", or to "decide" something."""
+        if until > self._query.steps:
+            raise ValueError(f"The walk has {self._query.steps} steps, and no step {until}.")
         while True:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()
@@ -238,10 +250,10 @@ class Walker:
         state["scale0"], state["offset0"] = scale, offset
         state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-30)
         state["m0_largest"], state["largest0"] = max(largest), max(slopes)
-        moved = max(float(state["v_square"]), 0.0) + 2.0**-40 * float(state["v_turnover"])
+        moved = max(float(state["v_square"]), 0.0) + 2.0**-52 * float(state["v_turnover"])
         self._drift = facts.steep * factor * math.sqrt(moved)
         state["v_square"] = state["v_turnover"] = state["v_largest"] = 0.0
-        self._hot.effect[:], self._hot.open[:] = 0.0, 0.0
+        self._hot.effect[:], self._hot.open[:], self._hot.bound[:] = 0.0, 0.0, 0.0
         self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
         self._hot.far[:], self._hot.way[:] = math.inf, 0.0
         if facts.bend > 0:

@@ -119,11 +119,12 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
 
     def _walk(self, plan: Plan, problem: Problem, curator: Curator) -> Walk | None:
         """The loop as one query, if it is to be taken at once."""
-        exponential = isinstance(plan["select"], ExponentialMechanism)
+        select = plan["select"]
+        exponential = isinstance(select, ExponentialMechanism)
         if problem.fit_intercept or not exponential or not cast(PolytopeSet, problem.set).by_column:
             return None
         walk = problem.walk(plan.steps)
-        return walk if curator.walks(walk) else None
+        return walk if curator.walks(walk, select.epsilon) else None
 
     def _along(
         self, walk: Walk, plan: Plan, curator: Curator, callback: Callback | None

@@ -125,7 +125,8 @@ class Hot(NamedTuple):
     """Columns with the effect of the moves since the snapshot, up to `open`.
 
     `beyond` is what the second order was when a column was evaluated, `far` how far the margins
-    were from the snapshot then, and `way` how far they had gone.
+    were from the snapshot then, `way` how far they had gone, and `doubt` what was open. `bound` is the part of `open` that comes
+    from rounding, and `errors` how wrong a learned inner product may be.
     """
 
     columns: np.ndarray
@@ -134,10 +135,12 @@ class Hot(NamedTuple):
     beyond: np.ndarray
     far: np.ndarray
     way: np.ndarray
+    doubt: np.ndarray
     unknown: np.ndarray
     amount: np.ndarray
     bound: np.ndarray
     products: np.ndarray
+    errors: np.ndarray
 
 
 class Walk(NamedTuple):
@@ -334,7 +337,7 @@ def numbers_now(facts, walk, state):
     factor = scale * facts.reach / STEPS
     kept = scale / st.scale0
     shrunk, shifted = abs(kept - 1.0), abs(st.offset - st.offset0)
-    moved2 = factor * math.sqrt(max(st.v_square, 0.0) + st.v_turnover * 2.0**-45)
+    moved2 = factor * math.sqrt(max(st.v_square, 0.0) + st.v_turnover * 2.0**-52)
     moved_max = factor * st.v_largest
     far2 = (moved2 + shrunk * st.m0_length + shifted * facts.root_n) * (1 + 2.0**-30)
     far_max = (moved_max + shrunk * st.m0_largest + shifted) * (1 + 2.0**-30)
@@ -380,7 +383,7 @@ def hot_between(h, now, known, hot, facts):
     centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING] + now.factor * hot.effect[h]
     half = min(now.rest, size * now.rest_max)
     gone = now.way - hot.way[h]
-    nearer = facts.bend * (hot.far[h] + gone) * gone + size * now.rounding
+    nearer = facts.bend * (hot.far[h] + gone) * gone + size * now.rounding + hot.doubt[h]
     if nearer < half:
         half = nearer
         centre += hot.beyond[h]
@@ -400,7 +403,8 @@ def set_envelope(now, known, groups, hot, facts, state):
     highest = 0.0
     for g in range(st.n_groups):
         highest = max(highest, groups.score[g])
-    longest, largest = now.strength * st.longest, now.strength * st.longest * facts.root_n
+    longest = now.strength * max(st.longest, 2.0**-150)  # all columns may be empty
+    largest = longest * facts.root_n
     st.allowed2 = now.drift2 + room / longest
     st.allowed_max = now.drift_max + room / largest
     st.allowed_rest = now.rest + room / now.strength
@@ -486,19 +490,39 @@ def effect_of_moves(k, columns, rows):
 
 
 @njit(cache=True, nogil=True)
-def resolve(h, columns, rows, hot, gain, state):
+def blur(k, columns, known, facts, state):
+    """What rounding may make of the effect of moves on a column."""
+    most = facts.steep * known[k, SIZE] * state[0].v_largest
+    return (entries_of(columns, k) + 16) * 2.0**-52 * most
+
+
+@njit(cache=True, nogil=True)
+def resolve(h, columns, rows, known, hot, facts, gain, state):
     """Find out what the moves did to a hot column, and learn an inner product if that shows one."""
     k = hot.columns[h]
     effect = effect_of_moves(k, columns, rows)
+    rounding = blur(k, columns, known, facts, state)
     entries = entries_of(columns, k)
     state[0].read += entries
     state[0].wasted += entries // LEARNING
     j = hot.unknown[h]
     if j >= 0 and abs(hot.amount[h]) > 0.4 * gain:
         product = (effect - hot.effect[h]) / hot.amount[h]
-        hot.products[h, j] = product
-        hot.products[j, h] = product
-    hot.effect[h], hot.open[h], hot.unknown[h], hot.amount[h] = effect, 0.0, -1, 0.0
+        most = facts.steep * STEPS * common_size(k, hot.columns[j], known)
+        error = (hot.bound[h] + rounding) / abs(hot.amount[h]) + 2.0**-50 * most
+        if error < 2.0**-12 * most:
+            hot.products[h, j] = product
+            hot.products[j, h] = product
+            hot.errors[h, j] = error
+            hot.errors[j, h] = error
+    hot.effect[h], hot.open[h], hot.unknown[h], hot.amount[h] = effect, rounding, -1, 0.0
+    hot.bound[h] = rounding
+
+
+@njit(cache=True, nogil=True, inline="always")
+def common_size(k, l, known):
+    """At least the sum of the products of the entries of two columns."""
+    return min(known[k, SIZE], known[l, SIZE], known[k, LENGTH] * known[l, LENGTH])
 
 
 @njit(cache=True, nogil=True)
@@ -513,7 +537,10 @@ def make_hot(columns, rows, known, classes, groups, hot, facts, state):
         bound_group(g, known, groups, st.kept_grouped, facts.mirrored)
     add_hot(k, classes, hot, state)
     if facts.smooth:
-        hot.effect[st.n_hot - 1] = effect_of_moves(k, columns, rows)
+        h = st.n_hot - 1
+        hot.effect[h] = effect_of_moves(k, columns, rows)
+        hot.bound[h] = blur(k, columns, known, facts, state)
+        hot.open[h] = hot.bound[h]
         st.read += entries_of(columns, k)
         st.wasted += entries_of(columns, k)
 
@@ -527,11 +554,11 @@ def add_hot(k, classes, hot, state):
     st.envelope = 0
     classes[k] += HOT
     hot.columns[h] = k
-    hot.effect[h], hot.open[h] = 0.0, 0.0
     hot.unknown[h], hot.amount[h] = -1, 0.0
-    hot.beyond[h], hot.far[h], hot.way[h] = 0.0, math.inf, 0.0
+    hot.beyond[h], hot.far[h], hot.way[h], hot.doubt[h] = 0.0, math.inf, 0.0, 0.0
     hot.products[h, :] = math.nan
     hot.products[:, h] = math.nan
+    hot.effect[h], hot.open[h], hot.bound[h] = 0.0, 0.0, 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -594,7 +621,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
         st.low, st.high = -now.strength * high, -now.strength * low
         outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
         if outcome == 0 and h >= 0 and facts.smooth and now.factor * hot.open[h] > (high - low) / 4:
-            resolve(h, columns, rows, hot, walk.gains[st.t], state)
+            resolve(h, columns, rows, known, hot, facts, walk.gains[st.t], state)
             st.envelope = 0
             low, high = hot_between(h, now, known, hot, facts)
             st.low, st.high = -now.strength * high, -now.strength * low
@@ -603,12 +630,13 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
             st.total = total_of(k, columns, rows, now, facts, st.offset)
             st.read += entries_of(columns, k)
             set_exact(columns, facts, state)
-            if h >= 0 and facts.bend > 0 and hot.open[h] == 0:
+            if h >= 0 and facts.bend > 0:
                 # Keep what the second order is now: it changes slowly from here on.
                 centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING]
                 centre += now.factor * hot.effect[h]
                 hot.beyond[h] = -st.low / now.strength - centre
                 hot.far[h], hot.way[h] = now.far2, now.way
+                hot.doubt[h] = now.factor * hot.open[h]
                 st.envelope = 0
             outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
             if outcome == 0:
@@ -684,7 +712,8 @@ def move(columns, rows, known, hot, walk, facts, now, state):
         turnover += after * after + before * before
         largest = max(largest, abs(after))
     st.v_square += square
-    st.v_turnover += turnover
+    # What the sums above may have lost to rounding, in units of 2^-52.
+    st.v_turnover += turnover * (entries_of(columns, k) + 16) + abs(st.v_square)
     st.v_largest = largest
     add_weight(k, amount, weight, walk, state)
     if not facts.smooth:
@@ -700,10 +729,11 @@ def move(columns, rows, known, hot, walk, facts, now, state):
         own = hot.columns[h]
         if here >= 0 and not math.isnan(hot.products[h, here]):
             hot.effect[h] += amount * hot.products[h, here]
-            hot.open[h] += facts.steep * known[own, SIZE] * st.v_largest * 2.0**-28
+            error = gain * hot.errors[h, here] + 2.0**-52 * abs(hot.effect[h])
+            hot.bound[h] += error
+            hot.open[h] += error
             continue
-        cross = min(known[own, SIZE], known[k, SIZE], known[own, LENGTH] * known[k, LENGTH])
-        hot.open[h] += gain * facts.steep * STEPS * cross
+        hot.open[h] += gain * facts.steep * STEPS * common_size(own, k, known)
         if here >= 0 and (hot.unknown[h] == here or hot.unknown[h] == -1):
             hot.unknown[h] = here
             hot.amount[h] += amount
