@@ -68,6 +68,8 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         np.ascontiguousarray(data),
         units, relative, lowest,
     )  # fmt: skip
+    if walk.all_on_grid(columns):
+        columns = columns._replace(lowest=walk.READY)
     p = len(indptr) - 1
     known, classes = np.zeros((p, 4), np.float32), np.empty(p, np.uint8)
     in_threads(lambda b, e: walk.measure_columns(columns, known, b, e), p)

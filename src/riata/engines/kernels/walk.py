@@ -34,6 +34,9 @@ NOTHING, SIGN, MOVE = range(3)
 #: An entry and a slope are whole numbers of steps.
 STEPS = 65536.0
 
+#: Stands for the lowest entry where all entries are known to be on the grid.
+READY = 1.0
+
 #: Groups: score bins of this width in log-weights, and column lengths in quarters of a power of two.
 WIDTH, BINS, LENGTHS = 0.5, 120, 80
 
@@ -188,6 +191,8 @@ class Now(NamedTuple):
 @njit(cache=True, nogil=True, inline="always")
 def on_grid(value, unit, lowest):
     z = value * unit
+    if lowest == READY:
+        return z
     if z != z:
         return 0.0
     return np.rint(min(max(z, lowest), STEPS))
@@ -225,22 +230,40 @@ def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
 
 @njit(cache=True, nogil=True)
 def look_at_columns(columns, known, shrinking, pairs, begin, end):
-    """<x_k, s0> and <x_k, omega m0> of some columns."""
+    """<x_k, s0> and <x_k, omega m0> of some columns, each in two sums that do not wait for another."""
+    indptr, indices, data, lowest = columns.indptr, columns.indices, columns.data, columns.lowest
     for k in range(begin, end):
-        a, b = 0.0, 0.0
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
         unit, weight = of(columns.units, k), of(columns.relative, k) / STEPS
-        if shrinking:
-            for e in range(columns.indptr[k], columns.indptr[k + 1]):
-                i = columns.indices[e]
-                x = on_grid(columns.data[e], unit, columns.lowest)
-                a += x * pairs[i, 0]
+        e, stop = indptr[k], indptr[k + 1]
+        if (stop - e) % np.uint64(2) == 1:
+            x = on_grid(data[e], unit, lowest)
+            a = x * pairs[indices[e], 0]
+            if shrinking:
+                b = x * pairs[indices[e], 1]
+            e += np.uint64(1)
+        while e < stop:
+            i, j = indices[e], indices[e + np.uint64(1)]
+            x, z = on_grid(data[e], unit, lowest), on_grid(data[e + np.uint64(1)], unit, lowest)
+            a += x * pairs[i, 0]
+            c += z * pairs[j, 0]
+            if shrinking:
                 b += x * pairs[i, 1]
-        else:
-            for e in range(columns.indptr[k], columns.indptr[k + 1]):
-                x = on_grid(columns.data[e], unit, columns.lowest)
-                a += x * pairs[columns.indices[e], 0]
-        known[k, SCORE] = a * weight
-        known[k, SHRINKING] = b * weight
+                d += z * pairs[j, 1]
+            e += np.uint64(2)
+        known[k, SCORE] = (a + c) * weight
+        known[k, SHRINKING] = (b + d) * weight
+
+
+@njit(cache=True, nogil=True)
+def all_on_grid(columns):
+    """Whether every entry is a whole number of steps inside the bounds."""
+    for k in range(len(columns.indptr) - 1):
+        unit = of(columns.units, k)
+        for e in range(columns.indptr[k], columns.indptr[k + 1]):
+            if on_grid(columns.data[e], unit, columns.lowest) != columns.data[e] * unit:
+                return False
+    return True
 
 
 @njit(cache=True, nogil=True)
