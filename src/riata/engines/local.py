@@ -190,8 +190,9 @@ class LocalEngine:
     @cached_property
     def _entries(self) -> Any:
         """The columns for compiled code."""
-        from riata.engines.walker import entries_by_column
+        from riata.engines.walker import entries_by_column, tell_of_compilation
 
+        tell_of_compilation()
         return entries_by_column(self._given, self._bounds)
 
     @cached_property

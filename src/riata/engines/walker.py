@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +33,15 @@ class Entries(NamedTuple):
     known: np.ndarray
     classes: np.ndarray
     longest: float
+
+
+def tell_of_compilation() -> None:
+    """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
+    kept = Path(walk.advance.stats.cache_path)
+    if not any(kept.glob("walk.advance-*.nbi")):
+        logging.getLogger("riata").warning(
+            "Compiling for large sparse data: this takes about half a minute, once."
+        )
 
 
 def in_threads(work: Any, size: int) -> list[Any]:
