@@ -127,18 +127,18 @@ class Groups(NamedTuple):
 class Hot(NamedTuple):
     """Columns with the effect of the moves since the snapshot, up to `open`.
 
-    `beyond` is what the second order was when a column was evaluated, `far` how far the margins
-    were from the snapshot then, `way` how far they had gone, and `doubt` what was open. `bound` is the part of `open` that comes
-    from rounding, and `errors` how wrong a learned inner product may be.
+    `bound` is the part of `open` that comes from rounding, and `errors` how wrong a learned inner
+    product may be. `beyond` is what the second order was when a column was evaluated, up to `doubt`,
+    `far` how far the margins were from the snapshot then, and `way` how far they had gone.
     """
 
     columns: np.ndarray
     effect: np.ndarray
     open: np.ndarray
     beyond: np.ndarray
+    doubt: np.ndarray
     far: np.ndarray
     way: np.ndarray
-    doubt: np.ndarray
     unknown: np.ndarray
     amount: np.ndarray
     bound: np.ndarray
@@ -406,7 +406,7 @@ def hot_between(h, now, known, hot, facts):
     centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING] + now.factor * hot.effect[h]
     half = min(now.rest, size * now.rest_max)
     gone = now.way - hot.way[h]
-    nearer = facts.bend * (hot.far[h] + gone) * gone + size * now.rounding + hot.doubt[h]
+    nearer = facts.bend * (hot.far[h] + gone) * gone + hot.doubt[h]
     if nearer < half:
         half = nearer
         centre += hot.beyond[h]
@@ -578,7 +578,7 @@ def add_hot(k, classes, hot, state):
     classes[k] += HOT
     hot.columns[h] = k
     hot.unknown[h], hot.amount[h] = -1, 0.0
-    hot.beyond[h], hot.far[h], hot.way[h], hot.doubt[h] = 0.0, math.inf, 0.0, 0.0
+    hot.beyond[h], hot.doubt[h], hot.far[h], hot.way[h] = 0.0, 0.0, math.inf, 0.0
     hot.products[h, :] = math.nan
     hot.products[:, h] = math.nan
     hot.effect[h], hot.open[h], hot.bound[h] = 0.0, 0.0, 0.0
@@ -658,8 +658,8 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
                 centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING]
                 centre += now.factor * hot.effect[h]
                 hot.beyond[h] = -st.low / now.strength - centre
+                hot.doubt[h] = known[k, SIZE] * now.rounding + now.factor * hot.open[h]
                 hot.far[h], hot.way[h] = now.far2, now.way
-                hot.doubt[h] = now.factor * hot.open[h]
                 st.envelope = 0
             outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
             if outcome == 0:
@@ -743,7 +743,8 @@ def move(columns, rows, known, hot, walk, facts, now, state):
         return
     later = walk.scales[t + 1]
     shrunk = abs(later / walk.scales[t] - 1.0) * (now.kept * st.m0_length + now.moved2)
-    st.way += (shrunk + later * facts.reach * gain * known[k, LENGTH]) * (1 + 2.0**-30)
+    gone = (shrunk + later * facts.reach * gain * known[k, LENGTH]) * (1 + 2.0**-30)
+    st.way += gone + st.way * 2.0**-52  # so that differences are not less than the moves
     here = -1
     for h in range(st.n_hot):
         if hot.columns[h] == k:
