@@ -11,14 +11,19 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines.columns import Columns
+from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.margins import Margins
 from riata.engines.scores import DriftingScores, ordinary
-from riata.grid import BLOCK_ROWS
+from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.queries import Query, Walk
 
 #: About what a step takes without a compiler, and from when on it is worth to compile.
 _SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
+
+#: Dense rows of up to so many entries are kept on the grid, as a copy. Others are put there again
+#: and again, a block at a time: what queries are summed over in one go.
+MOST_KEPT, BLOCK_ENTRIES = 2**23, 2**20
 
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
 #: many sparse rows have is not public: they count as if so many of a hundred places were filled.
@@ -36,7 +41,9 @@ def walkable(query: Walk) -> bool:
 
 
 class LocalEngine:
-    """Holds the rows, clipped and on the grid, and sums a query over them without rounding.
+    """Sums a query over the rows, clipped and on the grid, without rounding.
+
+    Large dense rows stay where they are, and only a few at a time are put on the grid.
 
     Parameters
     ----------
@@ -89,8 +96,22 @@ class LocalEngine:
             return [(self._x, self._y)]
         return [(self._x[i : i + step], self._y[i : i + step]) for i in range(0, n, step)]
 
+    @cached_property
+    def _dense(self) -> DenseRows:
+        """Dense rows, as if all of them were on the grid."""
+        return DenseRows(self._given, self._bounds) if self._in_pieces else DenseRows(self._x)
+
+    @property
+    def _in_pieces(self) -> bool:
+        """Whether the rows are put on the grid a few at a time: by their shape alone."""
+        return isinstance(self._given, np.ndarray) and self._given.size > MOST_KEPT
+
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
+        if self._in_pieces:
+            return self._dense.each(
+                lambda few, x: query.partial(x, self._y[few]).astype(np.int64), BLOCK_ENTRIES
+            )
         return sum(query.partial(x, y).astype(np.int64) for x, y in self._blocks)  # type: ignore[return-value]
 
     def scores(self, query: Any, factor: float) -> DriftingScores | None:
@@ -102,7 +123,7 @@ class LocalEngine:
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
-            self._scores = {query.most: DriftingScores(Columns(self._x, query.most))}
+            self._scores = {query.most: DriftingScores(self._columns(query.most))}
         scores = self._scores[query.most]
         if not self._margins.followed:
             scores.forget()
@@ -111,7 +132,12 @@ class LocalEngine:
 
     def part(self, part: int, parts: int) -> LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
-        return LocalEngine._of(self._x[part::parts], self._y[part::parts])
+        rows = slice(part, None, parts)
+        if self._in_pieces:
+            return LocalEngine(
+                self._given[rows], self._y[rows], self._bounds, self._block_rows, self._kernels
+            )
+        return LocalEngine._of(self._x[rows], self._y[rows])
 
     def walks(self, query: Walk) -> bool:
         """Whether a walk is to be taken by compiled code. Says nothing about the rows."""
@@ -139,12 +165,19 @@ class LocalEngine:
 
     @cached_property
     def _margins(self) -> Margins:
-        return Margins(self._x, Columns(self._x))
+        return Margins(self._x if self._is_sparse else self._dense, self._columns())
+
+    def _columns(self, most: int = X_STEPS) -> Any:
+        return Columns(self._x, most) if self._is_sparse else DenseColumns(self._dense, most)
+
+    @property
+    def _is_sparse(self) -> bool:
+        return sparse.issparse(self._x if self._given is None else self._given)
 
     def _many(self, query: Any) -> bool:
         """Whether margins are followed: by public numbers, as they round as the moves go."""
         places = query.n_rows * query.theta.size
-        filled = places * PERCENT_FILLED // 100 if sparse.issparse(self._x) else places
+        filled = places * PERCENT_FILLED // 100 if self._is_sparse else places
         return filled >= FEW_ENTRIES
 
     def __reduce__(self) -> tuple[object, ...]:
