@@ -77,6 +77,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(local, "MOST_KEPT", 0)
     monkeypatch.setattr(local, "BLOCK_ENTRIES", 8 * P)
     monkeypatch.setattr(dense, "ENTRIES_AT_ONCE", 3 * P)
+    monkeypatch.setattr(dense, "ENTRIES_AS_THEY_ARE", 2 * N)
     monkeypatch.setattr("riata.bounds.ENTRIES_AT_ONCE", 5 * P)
     monkeypatch.setattr(dense, "_WORTH_THREADS", 0)
 
@@ -118,7 +119,31 @@ def test_columns_of_pieces_are_those_of_the_whole(layout, most, small_pieces):
     lengths, sizes = np.sqrt(np.square(whole).sum(axis=0)), np.abs(whole).sum(axis=0)
     assert (columns.lengths >= lengths).all()
     assert_array_equal(columns.sizes >= sizes, True)
-    np.testing.assert_allclose(columns.lengths, lengths, rtol=1e-8)
+    np.testing.assert_allclose(columns.lengths, lengths, rtol=1e-3)
+
+
+@each_layout
+@pytest.mark.parametrize("most", [X_STEPS, 1000])
+@pytest.mark.parametrize("rows", ["hostile", "tame", "some tame"])
+def test_rough_sums_are_off_by_no_more_than_they_say(layout, most, rows, small_pieces):
+    x = hostile()
+    if rows != "hostile":
+        tame = np.random.default_rng(3).uniform(-0.3, 0.3, (N, P))
+        some = np.add.outer(np.arange(N), np.arange(P)) < 30
+        x = np.where(some, x, tame) if rows == "some tame" else tame
+    x, bounds = LAYOUTS[layout](x), BOUNDS["each"]
+    whole = np.clip(grid_as_defined(x, bounds), -most, most)
+    columns = DenseColumns(DenseRows(x, bounds), most)
+    slopes = np.random.default_rng(1).integers(-X_STEPS, X_STEPS, N).astype(np.float64)
+    for _ in range(2):
+        off = np.abs(columns.rough_sums(slopes) - whole.T @ slopes)
+        assert (off <= columns.roughness * np.abs(slopes).sum()).all()
+    assert (columns.lengths >= np.sqrt(np.square(whole).sum(axis=0))).all()
+    quick = layout in ("C", "F")
+    assert (columns.roughness > 0) == quick
+    if quick:
+        assert any(columns._rows._tame.values()) == (rows != "hostile")
+        assert (off > 0).any() == (rows != "hostile")
 
 
 @each_bounds

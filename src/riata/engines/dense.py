@@ -19,8 +19,12 @@ THREADS = 2
 #: From so many entries on threads are worth their start.
 _WORTH_THREADS = 2**20
 
-#: A column that lies scattered in memory costs as much as so many that are read on the way.
-_SCATTERED = 25
+#: A column that lies scattered in memory costs as much as so many that are read on the way. And
+#: what goes with a look at a column takes as long as to read so many entries.
+_SCATTERED, _LOOK = 25, 200_000
+
+#: Entries that need no clipping are summed as they are, about so many at a time.
+ENTRIES_AS_THEY_ARE = 2**17
 
 #: Columns that were read are kept, up to this part of all and at least so many.
 _PART_KEPT, _LEAST_KEPT = 0.02, 16
@@ -30,6 +34,9 @@ _FEW = 64
 
 #: More than what rounding takes from a sum, relative to one and for each of its terms.
 _ROUNDED, _EACH = 2.0**-30, 2.0**-51
+
+#: What is made of some rows: of the entries, which rows they are, and what a step is.
+OfRows = Callable[[np.ndarray, slice, Any], np.ndarray]
 
 
 def slices(size: int, step: int) -> list[slice]:
@@ -53,6 +60,7 @@ class DenseRows:
         self._by_columns = x.flags.f_contiguous and not x.flags.c_contiguous
         self._columns: dict[int, np.ndarray] = {}
         self.just_read: int | None = None
+        self._tame: dict[int, bool] = {}
         self._most_kept = max(_LEAST_KEPT, int(_PART_KEPT * x.shape[1]))
 
     @property
@@ -92,12 +100,11 @@ class DenseRows:
         found = self._columns.pop(column, None)
         self.just_read = column if found is None else None
         if found is None:
-            found = np.empty(self.shape[0])
-            if self._bounds is None:
-                found[:] = self._x[:, column]
-            else:
-                one = slice(column, column + 1)
-                self._grid(slice(None), one, found[:, None])
+            found = self._x[:, column].astype(np.float64)  # at once: the entries lie far apart
+            if self._bounds is not None:
+                shrinks = None if self._shrinks is None else self._shrinks[:, 0]
+                limit = self._bounds.of_columns(column)
+                self._bounds.grid_entries(found, shrinks, limit, found)
             while len(self._columns) >= self._most_kept:
                 del self._columns[next(iter(self._columns))]  # the one not asked for longest
         self._columns[column] = found
@@ -138,41 +145,104 @@ class DenseRows:
         self.each(fill)
         return out
 
-    def each(self, work: Callable[[slice, np.ndarray], Any], entries: int = ENTRIES_AT_ONCE) -> Any:
+    def each(self, work: Callable[[slice, np.ndarray], Any], entries: int | None = None) -> Any:
         """`work` for a few rows at a time, with about so many entries, in threads; the sum."""
-        size = min(max(1, entries // max(self.shape[1], 1)), BLOCK_ROWS)
-        return _in_threads(
-            lambda: np.empty((min(size, self.shape[0]), self.shape[1])),
-            lambda few, buffer: work(few, self.rows(few, buffer)),
-            slices(self.shape[0], size),
-            self._threads,
-        )
+        return self._in_pieces(lambda few, buffer: work(few, self.rows(few, buffer)), entries)
 
     def each_column(self, work: Callable[[slice, np.ndarray], Any]) -> None:
         """`work` for a few columns at a time, in threads."""
-        size = max(1, ENTRIES_AT_ONCE // max(self.shape[0], 1))
-        _in_threads(
-            lambda: np.empty((self.shape[0], min(size, self.shape[1])), order="F"),
-            lambda few, buffer: work(few, self.columns(few, buffer)),
-            slices(self.shape[1], size),
-            self._threads,
-        )
+        self._in_pieces(lambda few, buffer: work(few, self.columns(few, buffer)), columns=True)
 
-    def sums(self, of_rows: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
-        """The sum over all rows of an array with one entry for each column, up to rounding."""
+    def sums(self, of_rows: OfRows) -> np.ndarray:
+        """The sum over all rows of an array with one entry for each column, up to rounding.
+
+        `of_rows` is called with some rows on the grid, which ones these are, and the number 1.
+        """
         if not self._by_columns:
-            return self.each(of_rows)
+            total: np.ndarray = self.each(lambda few, rows: of_rows(rows, few, 1.0))
+            return total
         out = np.empty(self.shape[1])
 
         def fill(few: slice, columns: np.ndarray) -> None:
-            out[few] = of_rows(slice(None), columns)
+            out[few] = of_rows(columns, slice(None), 1.0)
 
         self.each_column(fill)
         return out
 
+    def rough_sums(self, of_rows: OfRows, degree: int) -> np.ndarray:
+        """The same with entries that are off the grid by up to half a step, which is quicker.
+
+        Where nothing is to be clipped `of_rows` is called with the caller's entries as they are,
+        and with what a step is. It must be homogeneous in the entries, of a `degree`.
+        """
+        if not self.rough:
+            return self.sums(of_rows)
+        assert self._bounds is not None
+        limits = self._bounds.per_column(self.shape[1])
+        units, powers = limits / X_STEPS, (X_STEPS / limits) ** degree
+        if not self._by_columns:
+
+            def some_rows(few: slice, buffer: np.ndarray) -> np.ndarray:
+                rows = self._x[few]
+                if self._is_tame(rows, limits, few.start):
+                    return of_rows(rows, few, units) * powers
+                return of_rows(self.rows(few, buffer), few, 1.0)
+
+            total: np.ndarray = self._in_pieces(some_rows, ENTRIES_AS_THEY_ARE)
+            return total
+        out = np.empty(self.shape[1])
+
+        def some_columns(few: slice, buffer: np.ndarray) -> None:
+            columns = self._x[:, few]
+            if self._is_tame(columns, limits[few], few.start):
+                out[few] = of_rows(columns, slice(None), units[few]) * powers[few]
+            else:
+                out[few] = of_rows(self.columns(few, buffer), slice(None), 1.0)
+
+        self._in_pieces(some_columns, ENTRIES_AS_THEY_ARE, columns=True)
+        return out
+
     @property
-    def _threads(self) -> int:
-        return THREADS if self.shape[0] * self.shape[1] >= _WORTH_THREADS else 1
+    def rough(self) -> bool:
+        """Whether rough sums are quicker."""
+        return (
+            self._bounds is not None
+            and self._bounds.norm == "inf"
+            and self._x.dtype == np.float64
+            and (self._x.flags.c_contiguous or self._x.flags.f_contiguous)
+        )
+
+    def _is_tame(self, piece: np.ndarray, limits: np.ndarray, start: int) -> bool:
+        """Whether no entry of a piece is to be clipped: found out once."""
+        found = self._tame.get(start)
+        if found is None:
+            assert self._bounds is not None
+            axis = None if np.ndim(self._bounds.x) == 0 else 0
+            least, largest = piece.min(axis=axis), piece.max(axis=axis)
+            limit = self._bounds.x if axis is None else limits
+            low = 0.0 if self._bounds.nonnegative else -limit
+            found = bool(np.all(least >= low) and np.all(largest <= limit))  # not if NaN
+            self._tame[start] = found
+        return found
+
+    def _in_pieces(
+        self,
+        work: Callable[[slice, np.ndarray], Any],
+        entries: int | None = None,
+        columns: bool = False,
+    ) -> Any:
+        """`work` for a few rows or columns at a time, with a buffer for them; the sum."""
+        n, p = self.shape
+        most, beside = (p, n) if columns else (n, p)
+        size = min(max(1, (entries or ENTRIES_AT_ONCE) // max(beside, 1)), max(most, 1))
+        if not columns:
+            size = min(size, BLOCK_ROWS)
+
+        def buffer() -> np.ndarray:
+            return np.empty((size, n)).T if columns else np.empty((size, p))
+
+        threads = THREADS if n * p >= _WORTH_THREADS else 1
+        return _in_threads(buffer, work, slices(most, size), threads)
 
 
 def _in_threads(
@@ -216,20 +286,27 @@ class DenseColumns:
         self._rows, self._most, self.shape = rows, most, rows.shape
         self._rounded_up = 1 + _ROUNDED + rows.shape[0] * _EACH
 
+    def cut(self, most: int) -> DenseColumns:
+        """The same columns with entries cut at `most` steps."""
+        return self if most == self._most else DenseColumns(self._rows, most)
+
+    def dense(self, column: int, start: int, stop: int) -> np.ndarray:
+        """The entries of some consecutive rows in a column."""
+        return self.entries(column)[1][start:stop]
+
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
         """Which rows have entries in a column, and the entries."""
-        return slice(None), self._cut(self._rows.column(column))
+        return slice(None), self._clipped(self._rows.column(column))
 
     def work(self, column: int) -> int:
         """How many entries could be read in the time that the last look at a column took."""
-        if self._rows.scattered and self._rows.just_read == column:
-            return _SCATTERED * self.shape[0]
-        return self.shape[0]
+        read = self._rows.just_read == column
+        return _LOOK + self.shape[0] * (_SCATTERED if read and self._rows.scattered else 2)
 
     @property
     def size(self) -> int:
-        """How many entries all columns have."""
-        return self.shape[0] * self.shape[1]
+        """The same for a look at all columns."""
+        return 2 * _LOOK + self.shape[0] * self.shape[1]
 
     def sum(self, column: int, slopes: np.ndarray) -> int:
         """The sum of entry * slope over the rows, exactly."""
@@ -242,24 +319,36 @@ class DenseColumns:
 
     def sums(self, slopes: np.ndarray) -> np.ndarray:
         """The same for all columns, up to rounding."""
-        return self._rows.sums(lambda few, rows: slopes[few] @ self._cut(rows))
+        return self._rows.sums(lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit))
+
+    def rough_sums(self, slopes: np.ndarray) -> np.ndarray:
+        """The same, off by no more than `roughness` for each step of a slope."""
+        return self._rows.rough_sums(
+            lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit), degree=1
+        )
+
+    @property
+    def roughness(self) -> float:
+        """Half a step, and more than what rounding takes from sums of numbers off the grid."""
+        return 0.5 + 2.0**-20 + self.shape[0] * 2.0**-34 if self._rows.rough else 0.0
 
     @cached_property
     def lengths(self) -> np.ndarray:
         """The Euclidean length of each column, or a little more."""
 
-        def squares(few: slice, rows: np.ndarray) -> np.ndarray:
-            rows = self._cut(rows)
+        def squares(rows: np.ndarray, few: slice, unit: Any) -> np.ndarray:
+            rows = self._clipped(rows, unit)
             return np.einsum("ij,ij->j", rows, rows)
 
-        return np.sqrt(self._rows.sums(squares)) * self._rounded_up
+        found = np.sqrt(self._rows.rough_sums(squares, degree=2))
+        return (found + self.roughness * self.shape[0] ** 0.5) * self._rounded_up
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """No less than the sum of the sizes of each column's entries: by its length."""
         return self.lengths * (self.shape[0] ** 0.5 * self._rounded_up)
 
-    def _cut(self, rows: np.ndarray) -> np.ndarray:
+    def _clipped(self, rows: np.ndarray, unit: Any = 1.0) -> np.ndarray:
         if self._most == X_STEPS:
             return rows
-        return np.clip(rows, -float(self._most), float(self._most))
+        return np.clip(rows, -self._most * unit, self._most * unit)

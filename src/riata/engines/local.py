@@ -14,7 +14,7 @@ from riata.engines.columns import Columns
 from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.margins import Margins
 from riata.engines.scores import DriftingScores, ordinary
-from riata.grid import BLOCK_ROWS, X_STEPS
+from riata.grid import BLOCK_ROWS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.queries import Query, Walk
 
@@ -123,7 +123,7 @@ class LocalEngine:
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
-            self._scores = {query.most: DriftingScores(self._columns(query.most))}
+            self._scores = {query.most: DriftingScores(self._columns.cut(query.most))}
         scores = self._scores[query.most]
         if not self._margins.followed:
             scores.forget()
@@ -165,10 +165,11 @@ class LocalEngine:
 
     @cached_property
     def _margins(self) -> Margins:
-        return Margins(self._x if self._is_sparse else self._dense, self._columns())
+        return Margins(self._x if self._is_sparse else self._dense, self._columns)
 
-    def _columns(self, most: int = X_STEPS) -> Any:
-        return Columns(self._x, most) if self._is_sparse else DenseColumns(self._dense, most)
+    @cached_property
+    def _columns(self) -> Any:
+        return Columns(self._x) if self._is_sparse else DenseColumns(self._dense)
 
     @property
     def _is_sparse(self) -> bool:
