@@ -37,8 +37,8 @@ class Entries(NamedTuple):
 
 def tell_of_compilation() -> None:
     """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
-    kept = Path(walk.advance.stats.cache_path)
-    if not any(kept.glob("walk.advance-*.nbi")):
+    kept = walk.advance.stats.cache_path
+    if kept is None or not any(Path(kept).glob("walk.advance-*.nbi")):
         logging.getLogger("riata").warning(
             "Compiling for large sparse data: this takes about half a minute, once."
         )
@@ -198,8 +198,8 @@ class Walker:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()
             found = walk.advance(
-                until, self._columns, self._rows, self._known, self._classes, self._groups, self._hot, self._walk,
-                self._facts, self._words, self._state,
+                until, self._columns, self._rows, self._known, self._classes, self._groups,
+                self._hot, self._walk, self._facts, self._words, self._state,
             )  # fmt: skip
             if found == walk.SNAPSHOT:
                 self._snapshot()

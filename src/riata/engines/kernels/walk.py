@@ -1,9 +1,9 @@
 """Many selections along a Frank-Wolfe walk, compiled.
 
-The walk's model is scale * w, and a selection adds a multiple of one column to the margins X w, so a
-step touches the rows of one column only. Scores are known from a snapshot and from bounds on how far
-they moved since; candidates are proposed from an envelope and accepted or rejected exactly as
-`mechanisms/rejection.py` does. docs/privacy/rejection.md has the proofs, and the names used here:
+The walk's model is scale * w, and a selection adds a multiple of one column to the margins X w,
+so a step touches the rows of one column only. Scores are known from a snapshot and from bounds on
+how far they moved since; candidates are proposed from an envelope and accepted or rejected exactly
+as `mechanisms/rejection.py` does. docs/privacy/compiled_walk.md has the proofs. In short:
 
     score_k = <x_k, slopes>,     log-weight = strength * score_k / (largest slope)
 
@@ -11,7 +11,7 @@ Since the snapshot at margins m0, with the scale then `scale0` and `kept` = scal
 
     slopes = s0 + omega (m - m0) + second order,     m - m0 = (kept - 1) m0 + scale (v - v0) .
 
-`known0` and `known1` hold <x_k, s0> and <x_k, omega m0>. What (v - v0) adds is bounded for most
+`SCORE` and `SHRINKING` are <x_k, s0> and <x_k, omega m0>. What (v - v0) adds is bounded for most
 columns, and computed for the `hot` ones from inner products of columns.
 """
 
@@ -37,10 +37,10 @@ STEPS = 65536.0
 #: Stands for the lowest entry where all entries are known to be on the grid.
 READY = 1.0
 
-#: Groups: score bins of this width in log-weights, and column lengths in quarters of a power of two.
+#: Groups: score bins of this width in log-weights, and lengths in quarters of a power of two.
 WIDTH, BINS, LENGTHS = 0.5, 120, 80
 
-#: So many columns, each with so many entries, may be hot. Their lengths are in classes of their own.
+#: So many columns, of at least so many entries, may be hot. Classes of theirs begin here.
 MOST_HOT, LARGE, HOT = 512, 64, 128
 
 TOTAL_BITS = 61
@@ -53,7 +53,7 @@ ROOM = 0.05
 #: What is read to learn about hot columns is not in vain, but for one part in so many.
 LEARNING = 16
 
-#: What float32 and the sums of it may take from a score, relative to size of column * largest slope.
+#: What float32 and sums of it may take from a score, relative to size of column * largest slope.
 ROUNDING = 2.0**-20
 
 #: A snapshot is due after this part of a pass was read in vain. Groups are made anew after as many
@@ -65,17 +65,18 @@ STATE = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read", "proposals", "snapshots",
-            "pending", "column", "group", "place", "coin", "total", "height", "bits", "sign",
+            "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read",
+            "proposals", "snapshots", "pending", "column", "group", "place", "coin", "total", "height", "bits", "sign",
             "exact", "envelope", "rebuilt",
         )
     ]
     + [
         (name, np.float64)
         for name in (
-            "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest", "longest",
-            "way", "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
-            "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding", "allowed_strength",
+            "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest",
+            "longest", "way", "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
+            "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding",
+            "allowed_strength",
         )
     ]
 )  # fmt: skip
@@ -128,8 +129,8 @@ class Hot(NamedTuple):
     """Columns with the effect of the moves since the snapshot, up to `open`.
 
     `bound` is the part of `open` that comes from rounding, and `errors` how wrong a learned inner
-    product may be. `beyond` is what the second order was when a column was evaluated, up to `doubt`,
-    `far` how far the margins were from the snapshot then, and `way` how far they had gone.
+    product may be. `beyond` is what the second order was when a column was evaluated, up to
+    `doubt`, `far` how far the margins were from the snapshot then, and `way` how far they had gone.
     """
 
     columns: np.ndarray
@@ -230,7 +231,7 @@ def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
 
 @njit(cache=True, nogil=True)
 def look_at_columns(columns, known, shrinking, pairs, begin, end):
-    """<x_k, s0> and <x_k, omega m0> of some columns, each in two sums that do not wait for another."""
+    """<x_k, s0> and <x_k, omega m0> of some columns, in two sums that do not wait for another."""
     indptr, indices, data, lowest = columns.indptr, columns.indices, columns.data, columns.lowest
     for k in range(begin, end):
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -297,7 +298,7 @@ def classify_lengths(known, classes):
 
 @njit(cache=True, nogil=True)
 def group_columns(known, classes, groups, strength, kept, mirrored, state):
-    """Sort the columns by score and length, and bound each group. Scores are those after shrinking."""
+    """Sort the columns by score, after shrinking, and by length, and bound each group."""
     p = len(known)
     top, less = -math.inf, kept - 1.0
     for k in range(p):
