@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.engines.kernels import losses, walk
-from riata.engines.kernels.transpose import columns_of_rows, on_grid_of_columns
+from riata.engines.kernels import losses, transpose, walk
 from riata.grid import SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, Squared
 from riata.queries import Walk
@@ -37,11 +37,28 @@ class Entries(NamedTuple):
 
 def tell_of_compilation() -> None:
     """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
-    kept = walk.advance.stats.cache_path
-    if kept is None or not any(Path(kept).glob("walk.advance-*.nbi")):
+    folder = walk.advance.stats.cache_path
+    if folder is None or not _kept(Path(folder)):
         logging.getLogger("riata").warning(
             "Compiling for large sparse data: this takes about half a minute, once."
         )
+
+
+def _kept(folder: Path) -> bool:
+    """Whether compiled kernels are kept. Those of other sources, which numba may trip on, are not."""
+    sources = (Path(module.__file__ or "").read_bytes() for module in (losses, transpose, walk))
+    digest = hashlib.sha256(b"".join(sources)).hexdigest()
+    try:
+        stamp = folder / "riata-kernels"
+        if not stamp.exists() or stamp.read_text() != digest:
+            for module in (losses, transpose, walk):
+                for old in folder.glob(f"{module.__name__.rpartition('.')[2]}.*.nb[ic]"):
+                    old.unlink()
+            folder.mkdir(parents=True, exist_ok=True)
+            stamp.write_text(digest)
+    except OSError:  # a folder that cannot be written to: numba says so itself
+        pass
+    return any(folder.glob("walk.advance-*.nbi"))
 
 
 def in_threads(work: Any, size: int) -> list[Any]:
@@ -67,12 +84,12 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         x = x.astype(np.float64)
     if x.format != "csc":
         x = sparse.csr_array(x)
-        indptr, indices, data = columns_of_rows(x, units, lowest, THREADS)
+        indptr, indices, data = transpose.columns_of_rows(x, units, lowest, THREADS)
         units = np.ones(1)
     else:
         indptr, indices, data = x.indptr, x.indices, x.data
         if data.dtype != np.float32:
-            data, units = on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
+            data, units = transpose.on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
     columns = walk.Columns(
         np.asarray(indptr).astype(np.uint64),
         np.ascontiguousarray(indices, np.int32).view(np.uint32),
