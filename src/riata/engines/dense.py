@@ -24,7 +24,7 @@ _WORTH_THREADS = 2**20
 _SCATTERED, _LOOK = 25, 200_000
 
 #: Entries that need no clipping are summed as they are, about so many at a time.
-ENTRIES_AS_THEY_ARE = 2**17
+ENTRIES_AS_THEY_ARE = 2**18
 
 #: Columns that were read are kept, up to this part of all and at least so many.
 _PART_KEPT, _LEAST_KEPT = 0.02, 16
