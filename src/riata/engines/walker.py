@@ -45,7 +45,7 @@ def tell_of_compilation() -> None:
 
 
 def _kept(folder: Path) -> bool:
-    """Whether compiled kernels are kept. Those of other sources, which numba may trip on, are not."""
+    """Whether compiled kernels are kept; those of other sources, that numba may trip on, go."""
     sources = (Path(module.__file__ or "").read_bytes() for module in (losses, transpose, walk))
     digest = hashlib.sha256(b"".join(sources)).hexdigest()
     try:

@@ -66,15 +66,16 @@ STATE = np.dtype(
         (name, np.int64)
         for name in (
             "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read",
-            "proposals", "snapshots", "pending", "column", "group", "place", "coin", "total", "height", "bits", "sign",
-            "exact", "envelope", "rebuilt",
+            "proposals", "snapshots", "pending", "column", "group", "place", "coin", "total",
+            "height", "bits", "sign", "exact", "envelope", "rebuilt",
         )
     ]
     + [
         (name, np.float64)
         for name in (
             "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest",
-            "longest", "way", "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
+            "longest", "way", "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low",
+            "high",
             "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding",
             "allowed_strength",
         )
