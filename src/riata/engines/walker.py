@@ -150,7 +150,7 @@ class Walker:
         )  # fmt: skip
         omega = np.zeros(n if self._facts.smooth else 0, np.float32)
         self._rows = walk.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
-        self._known = entries.known.copy()
+        self._known = entries.known  # only the last walk over the entries writes to it
         most = walk.BINS * walk.LENGTHS
         whole, number = np.int64, np.float64
         several = most + walk.MOST_HOT
@@ -305,9 +305,11 @@ class Walker:
         if snapshots == 0 or more <= 0:
             return
         known = self._known
-        likely = np.abs(known[:, walk.SCORE]) + self._drift * known[:, walk.LENGTH]
+        likely = np.abs(known[:, walk.SCORE])
+        likely += np.float32(self._drift) * known[:, walk.LENGTH]
         likely[self._classes >= walk.HOT] = -math.inf
-        for k in np.argpartition(likely, -more)[-more:]:
+        least = np.partition(likely, -more)[-more]
+        for k in np.flatnonzero(likely >= least)[:more]:
             walk.add_hot(int(k), self._classes, self._hot, state)
 
     def _group(self, kept: float) -> None:
