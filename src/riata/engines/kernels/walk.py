@@ -504,13 +504,19 @@ def total_of(k, columns, rows, now, facts, offset):
 
 
 @njit(cache=True, nogil=True)
-def effect_of_moves(k, columns, rows):
+def effect_of_moves(k, columns, rows, facts):
     """<x_k, omega (v - v0)>."""
     total, unit = 0.0, of(columns.units, k)
-    for e in range(columns.indptr[k], columns.indptr[k + 1]):
-        i = columns.indices[e]
-        x = on_grid(columns.data[e], unit, columns.lowest)
-        total += x * (rows.omega[i] * rows.moved[i])
+    if facts.bend == 0:  # omega is the same for all rows
+        for e in range(columns.indptr[k], columns.indptr[k + 1]):
+            x = on_grid(columns.data[e], unit, columns.lowest)
+            total += x * rows.moved[columns.indices[e]]
+        total *= facts.steep
+    else:
+        for e in range(columns.indptr[k], columns.indptr[k + 1]):
+            i = columns.indices[e]
+            x = on_grid(columns.data[e], unit, columns.lowest)
+            total += x * (rows.omega[i] * rows.moved[i])
     return total * (of(columns.relative, k) / STEPS)
 
 
@@ -525,7 +531,7 @@ def blur(k, columns, known, facts, state):
 def resolve(h, columns, rows, known, hot, facts, gain, state):
     """Find out what the moves did to a hot column, and learn an inner product if that shows one."""
     k = hot.columns[h]
-    effect = effect_of_moves(k, columns, rows)
+    effect = effect_of_moves(k, columns, rows, facts)
     rounding = blur(k, columns, known, facts, state)
     entries = entries_of(columns, k)
     state[0].read += entries
@@ -563,7 +569,7 @@ def make_hot(columns, rows, known, classes, groups, hot, facts, state):
     add_hot(k, classes, hot, state)
     if facts.smooth:
         h = st.n_hot - 1
-        hot.effect[h] = effect_of_moves(k, columns, rows)
+        hot.effect[h] = effect_of_moves(k, columns, rows, facts)
         hot.bound[h] = blur(k, columns, known, facts, state)
         hot.open[h] = hot.bound[h]
         st.read += entries_of(columns, k)
