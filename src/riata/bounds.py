@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +17,9 @@ from riata.privacy.budget import check_scale
 from riata.vectors import Vector, length
 
 NORMS = ("inf", "l2")
+
+#: Dense rows are put on the grid so many entries at a time, which fit a processor's cache.
+ENTRIES_AT_ONCE = 2**16
 
 _PUBLIC = (
     "noise is scaled to it. Pass the largest absolute value that a row could have, from public "
@@ -129,11 +133,53 @@ class Bounds:
 
         Rounding can make a row longer, so with ``norm="l2"`` it is clipped to a little less.
         """
-        rows = self._clipped(x, lambda entries: 1 - np.sqrt(entries) / (2 * X_STEPS) - 2.0**-20)
-        if sparse.issparse(rows):
+        if sparse.issparse(x):
+            rows = self._clipped(x, _room_on_the_grid)
             rows.data = to_steps(rows.data, self.of_columns(rows.indices), X_STEPS)
             return rows
-        return to_steps(rows, self.x, X_STEPS)
+        steps = np.empty(x.shape)
+        several = max(1, ENTRIES_AT_ONCE // max(x.shape[1], 1))
+        for start in range(0, len(x), several):
+            few = slice(start, start + several)
+            self.grid_entries(x[few], self.shrinks(x[few]), self.x, steps[few])
+        return steps
+
+    def shrinks(self, x: np.ndarray) -> np.ndarray | None:
+        """What dense rows are multiplied by to be short enough on the grid, each; None for 1."""
+        if self.norm != "l2":
+            return None
+        with np.errstate(all="ignore"):
+            rows = self._clip_entries(np.ascontiguousarray(x), self.x)
+            return self._shrinks_of(rows, _room_on_the_grid)[:, None]
+
+    def grid_entries(
+        self, x: np.ndarray, shrinks: np.ndarray | None, limit: Any, out: np.ndarray
+    ) -> np.ndarray:
+        """Entries of dense rows on the grid, written to `out`.
+
+        Parameters
+        ----------
+        x : ndarray
+            Some rows, or some columns of them.
+        shrinks : ndarray or None
+            What `shrinks` says about the rows.
+        limit : float or ndarray
+            The bounds of the columns.
+        out : ndarray of float64
+        """
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
+            if shrinks is None:
+                np.multiply(x, X_STEPS / limit, out=out, dtype=np.float64)
+            else:
+                np.copyto(out, x, casting="same_kind")
+                np.clip(out, -limit, limit, out=out)
+                np.multiply(out, shrinks, out=out)
+                np.multiply(out, X_STEPS / limit, out=out)
+            np.rint(out, out=out)
+            np.clip(out, 0.0 if self.nonnegative else -float(X_STEPS), float(X_STEPS), out=out)
+            if math.isnan(out.min(initial=0.0)):  # after the clamp, which lets NaN through
+                out[np.isnan(out)] = 0.0
+        return out
 
     def _clipped(self, x: Any, room: Callable[[Any], Any]) -> Any:
         """Rows clipped entry by entry, and to `room(entries)` times a bound on the length."""
@@ -149,8 +195,11 @@ class Bounds:
                 return rows
             rows = self._clip_entries(np.ascontiguousarray(x), self.x)
             if self.norm == "l2":
-                rows *= _shrink(np.square(rows / self.x).sum(axis=1), room(x.shape[1]))[:, None]
+                rows *= self._shrinks_of(rows, room)[:, None]
             return rows
+
+    def _shrinks_of(self, rows: np.ndarray, room: Callable[[Any], Any]) -> np.ndarray:
+        return _shrink(np.square(rows / self.x).sum(axis=1), room(rows.shape[1]))
 
     def _clip_entries(self, entries: Any, limit: Any) -> np.ndarray:
         clipped = _clip(entries, limit)
@@ -177,6 +226,11 @@ def _clip(values: Any, limit: Any) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64)
     kept = np.where(np.isnan(values), 0.0, values)
     return np.clip(kept, -limit, limit, out=kept)
+
+
+def _room_on_the_grid(entries: Any) -> Any:
+    """The length of a row of so many entries that rounding cannot make longer than 1."""
+    return 1 - np.sqrt(entries) / (2 * X_STEPS) - 2.0**-20
 
 
 def _shrink(squares: np.ndarray, room: Any) -> np.ndarray:

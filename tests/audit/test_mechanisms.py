@@ -257,7 +257,7 @@ def test_a_sensitivity_divided_by_n_twice_is_caught(name):
 class Unclipped(LocalEngine):
     """An engine that believes the rows, and puts them on the grid as they are."""
 
-    def __init__(self, x, y, bounds):
+    def __init__(self, x, y, bounds, **options):
         self._hold(x * (X_STEPS / bounds.x), y)
 
 

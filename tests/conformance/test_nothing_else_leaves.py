@@ -375,8 +375,8 @@ def test_no_rows_outlive_the_fit(name, monkeypatch):
     engines = []
 
     class Watched(LocalEngine):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
             engines.append(weakref.ref(self))
 
     monkeypatch.setattr(base, "LocalEngine", Watched)

@@ -1,7 +1,7 @@
 """Selections from bounds on scores have exactly the exponential mechanism's law.
 
 Seeds are fixed. Each test would reject a correct draw with probability at most `FALSE_ALARM` over
-the choice of its seed; the whole file, with fewer than 50 of them, with less than 5e-8. Broken
+the choice of its seed; the whole file, with fewer than 60 of them, with less than 6e-8. Broken
 twins show that the same tests notice what goes wrong.
 """
 

@@ -50,7 +50,7 @@ def ledger():
 
 @pytest.fixture
 def no_rows_read(monkeypatch):
-    def read(self, *args):
+    def read(self, *args, **options):
         raise AssertionError("a row was read")
 
     monkeypatch.setattr(LocalEngine, "__init__", read)
@@ -277,7 +277,7 @@ def test_the_charge_is_durable_before_a_row_is_read(ledger, monkeypatch):
     seen = []
     real = LocalEngine.__init__
 
-    def read(self, *args):
+    def read(self, *args, **options):
         seen.append(len(ledger.charges))
         real(self, *args)
 

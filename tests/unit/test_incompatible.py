@@ -474,7 +474,7 @@ def test_a_split_that_was_not_asked_for_never_stops_a_fit():
 def test_incompatibilities_of_labels_are_found_before_codes_are_made(ledger, monkeypatch):
     from riata.estimators import classifier
 
-    def read(*_):
+    def read(*_, **__):
         raise AssertionError("labels were read")
 
     monkeypatch.setattr(classifier, "labels_as_codes", read)

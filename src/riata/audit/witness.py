@@ -68,7 +68,7 @@ class Witness(Curator):
         self._parts = plan.parts
         self.seen: list[Seen] = []
 
-    def release(self, query: Query, mechanism: Mechanism, part: int = 0) -> Any:
+    def release(self, query: Any, mechanism: Mechanism, part: int = 0) -> Any:
         released = super().release(query, mechanism, part)
         ours, theirs = self._ours, self._theirs
         if self._parts > 1:

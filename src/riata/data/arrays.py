@@ -31,11 +31,11 @@ _SPEAKS_OF_NO_VALUE = (
 
 
 def rows(estimator: BaseEstimator, x: Any, *, reset: bool) -> Any:
-    """`x` as a two-dimensional array or CSR matrix, its values untouched."""
+    """`x` as a two-dimensional array, or as CSR or CSC rows, its values untouched."""
 
     def read(data: Any) -> Any:
         found = validate_data(
-            estimator, data, reset=reset, accept_sparse="csr", ensure_all_finite=False
+            estimator, data, reset=reset, accept_sparse=("csr", "csc"), ensure_all_finite=False
         )
         return found if found.dtype.kind in "biuf" else found.astype(np.float64)
 

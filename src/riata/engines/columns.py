@@ -1,4 +1,4 @@
-"""The rows, column by column: what the scores of single columns are computed from."""
+"""Sparse rows, column by column: what the scores of single columns are computed from."""
 
 from __future__ import annotations
 
@@ -10,28 +10,23 @@ from scipy import sparse
 
 from riata.grid import BLOCK_ROWS, X_STEPS
 
-#: Dense rows are worked on in pieces of about this many entries, which fit a processor's cache.
-_ENTRIES_AT_ONCE = 2**17
-
 #: More than what rounding takes from a sum, relative to one and for each of its terms.
 _ROUNDED, _EACH = 2.0**-30, 2.0**-51
 
 
 class Columns:
-    """Rows on the grid, dense or sparse, with entries cut at `most` steps.
+    """Sparse rows on the grid, with entries cut at `most` steps.
 
     Parameters
     ----------
-    x : ndarray or scipy sparse of shape (n_rows, n_features)
+    x : scipy sparse of shape (n_rows, n_features)
         Whole numbers up to `X_STEPS` in size.
     most : int, default=X_STEPS
     """
 
     def __init__(self, x: Any, most: int = X_STEPS) -> None:
-        self._sparse = sparse.issparse(x)
-        self._most = most
-        self._x = sparse.csc_array(x) if self._sparse else x  # with its rows in order
-        if self._sparse and most < X_STEPS:
+        self._x, self._most = sparse.csc_array(x), most  # with its rows in order
+        if most < X_STEPS:
             cut = np.clip(self._x.data, -most, most)
             self._x = sparse.csc_array((cut, self._x.indices, self._x.indptr), shape=x.shape)
         self.shape = x.shape
@@ -43,16 +38,12 @@ class Columns:
 
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
         """Which rows have entries in a column, and the entries."""
-        if not self._sparse:
-            return slice(None), self._clipped(self._x[:, column])
         part = slice(self._x.indptr[column], self._x.indptr[column + 1])
         return self._x.indices[part], self._x.data[part]
 
     def dense(self, column: int, start: int, stop: int) -> np.ndarray:
         """The entries of some consecutive rows in a column, those that are 0 included."""
         rows, entries = self.entries(column)
-        if not self._sparse:
-            return entries[start:stop]
         first, last = np.searchsorted(rows, [start, stop])
         found = np.zeros(stop - start)
         found[rows[first:last] - start] = entries[first:last]
@@ -60,14 +51,12 @@ class Columns:
 
     def work(self, column: int) -> int:
         """How many entries a column has."""
-        if not self._sparse:
-            return self.shape[0]
         return int(self._x.indptr[column + 1] - self._x.indptr[column])
 
     @property
     def size(self) -> int:
         """How many entries all columns have."""
-        return int(self._x.nnz) if self._sparse else self._x.size
+        return int(self._x.nnz)
 
     def sum(self, column: int, slopes: np.ndarray) -> int:
         """The sum of entry * slope over the rows, exactly."""
@@ -81,37 +70,25 @@ class Columns:
 
     def sums(self, slopes: np.ndarray) -> np.ndarray:
         """The same for all columns, up to rounding."""
-        if self._sparse or self._most == X_STEPS:
-            return self._x.T @ slopes
-        return sum(slopes[few] @ rows for few, rows in self._pieces())
+        return self._x.T @ slopes
+
+    def rough_sums(self, slopes: np.ndarray) -> np.ndarray:
+        """The same, off by no more than `roughness` for each step of a slope."""
+        return self.sums(slopes)
+
+    #: Sparse columns know nothing quicker than their sums.
+    roughness = 0.0
 
     @cached_property
     def lengths(self) -> np.ndarray:
         """The Euclidean length of each column, or a little more."""
-        if self._sparse:
-            squares = self._by_column(np.square(self._x.data))
-        else:
-            squares = sum(np.einsum("ij,ij->j", rows, rows) for _, rows in self._pieces())
-        return np.sqrt(squares) * self._rounded_up
+        return np.sqrt(self._by_column(np.square(self._x.data))) * self._rounded_up
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """The sum of the sizes of each column's entries, or a little more."""
-        if self._sparse:
-            return self._by_column(np.abs(self._x.data)) * self._rounded_up
-        sizes = sum(np.abs(rows).sum(axis=0) for _, rows in self._pieces())
-        return sizes * self._rounded_up
+        return self._by_column(np.abs(self._x.data)) * self._rounded_up
 
     def _by_column(self, entries: np.ndarray) -> np.ndarray:
         of_columns = sparse.csc_array((entries, self._x.indices, self._x.indptr), shape=self.shape)
         return of_columns.T @ np.ones(self.shape[0])
-
-    def _clipped(self, entries: np.ndarray) -> np.ndarray:
-        return entries if self._most == X_STEPS else np.clip(entries, -self._most, self._most)
-
-    def _pieces(self) -> Any:
-        """A few whole rows at a time, and which."""
-        rows = max(1, _ENTRIES_AT_ONCE // self.shape[1])
-        for start in range(0, self.shape[0], rows):
-            few = slice(start, start + rows)
-            yield few, self._clipped(self._x[few])

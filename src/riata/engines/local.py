@@ -11,6 +11,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines.columns import Columns
+from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
 from riata.engines.scores import DriftingScores, ordinary
@@ -37,6 +38,10 @@ _ORDINARY = (1e-12, 1e12)
 
 #: The largest logarithm of a weight that the rounding of bounds on scores may leave open.
 _MOST_OPEN = 8.0
+
+#: Dense rows of up to so many entries are kept on the grid, as a copy. Others are put there again
+#: and again, a block at a time: what queries are summed over in one go.
+MOST_KEPT, BLOCK_ENTRIES = 2**24, 2**19
 
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
 #: many sparse rows have is not public: they count as if so many of a hundred places were filled.
@@ -85,7 +90,9 @@ def _open(query: Walk, epsilon: float) -> float:
 
 
 class LocalEngine:
-    """Holds the rows, clipped and on the grid, and sums a query over them without rounding.
+    """Sums a query over the rows, clipped and on the grid, without rounding.
+
+    Large dense rows stay where they are, and only a few at a time are put on the grid.
 
     Parameters
     ----------
@@ -138,9 +145,26 @@ class LocalEngine:
             return [(self._x, self._y)]
         return [(self._x[i : i + step], self._y[i : i + step]) for i in range(0, n, step)]
 
+    @cached_property
+    def _dense(self) -> DenseRows:
+        """Dense rows, as if all of them were on the grid."""
+        return DenseRows(self._given, self._bounds) if self._in_pieces else DenseRows(self._x)
+
+    @property
+    def _in_pieces(self) -> bool:
+        """Whether the rows are put on the grid a few at a time: by their shape alone."""
+        return isinstance(self._given, np.ndarray) and self._given.size > MOST_KEPT
+
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
-        blocks = self._known_rows() if self._knows(query) else self._blocks
+        if self._knows(query):
+            blocks = self._known_rows()
+        elif self._in_pieces:
+            return self._dense.each(
+                lambda few, x: query.partial(x, self._y[few]).astype(np.int64), BLOCK_ENTRIES
+            )
+        else:
+            blocks = self._blocks
         return sum(query.partial(x, y).astype(np.int64) for x, y in blocks)  # type: ignore[return-value]
 
     def scores(self, query: Any, factor: float) -> DriftingScores | None:
@@ -161,7 +185,12 @@ class LocalEngine:
 
     def part(self, part: int, parts: int) -> LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
-        return LocalEngine._of(self._x[part::parts], self._y[part::parts])
+        rows = slice(part, None, parts)
+        if self._in_pieces:
+            return LocalEngine(
+                self._given[rows], self._y[rows], self._bounds, self._block_rows, self._kernels
+            )
+        return LocalEngine._of(self._x[rows], self._y[rows])
 
     def walks(self, query: Walk, epsilon: float) -> bool:
         """Whether a walk is to be taken by compiled code. Says nothing about the rows.
@@ -190,22 +219,27 @@ class LocalEngine:
     @cached_property
     def _entries(self) -> Any:
         """The columns for compiled code."""
-        from riata.engines.walker import entries_by_column
+        from riata.engines.walker import entries_by_column, tell_of_compilation
 
+        tell_of_compilation()
         return entries_by_column(self._given, self._bounds)
 
     @cached_property
-    def _columns(self) -> Columns:
-        return Columns(self._x)
+    def _margins(self) -> Margins:
+        return Margins(self._x if self._is_sparse else self._dense, self._columns)
 
     @cached_property
-    def _margins(self) -> Margins:
-        return Margins(self._x, self._columns)
+    def _columns(self) -> Any:
+        return Columns(self._x) if self._is_sparse else DenseColumns(self._dense)
+
+    @property
+    def _is_sparse(self) -> bool:
+        return sparse.issparse(self._x if self._given is None else self._given)
 
     def _knows(self, query: Query) -> bool:
         """Whether the query is about margins that are followed, or about a few sparse columns."""
         if isinstance(query, LengthSizes):
-            return sparse.issparse(self._x)
+            return self._is_sparse
         source = query.slope if isinstance(query, SlopeSizes) else query
         return type(query) in BY_MARGINS and self._many(source)
 
@@ -217,7 +251,7 @@ class LocalEngine:
     def _many(self, query: Any) -> bool:
         """Whether margins are followed: by public numbers, as they round as the moves go."""
         places = query.n_rows * query.theta.size
-        filled = places * PERCENT_FILLED // 100 if sparse.issparse(self._x) else places
+        filled = places * PERCENT_FILLED // 100 if self._is_sparse else places
         return filled >= FEW_ENTRIES
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -41,6 +41,9 @@ _LOOSE = 0.5
 #: ... and so many columns may have them.
 _MOST_SINGLES = 512
 
+#: Bounds may be this much worse, in the same units, if that makes a snapshot quicker.
+_SLIGHT = 2.0**-6
+
 #: Squares of slopes between these neither vanish nor overflow, ...
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
@@ -83,6 +86,7 @@ class DriftingScores:
     _order: np.ndarray
     _singles: np.ndarray
     _n_singles: int
+    _rough: float
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -135,7 +139,7 @@ class DriftingScores:
         drift = np.minimum(
             self._group_length * self._rest_length, self._group_size * self._rest_largest
         )
-        drift += self._multiple * self._group_score
+        drift += self._multiple * (self._group_score + self._rough)
         singles = self._singles[: self._n_singles]
         if not len(singles):
             return self._counts, drift
@@ -165,6 +169,7 @@ class DriftingScores:
                 float(self._lengths[candidate]) * self._rest_length,
                 float(self._sizes[candidate]) * self._rest_largest,
             )
+            drift += self._multiple * self._rough
         return centre - drift, centre + drift
 
     def exactly(self, group: int, candidate: int) -> float:
@@ -182,7 +187,7 @@ class DriftingScores:
         weights = self._query.column_weights
         self._base, self._base_largest = self._slopes, self._largest
         self._base_square = float(np.einsum("i,i->", self._base, self._base))
-        self._known = self._columns.sums(self._steps) * (self._query.source.slope_unit * weights)
+        self._known = self._sums() * (self._query.source.slope_unit * weights)
         self._lengths = self._columns.lengths * np.abs(weights)
         self._sizes = self._columns.sizes * np.abs(weights)
         self._group()
@@ -193,6 +198,16 @@ class DriftingScores:
         self._set_rest()
         self.version += 1
         self._whole = True
+
+    def _sums(self) -> np.ndarray:
+        """All sums, roughly if no score is then off by much: by `_rough`."""
+        assert self._steps is not None
+        weight = float(np.max(np.abs(self._query.column_weights)))
+        self._rough = self._columns.roughness * len(self._steps) * self._largest * weight
+        if self._factor * self._rough < _SLIGHT:
+            return self._columns.rough_sums(self._steps)
+        self._rough = 0.0
+        return self._columns.sums(self._steps)
 
     def _group(self) -> None:
         logs = self._factor * (np.abs(self._known) if self.mirrored else self._known)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.engines.kernels import losses, walk
-from riata.engines.kernels.transpose import columns_of_rows, on_grid_of_columns
+from riata.engines.kernels import losses, transpose, walk
 from riata.grid import SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, Squared
 from riata.queries import Walk
@@ -31,6 +33,32 @@ class Entries(NamedTuple):
     known: np.ndarray
     classes: np.ndarray
     longest: float
+
+
+def tell_of_compilation() -> None:
+    """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
+    folder = walk.advance.stats.cache_path
+    if folder is None or not _kept(Path(folder)):
+        logging.getLogger("riata").warning(
+            "Compiling for large sparse data: this takes about half a minute, once."
+        )
+
+
+def _kept(folder: Path) -> bool:
+    """Whether compiled kernels are kept; those of other sources, that numba may trip on, go."""
+    sources = (Path(module.__file__ or "").read_bytes() for module in (losses, transpose, walk))
+    digest = hashlib.sha256(b"".join(sources)).hexdigest()
+    try:
+        stamp = folder / "riata-kernels"
+        if not stamp.exists() or stamp.read_text() != digest:
+            for module in (losses, transpose, walk):
+                for old in folder.glob(f"{module.__name__.rpartition('.')[2]}.*.nb[ic]"):
+                    old.unlink()
+            folder.mkdir(parents=True, exist_ok=True)
+            stamp.write_text(digest)
+    except OSError:  # a folder that cannot be written to: numba says so itself
+        pass
+    return any(folder.glob("walk.advance-*.nbi"))
 
 
 def in_threads(work: Any, size: int) -> list[Any]:
@@ -56,18 +84,20 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         x = x.astype(np.float64)
     if x.format != "csc":
         x = sparse.csr_array(x)
-        indptr, indices, data = columns_of_rows(x, units, lowest, THREADS)
+        indptr, indices, data = transpose.columns_of_rows(x, units, lowest, THREADS)
         units = np.ones(1)
     else:
         indptr, indices, data = x.indptr, x.indices, x.data
         if data.dtype != np.float32:
-            data, units = on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
+            data, units = transpose.on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
     columns = walk.Columns(
         np.asarray(indptr).astype(np.uint64),
         np.ascontiguousarray(indices, np.int32).view(np.uint32),
         np.ascontiguousarray(data),
         units, relative, lowest,
     )  # fmt: skip
+    if walk.all_on_grid(columns):
+        columns = columns._replace(lowest=walk.READY)
     p = len(indptr) - 1
     known, classes = np.zeros((p, 4), np.float32), np.empty(p, np.uint8)
     in_threads(lambda b, e: walk.measure_columns(columns, known, b, e), p)
@@ -120,7 +150,7 @@ class Walker:
         )  # fmt: skip
         omega = np.zeros(n if self._facts.smooth else 0, np.float32)
         self._rows = walk.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
-        self._known = entries.known.copy()
+        self._known = entries.known  # only the last walk over the entries writes to it
         most = walk.BINS * walk.LENGTHS
         whole, number = np.int64, np.float64
         several = most + walk.MOST_HOT
@@ -185,8 +215,8 @@ class Walker:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()
             found = walk.advance(
-                until, self._columns, self._rows, self._known, self._classes, self._groups, self._hot, self._walk,
-                self._facts, self._words, self._state,
+                until, self._columns, self._rows, self._known, self._classes, self._groups,
+                self._hot, self._walk, self._facts, self._words, self._state,
             )  # fmt: skip
             if found == walk.SNAPSHOT:
                 self._snapshot()
@@ -275,9 +305,11 @@ class Walker:
         if snapshots == 0 or more <= 0:
             return
         known = self._known
-        likely = np.abs(known[:, walk.SCORE]) + self._drift * known[:, walk.LENGTH]
+        likely = np.abs(known[:, walk.SCORE])
+        likely += np.float32(self._drift) * known[:, walk.LENGTH]
         likely[self._classes >= walk.HOT] = -math.inf
-        for k in np.argpartition(likely, -more)[-more:]:
+        least = np.partition(likely, -more)[-more]
+        for k in np.flatnonzero(likely >= least)[:more]:
             walk.add_hot(int(k), self._classes, self._hot, state)
 
     def _group(self, kept: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ from riata.solvers import (
 )
 from riata.solvers.beside import planned_beside
 
-ENGINES = ("auto", "local")
+#: The engines by name, and which kernels they use.
+ENGINES = {"auto": "auto", "local": "auto", "numba": "numba", "numpy": "numpy"}
 
 DELTA_NOTE = "delta is not below 1 / rows: publishing one random row would satisfy it too."
 CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
@@ -77,7 +79,7 @@ class PrivateLinearModel(BaseEstimator):
         noise = Noise(self._seed())
         curator = Curator.open(
             plan.event,
-            read=lambda: plan.engine(LocalEngine, *job.read()),
+            read=lambda: plan.engine(self._engine, *job.read()),
             noise=noise,
             adjacency=self.adjacency,
             parts=plan.parts,
@@ -90,6 +92,9 @@ class PrivateLinearModel(BaseEstimator):
         self.n_iter_ = max(solution.steps for solution in found)
         self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded)
         return found
+
+    def _engine(self, x: Any, y: np.ndarray, bounds: Bounds) -> LocalEngine:
+        return LocalEngine(x, y, bounds, kernels=ENGINES[self.engine])
 
     def _solved(
         self,
@@ -163,6 +168,11 @@ class PrivateLinearModel(BaseEstimator):
         if self.engine not in ENGINES:
             raise InvalidArgument(
                 f"engine={self.engine!r} is not known. Use one of {list(ENGINES)}."
+            )
+        if self.engine == "numba" and find_spec("numba") is None:
+            raise InvalidArgument(
+                'engine="numba" needs the package numba, which is not installed. Install it with '
+                'pip install "riata[fast]", or leave engine out.'
             )
         if self.ledger is not None and not _is_ledger(self.ledger):
             raise InvalidArgument(

@@ -38,7 +38,7 @@ class SelectionsAlong(Mechanism):
     def event(self) -> Event:
         return compose((self.selection.event, self.steps))
 
-    def release(self, query: Walk, engine: Engine, noise: Noise) -> np.ndarray:  # type: ignore[override]
+    def release(self, query: Walk, engine: Engine, noise: Noise) -> np.ndarray:
         """The numbers of the selected vertices, in order."""
         walker: Any = engine.walker(query, self.selection.epsilon)  # type: ignore[attr-defined]
         begin = walker.step

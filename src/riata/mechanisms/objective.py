@@ -90,7 +90,7 @@ class ObjectivePerturbation(Mechanism):
         step = self.radius(query) / (2 * _GRID_BELOW_RADIUS * math.sqrt(query.size))
         return math.ldexp(1.0, math.frexp(step)[1] - 1)
 
-    def release(self, query: Minimum, engine: Engine, noise: Noise) -> Vector:  # type: ignore[override]
+    def release(self, query: Minimum, engine: Engine, noise: Noise) -> Vector:
         if query.stretch(self.regularisation) > self.stretch:
             raise ValueError("The stretch that was charged is smaller than the query's.")
         theta = self._minimiser(query, engine, self._term(query, noise))

@@ -36,7 +36,7 @@ class Peeling(Mechanism):
     def event(self) -> Event:
         return compose((self.select.event, 1), (self.values.event, 1))
 
-    def release(self, query: GradientStep, engine: Engine, noise: Noise) -> Vector:  # type: ignore[override]
+    def release(self, query: GradientStep, engine: Engine, noise: Noise) -> Vector:
         columns = self.select.release(query, engine, noise)  # lines 2-6 of the algorithm
         entries = self.values.release(query.entries(columns), engine, noise)  # line 7
         return query.moved(columns, entries)  # line 8

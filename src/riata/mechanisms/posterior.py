@@ -68,7 +68,7 @@ class PosteriorSample(Mechanism):
         whole = query.matrix(total)
         return Target(whole[:-1, :-1], whole[:-1, -1], eta * x * x, 2 * eta * x * y)
 
-    def release(self, query: SquaredMoments, engine: Engine, noise: Noise) -> np.ndarray:  # type: ignore[override]
+    def release(self, query: SquaredMoments, engine: Engine, noise: Noise) -> np.ndarray:
         """The coefficients; that of the constant column, if there is one, comes last."""
         if query.n_rows * self.epsilon > MOST_INFORMATION:
             raise InvalidArgument(

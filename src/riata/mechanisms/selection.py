@@ -34,7 +34,7 @@ class Selection(Mechanism):
 
     epsilon: float
 
-    def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:  # type: ignore[override]
+    def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:
         """The number of the selected candidate."""
         scale = Scale(self.epsilon, query.sensitivity("linf"))
         values = query.finish(engine.total(query))
@@ -57,7 +57,7 @@ class ExponentialMechanism(Selection):
     def event(self) -> Event:
         return BoundedRange(self.epsilon)
 
-    def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:  # type: ignore[override]
+    def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:
         """The number of the selected candidate, without all utilities if the engine can."""
         scale = Scale(self.epsilon, query.sensitivity("linf"))
         scores = scores_of(engine, query, scale.factor)
@@ -102,7 +102,7 @@ class TopK(Mechanism):
     def event(self) -> Event:
         return compose((BoundedRange(self.epsilon), self.k))
 
-    def release(  # type: ignore[override]
+    def release(
         self, query: VertexUtilities | GradientStep, engine: Engine, noise: Noise
     ) -> np.ndarray:
         values = query.finish(engine.total(query))

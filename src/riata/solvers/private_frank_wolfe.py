@@ -120,8 +120,9 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
     def _walk(self, plan: Plan, problem: Problem, curator: Curator) -> Walk | None:
         """The loop as one query, if it is to be taken at once."""
         select = plan["select"]
-        exponential = isinstance(select, ExponentialMechanism)
-        if problem.fit_intercept or not exponential or not cast(PolytopeSet, problem.set).by_column:
+        if problem.fit_intercept or not isinstance(select, ExponentialMechanism):
+            return None
+        if not cast(PolytopeSet, problem.set).by_column:
             return None
         walk = problem.walk(plan.steps)
         return walk if curator.walks(walk, select.epsilon) else None

@@ -1,9 +1,9 @@
 """Many selections along a Frank-Wolfe walk, compiled.
 
-The walk's model is scale * w, and a selection adds a multiple of one column to the margins X w, so a
-step touches the rows of one column only. Scores are known from a snapshot and from bounds on how far
-they moved since; candidates are proposed from an envelope and accepted or rejected exactly as
-`mechanisms/rejection.py` does. docs/privacy/rejection.md has the proofs, and the names used here:
+The walk's model is scale * w, and a selection adds a multiple of one column to the margins X w,
+so a step touches the rows of one column only. Scores are known from a snapshot and from bounds on
+how far they moved since; candidates are proposed from an envelope and accepted or rejected exactly
+as `mechanisms/rejection.py` does. docs/privacy/compiled_walk.md has the proofs. In short:
 
     score_k = <x_k, slopes>,     log-weight = strength * score_k / (largest slope)
 
@@ -11,7 +11,7 @@ Since the snapshot at margins m0, with the scale then `scale0` and `kept` = scal
 
     slopes = s0 + omega (m - m0) + second order,     m - m0 = (kept - 1) m0 + scale (v - v0) .
 
-`known0` and `known1` hold <x_k, s0> and <x_k, omega m0>. What (v - v0) adds is bounded for most
+`SCORE` and `SHRINKING` are <x_k, s0> and <x_k, omega m0>. What (v - v0) adds is bounded for most
 columns, and computed for the `hot` ones from inner products of columns.
 """
 
@@ -34,10 +34,13 @@ NOTHING, SIGN, MOVE = range(3)
 #: An entry and a slope are whole numbers of steps.
 STEPS = 65536.0
 
-#: Groups: score bins of this width in log-weights, and column lengths in quarters of a power of two.
+#: Stands for the lowest entry where all entries are known to be on the grid.
+READY = 1.0
+
+#: Groups: score bins of this width in log-weights, and lengths in quarters of a power of two.
 WIDTH, BINS, LENGTHS = 0.5, 120, 80
 
-#: So many columns, each with so many entries, may be hot. Their lengths are in classes of their own.
+#: So many columns, of at least so many entries, may be hot. Classes of theirs begin here.
 MOST_HOT, LARGE, HOT = 512, 64, 128
 
 TOTAL_BITS = 61
@@ -50,7 +53,7 @@ ROOM = 0.05
 #: What is read to learn about hot columns is not in vain, but for one part in so many.
 LEARNING = 16
 
-#: What float32 and the sums of it may take from a score, relative to size of column * largest slope.
+#: What float32 and sums of it may take from a score, relative to size of column * largest slope.
 ROUNDING = 2.0**-20
 
 #: A snapshot is due after this part of a pass was read in vain. Groups are made anew after as many
@@ -62,17 +65,19 @@ STATE = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read", "proposals", "snapshots",
-            "pending", "column", "group", "place", "coin", "total", "height", "bits", "sign",
-            "exact", "envelope", "rebuilt",
+            "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read",
+            "proposals", "snapshots", "pending", "column", "group", "place", "coin", "total",
+            "height", "bits", "sign", "exact", "envelope", "rebuilt",
         )
     ]
     + [
         (name, np.float64)
         for name in (
-            "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest", "longest",
-            "way", "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low", "high",
-            "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding", "allowed_strength",
+            "top", "kept_grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest",
+            "longest", "way", "v_square", "v_turnover", "v_largest", "w_sum", "offset", "low",
+            "high",
+            "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding",
+            "allowed_strength",
         )
     ]
 )  # fmt: skip
@@ -125,8 +130,8 @@ class Hot(NamedTuple):
     """Columns with the effect of the moves since the snapshot, up to `open`.
 
     `bound` is the part of `open` that comes from rounding, and `errors` how wrong a learned inner
-    product may be. `beyond` is what the second order was when a column was evaluated, up to `doubt`,
-    `far` how far the margins were from the snapshot then, and `way` how far they had gone.
+    product may be. `beyond` is what the second order was when a column was evaluated, up to
+    `doubt`, `far` how far the margins were from the snapshot then, and `way` how far they had gone.
     """
 
     columns: np.ndarray
@@ -188,6 +193,8 @@ class Now(NamedTuple):
 @njit(cache=True, nogil=True, inline="always")
 def on_grid(value, unit, lowest):
     z = value * unit
+    if lowest == READY:
+        return z
     if z != z:
         return 0.0
     return np.rint(min(max(z, lowest), STEPS))
@@ -225,22 +232,40 @@ def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
 
 @njit(cache=True, nogil=True)
 def look_at_columns(columns, known, shrinking, pairs, begin, end):
-    """<x_k, s0> and <x_k, omega m0> of some columns."""
+    """<x_k, s0> and <x_k, omega m0> of some columns, in two sums that do not wait for another."""
+    indptr, indices, data, lowest = columns.indptr, columns.indices, columns.data, columns.lowest
     for k in range(begin, end):
-        a, b = 0.0, 0.0
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
         unit, weight = of(columns.units, k), of(columns.relative, k) / STEPS
-        if shrinking:
-            for e in range(columns.indptr[k], columns.indptr[k + 1]):
-                i = columns.indices[e]
-                x = on_grid(columns.data[e], unit, columns.lowest)
-                a += x * pairs[i, 0]
+        e, stop = indptr[k], indptr[k + 1]
+        if (stop - e) % np.uint64(2) == 1:
+            x = on_grid(data[e], unit, lowest)
+            a = x * pairs[indices[e], 0]
+            if shrinking:
+                b = x * pairs[indices[e], 1]
+            e += np.uint64(1)
+        while e < stop:
+            i, j = indices[e], indices[e + np.uint64(1)]
+            x, z = on_grid(data[e], unit, lowest), on_grid(data[e + np.uint64(1)], unit, lowest)
+            a += x * pairs[i, 0]
+            c += z * pairs[j, 0]
+            if shrinking:
                 b += x * pairs[i, 1]
-        else:
-            for e in range(columns.indptr[k], columns.indptr[k + 1]):
-                x = on_grid(columns.data[e], unit, columns.lowest)
-                a += x * pairs[columns.indices[e], 0]
-        known[k, SCORE] = a * weight
-        known[k, SHRINKING] = b * weight
+                d += z * pairs[j, 1]
+            e += np.uint64(2)
+        known[k, SCORE] = (a + c) * weight
+        known[k, SHRINKING] = (b + d) * weight
+
+
+@njit(cache=True, nogil=True)
+def all_on_grid(columns):
+    """Whether every entry is a whole number of steps inside the bounds."""
+    for k in range(len(columns.indptr) - 1):
+        unit = of(columns.units, k)
+        for e in range(columns.indptr[k], columns.indptr[k + 1]):
+            if on_grid(columns.data[e], unit, columns.lowest) != columns.data[e] * unit:
+                return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -274,7 +299,7 @@ def classify_lengths(known, classes):
 
 @njit(cache=True, nogil=True)
 def group_columns(known, classes, groups, strength, kept, mirrored, state):
-    """Sort the columns by score and length, and bound each group. Scores are those after shrinking."""
+    """Sort the columns by score, after shrinking, and by length, and bound each group."""
     p = len(known)
     top, less = -math.inf, kept - 1.0
     for k in range(p):
@@ -479,13 +504,19 @@ def total_of(k, columns, rows, now, facts, offset):
 
 
 @njit(cache=True, nogil=True)
-def effect_of_moves(k, columns, rows):
+def effect_of_moves(k, columns, rows, facts):
     """<x_k, omega (v - v0)>."""
     total, unit = 0.0, of(columns.units, k)
-    for e in range(columns.indptr[k], columns.indptr[k + 1]):
-        i = columns.indices[e]
-        x = on_grid(columns.data[e], unit, columns.lowest)
-        total += x * (rows.omega[i] * rows.moved[i])
+    if facts.bend == 0:  # omega is the same for all rows
+        for e in range(columns.indptr[k], columns.indptr[k + 1]):
+            x = on_grid(columns.data[e], unit, columns.lowest)
+            total += x * rows.moved[columns.indices[e]]
+        total *= facts.steep
+    else:
+        for e in range(columns.indptr[k], columns.indptr[k + 1]):
+            i = columns.indices[e]
+            x = on_grid(columns.data[e], unit, columns.lowest)
+            total += x * (rows.omega[i] * rows.moved[i])
     return total * (of(columns.relative, k) / STEPS)
 
 
@@ -500,7 +531,7 @@ def blur(k, columns, known, facts, state):
 def resolve(h, columns, rows, known, hot, facts, gain, state):
     """Find out what the moves did to a hot column, and learn an inner product if that shows one."""
     k = hot.columns[h]
-    effect = effect_of_moves(k, columns, rows)
+    effect = effect_of_moves(k, columns, rows, facts)
     rounding = blur(k, columns, known, facts, state)
     entries = entries_of(columns, k)
     state[0].read += entries
@@ -538,7 +569,7 @@ def make_hot(columns, rows, known, classes, groups, hot, facts, state):
     add_hot(k, classes, hot, state)
     if facts.smooth:
         h = st.n_hot - 1
-        hot.effect[h] = effect_of_moves(k, columns, rows)
+        hot.effect[h] = effect_of_moves(k, columns, rows, facts)
         hot.bound[h] = blur(k, columns, known, facts, state)
         hot.open[h] = hot.bound[h]
         st.read += entries_of(columns, k)
@@ -630,12 +661,12 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
             st.total = total_of(k, columns, rows, now, facts, st.offset)
             st.read += entries_of(columns, k)
             set_exact(columns, facts, state)
-            if h >= 0 and facts.bend > 0 and hot.open[h] <= hot.bound[h]:
+            if h >= 0 and facts.bend > 0:
                 # Keep what the second order is now: it changes slowly from here on.
                 centre = known[k, SCORE] + (now.kept - 1.0) * known[k, SHRINKING]
                 centre += now.factor * hot.effect[h]
                 hot.beyond[h] = -st.low / now.strength - centre
-                hot.doubt[h] = known[k, SIZE] * now.rounding + now.factor * hot.bound[h]
+                hot.doubt[h] = known[k, SIZE] * now.rounding + now.factor * hot.open[h]
                 hot.far[h], hot.way[h] = now.far2, now.way
                 st.envelope = 0
             outcome = settled(u, st.low, st.high, log_height, facts.mirrored)

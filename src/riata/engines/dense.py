@@ -1,0 +1,354 @@
+"""Dense rows that stay where they are, and are put on the grid a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from riata.bounds import ENTRIES_AT_ONCE, Bounds
+from riata.grid import BLOCK_ROWS, X_STEPS
+
+#: So many threads work on pieces of the rows.
+THREADS = 2
+
+#: From so many entries on threads are worth their start.
+_WORTH_THREADS = 2**20
+
+#: A column that lies scattered in memory costs as much as so many that are read on the way. And
+#: what goes with a look at a column takes as long as to read so many entries.
+_SCATTERED, _LOOK = 25, 200_000
+
+#: Entries that need no clipping are summed as they are, about so many at a time.
+ENTRIES_AS_THEY_ARE = 2**18
+
+#: Columns that were read are kept, up to this part of all and at least so many.
+_PART_KEPT, _LEAST_KEPT = 0.02, 16
+
+#: Coefficients on fewer than one in so many columns are multiplied column by column.
+_FEW = 64
+
+#: More than what rounding takes from a sum, relative to one and for each of its terms.
+_ROUNDED, _EACH = 2.0**-30, 2.0**-51
+
+#: What is made of some rows: of the entries, which rows they are, and what a step is.
+OfRows = Callable[[np.ndarray, slice, Any], np.ndarray]
+
+
+def slices(size: int, step: int) -> list[slice]:
+    """All of 0, ..., size - 1, so many at a time."""
+    return [slice(i, min(i + step, size)) for i in range(0, size, step)]
+
+
+class DenseRows:
+    """The caller's array, as if all of it were on the grid. Nothing is written to it.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_rows, n_features)
+    bounds : Bounds or None
+        What the rows are clipped to, or None if they are on the grid already.
+    """
+
+    def __init__(self, x: np.ndarray, bounds: Bounds | None = None) -> None:
+        self._x, self._bounds = x, bounds
+        self.shape = x.shape
+        self._by_columns = x.flags.f_contiguous and not x.flags.c_contiguous
+        self._columns: dict[int, np.ndarray] = {}
+        self.just_read: int | None = None
+        self._tame: dict[int, bool] = {}
+        self._most_kept = max(_LEAST_KEPT, int(_PART_KEPT * x.shape[1]))
+
+    @property
+    def scattered(self) -> bool:
+        """Whether the entries of a column lie far from each other."""
+        return not self._by_columns and self.shape[1] > 1
+
+    def part(self, rows: slice) -> DenseRows:
+        """Some of the rows."""
+        return DenseRows(self._x[rows], self._bounds)
+
+    def whole(self) -> np.ndarray:
+        """All rows on the grid, as a copy."""
+        return self._x if self._bounds is None else self._bounds.grid_x(self._x)
+
+    def rows(self, few: slice, buffer: np.ndarray) -> np.ndarray:
+        """Some rows on the grid, in the buffer if they are not there already."""
+        if self._bounds is None:
+            return self._x[few]
+        out = buffer[: few.stop - few.start]
+        step = max(1, ENTRIES_AT_ONCE // max(self.shape[1], 1))
+        for piece in slices(len(out), step):
+            of_x = slice(few.start + piece.start, few.start + piece.stop)
+            self._grid(of_x, slice(None), out[piece])
+        return out
+
+    def columns(self, few: slice, buffer: np.ndarray) -> np.ndarray:
+        """The same for some columns."""
+        if self._bounds is None:
+            return self._x[:, few]
+        return self._grid(slice(None), few, buffer[:, : few.stop - few.start])
+
+    def column(self, column: int) -> np.ndarray:
+        """One column on the grid. Not to be written to."""
+        if self._bounds is None and not self.scattered:
+            return self._x[:, column]
+        found = self._columns.pop(column, None)
+        self.just_read = column if found is None else None
+        if found is None:
+            found = self._x[:, column].astype(np.float64)  # at once: the entries lie far apart
+            if self._bounds is not None:
+                shrinks = None if self._shrinks is None else self._shrinks[:, 0]
+                limit = self._bounds.of_columns(column)
+                self._bounds.grid_entries(found, shrinks, limit, found)
+            while len(self._columns) >= self._most_kept:
+                del self._columns[next(iter(self._columns))]  # the one not asked for longest
+        self._columns[column] = found
+        return found
+
+    def knows(self, column: int) -> bool:
+        """Whether a column was read before and is kept."""
+        return column in self._columns
+
+    def _grid(self, rows: slice, columns: slice, out: np.ndarray) -> np.ndarray:
+        assert self._bounds is not None
+        x, shrinks = self._x[rows, columns], self._shrinks
+        limit = self._bounds.x if np.ndim(self._bounds.x) == 0 else self._bounds.x[columns]
+        return self._bounds.grid_entries(x, None if shrinks is None else shrinks[rows], limit, out)
+
+    @cached_property
+    def _shrinks(self) -> np.ndarray | None:
+        """What each row is multiplied by: the same for all of its entries."""
+        if self._bounds is None or self._bounds.norm != "l2":
+            return None
+        found = np.empty((self.shape[0], 1))
+        for few in slices(self.shape[0], max(1, ENTRIES_AT_ONCE // max(self.shape[1], 1))):
+            found[few] = self._bounds.shrinks(self._x[few])
+        return found
+
+    def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        """The product with a vector of whole numbers, exact if its terms allow it."""
+        out = np.zeros(self.shape[0])
+        support = np.flatnonzero(v)
+        if _FEW * len(support) < len(v):
+            for column in support:
+                out += self.column(int(column)) * v[column]
+            return out
+
+        def fill(few: slice, rows: np.ndarray) -> None:
+            out[few] = rows @ v
+
+        self.each(fill)
+        return out
+
+    def each(self, work: Callable[[slice, np.ndarray], Any], entries: int | None = None) -> Any:
+        """`work` for a few rows at a time, with about so many entries, in threads; the sum."""
+        return self._in_pieces(lambda few, buffer: work(few, self.rows(few, buffer)), entries)
+
+    def each_column(self, work: Callable[[slice, np.ndarray], Any]) -> None:
+        """`work` for a few columns at a time, in threads."""
+        self._in_pieces(lambda few, buffer: work(few, self.columns(few, buffer)), columns=True)
+
+    def sums(self, of_rows: OfRows) -> np.ndarray:
+        """The sum over all rows of an array with one entry for each column, up to rounding.
+
+        `of_rows` is called with some rows on the grid, which ones these are, and the number 1.
+        """
+        if not self._by_columns:
+            total: np.ndarray = self.each(lambda few, rows: of_rows(rows, few, 1.0))
+            return total
+        out = np.empty(self.shape[1])
+
+        def fill(few: slice, columns: np.ndarray) -> None:
+            out[few] = of_rows(columns, slice(None), 1.0)
+
+        self.each_column(fill)
+        return out
+
+    def rough_sums(self, of_rows: OfRows, degree: int) -> np.ndarray:
+        """The same with entries that are off the grid by up to half a step, which is quicker.
+
+        Where nothing is to be clipped `of_rows` is called with the caller's entries as they are,
+        and with what a step is. It must be homogeneous in the entries, of a `degree`.
+        """
+        if not self.rough:
+            return self.sums(of_rows)
+        assert self._bounds is not None
+        limits = self._bounds.per_column(self.shape[1])
+        units, powers = limits / X_STEPS, (X_STEPS / limits) ** degree
+        if not self._by_columns:
+
+            def some_rows(few: slice, buffer: np.ndarray) -> np.ndarray:
+                rows = self._x[few]
+                if self._is_tame(rows, limits, few.start):
+                    return of_rows(rows, few, units) * powers
+                return of_rows(self.rows(few, buffer), few, 1.0)
+
+            total: np.ndarray = self._in_pieces(some_rows, ENTRIES_AS_THEY_ARE)
+            return total
+        out = np.empty(self.shape[1])
+
+        def some_columns(few: slice, buffer: np.ndarray) -> None:
+            columns = self._x[:, few]
+            if self._is_tame(columns, limits[few], few.start):
+                out[few] = of_rows(columns, slice(None), units[few]) * powers[few]
+            else:
+                out[few] = of_rows(self.columns(few, buffer), slice(None), 1.0)
+
+        self._in_pieces(some_columns, ENTRIES_AS_THEY_ARE, columns=True)
+        return out
+
+    @property
+    def rough(self) -> bool:
+        """Whether rough sums are quicker."""
+        return (
+            self._bounds is not None
+            and self._bounds.norm == "inf"
+            and self._x.dtype == np.float64
+            and (self._x.flags.c_contiguous or self._x.flags.f_contiguous)
+        )
+
+    def _is_tame(self, piece: np.ndarray, limits: np.ndarray, start: int) -> bool:
+        """Whether no entry of a piece is to be clipped: found out once."""
+        found = self._tame.get(start)
+        if found is None:
+            assert self._bounds is not None
+            axis = None if np.ndim(self._bounds.x) == 0 else 0
+            least, largest = piece.min(axis=axis), piece.max(axis=axis)
+            limit = self._bounds.x if axis is None else limits
+            low = 0.0 if self._bounds.nonnegative else -limit
+            found = bool(np.all(least >= low) and np.all(largest <= limit))  # not if NaN
+            self._tame[start] = found
+        return found
+
+    def _in_pieces(
+        self,
+        work: Callable[[slice, np.ndarray], Any],
+        entries: int | None = None,
+        columns: bool = False,
+    ) -> Any:
+        """`work` for a few rows or columns at a time, with a buffer for them; the sum."""
+        n, p = self.shape
+        most, beside = (p, n) if columns else (n, p)
+        size = min(max(1, (entries or ENTRIES_AT_ONCE) // max(beside, 1)), max(most, 1))
+        if not columns:
+            size = min(size, BLOCK_ROWS)
+
+        def buffer() -> np.ndarray:
+            return np.empty((size, n)).T if columns else np.empty((size, p))
+
+        threads = THREADS if n * p >= _WORTH_THREADS else 1
+        return _in_threads(buffer, work, slices(most, size), threads)
+
+
+def _in_threads(
+    make: Callable[[], np.ndarray],
+    work: Callable[[slice, np.ndarray], Any],
+    pieces: list[slice],
+    threads: int,
+) -> Any:
+    """`work` on every piece, and the sum of what it finds; each thread makes one buffer."""
+
+    def some(mine: list[slice]) -> Any:
+        buffer, total = make(), None
+        for piece in mine:
+            found = work(piece, buffer)
+            if total is None:
+                total = found
+            elif found is not None:
+                total += found
+        return total
+
+    threads = min(threads, len(pieces))
+    if threads <= 1:
+        return some(pieces)
+    ends = [len(pieces) * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        parts = [pool.submit(some, pieces[a:b]) for a, b in pairwise(ends)]
+        found = [part.result() for part in parts]
+    return None if found[0] is None else sum(found[1:], found[0])
+
+
+class DenseColumns:
+    """Dense rows, column by column, with entries cut at `most` steps.
+
+    Parameters
+    ----------
+    rows : DenseRows
+    most : int, default=X_STEPS
+    """
+
+    def __init__(self, rows: DenseRows, most: int = X_STEPS) -> None:
+        self._rows, self._most, self.shape = rows, most, rows.shape
+        self._rounded_up = 1 + _ROUNDED + rows.shape[0] * _EACH
+
+    def cut(self, most: int) -> DenseColumns:
+        """The same columns with entries cut at `most` steps."""
+        return self if most == self._most else DenseColumns(self._rows, most)
+
+    def dense(self, column: int, start: int, stop: int) -> np.ndarray:
+        """The entries of some consecutive rows in a column."""
+        return self.entries(column)[1][start:stop]
+
+    def entries(self, column: int) -> tuple[Any, np.ndarray]:
+        """Which rows have entries in a column, and the entries."""
+        return slice(None), self._clipped(self._rows.column(column))
+
+    def work(self, column: int) -> int:
+        """How many entries could be read in the time that the last look at a column took."""
+        read = self._rows.just_read == column
+        return _LOOK + self.shape[0] * (_SCATTERED if read and self._rows.scattered else 2)
+
+    @property
+    def size(self) -> int:
+        """The same for a look at all columns."""
+        return 2 * _LOOK + self.shape[0] * self.shape[1]
+
+    def sum(self, column: int, slopes: np.ndarray) -> int:
+        """The sum of entry * slope over the rows, exactly."""
+        _, entries = self.entries(column)
+        # Not by BLAS: its threads cost more than they gain. Exact in any order.
+        return sum(
+            int(np.einsum("i,i->", entries[few], slopes[few]))
+            for few in slices(len(entries), BLOCK_ROWS)
+        )
+
+    def sums(self, slopes: np.ndarray) -> np.ndarray:
+        """The same for all columns, up to rounding."""
+        return self._rows.sums(lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit))
+
+    def rough_sums(self, slopes: np.ndarray) -> np.ndarray:
+        """The same, off by no more than `roughness` for each step of a slope."""
+        return self._rows.rough_sums(
+            lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit), degree=1
+        )
+
+    @property
+    def roughness(self) -> float:
+        """Half a step, and more than what rounding takes from sums of numbers off the grid."""
+        return 0.5 + 2.0**-20 + self.shape[0] * 2.0**-34 if self._rows.rough else 0.0
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The Euclidean length of each column, or a little more."""
+
+        def squares(rows: np.ndarray, few: slice, unit: Any) -> np.ndarray:
+            rows = self._clipped(rows, unit)
+            return np.einsum("ij,ij->j", rows, rows)
+
+        found = np.sqrt(self._rows.rough_sums(squares, degree=2))
+        return (found + self.roughness * self.shape[0] ** 0.5) * self._rounded_up
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """No less than the sum of the sizes of each column's entries: by its length."""
+        return self.lengths * (self.shape[0] ** 0.5 * self._rounded_up)
+
+    def _clipped(self, rows: np.ndarray, unit: Any = 1.0) -> np.ndarray:
+        if self._most == X_STEPS:
+            return rows
+        return np.clip(rows, -self._most * unit, self._most * unit)
