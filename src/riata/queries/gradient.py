@@ -136,16 +136,23 @@ class ClippedGradient(Gradient):
 
     def _row_lengths(self, x: Any) -> np.ndarray:
         """The Euclidean length of each row on the grid."""
-        weights = np.square(np.broadcast_to(self.bounds.x / X_STEPS, self.theta.size))
-        if sparse.issparse(x):
-            entries = np.square(x.data) * weights[x.indices]
-            squares, full = np.zeros(x.shape[0]), np.diff(x.indptr) > 0
-            if full.any():  # each row by itself: another must not move the order of its sum
-                squares[full] = np.add.reduceat(entries, x.indptr[:-1][full])
-            return np.sqrt(squares)
-        if np.ndim(self.bounds.x) == 0:
-            return np.sqrt(np.einsum("ij,ij->i", x, x) * weights[0])
-        return np.sqrt(np.square(x) @ weights)
+        if not sparse.issparse(x):
+            if np.ndim(self.bounds.x) == 0:
+                return np.sqrt(np.einsum("ij,ij->i", x, x)) * (self.bounds.x / X_STEPS)
+            return np.sqrt(np.square(x) @ np.square(self.bounds.x / X_STEPS))
+        limits, found = getattr(x, "row_lengths", (None, None))
+        if found is None or limits is not self.bounds.x:
+            found = self._sparse_row_lengths(x)
+            x.row_lengths = (self.bounds.x, found)  # beside the rows: all steps ask for them
+        return found
+
+    def _sparse_row_lengths(self, x: Any) -> np.ndarray:
+        one = np.ndim(self.bounds.x) == 0
+        entries = np.square(x.data if one else x.data * (self.bounds.x / X_STEPS)[x.indices])
+        squares, full = np.zeros(x.shape[0]), np.diff(x.indptr) > 0
+        if full.any():  # each row by itself: another must not move the order of its sum
+            squares[full] = np.add.reduceat(entries, x.indptr[:-1][full])
+        return np.sqrt(squares) * (self.bounds.x / X_STEPS if one else 1.0)
 
     def row_bound(self, norm: str) -> float:
         stretched = np.sqrt(self.theta.size) if norm == "l1" else 1.0
