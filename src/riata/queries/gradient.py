@@ -38,7 +38,16 @@ class MeanSlope(Query):
         return self.inner(x) + self.theta.offset
 
     def inner(self, x: Any) -> np.ndarray:
-        """<x, theta> for rows on the grid, with theta on a grid of its own."""
+        """<x, theta> for rows on the grid, with theta on a grid of its own. Not to be written to."""
+        if not sparse.issparse(x):
+            return self._inner(x)
+        body, limits, found = getattr(x, "last_inner", (None, None, None))
+        if found is None or body is not self.theta.body or limits is not self.bounds.x:
+            found = self._inner(x)
+            x.last_inner = (self.theta.body, self.bounds.x, found)  # the next query may ask again
+        return found
+
+    def _inner(self, x: Any) -> np.ndarray:
         limits = self.bounds.of_columns(self.theta.support)
         steps, step = coefficient_steps(self.theta.values * limits)
         exact = replace(self.theta, values=steps, offset=0.0).margins(x)
