@@ -465,24 +465,24 @@ def set_envelope(now, known, groups, hot, facts, state):
             height = np.int64(math.floor(math.ldexp(share, bits))) + 1
             groups.heights[g] = height
             before += height * (groups.counts[g] if g < st.n_groups else 1)
-            # From here on, the logarithm of the weight that would just be accepted always.
-            groups.logs[g] = top + math.log(float(height)) - bits * math.log(2.0)
+            # From here on, the factor that makes e^(log-weight - top) a probability.
+            groups.logs[g] = math.ldexp(1.0, bits) / float(height)
         groups.ends[g] = before
     st.bits, st.top, st.envelope = bits, top, 1
     st.rebuilt += 1
 
 
 @njit(cache=True, nogil=True, inline="always")
-def settled(u, low, high, log_height, mirrored):
+def settled(u, low, high, top, factor, mirrored):
     """1 if a candidate with such bounds is surely accepted, -1 if surely not, else 0."""
     most, least = high, low
     if mirrored:
         most = max(abs(low), abs(high))
         least = 0.0 if low < 0.0 < high else min(abs(low), abs(high))
-    band = BAND + 2.0**-46 * abs(log_height)
-    if u > math.exp(min(log_weight(most, mirrored) - log_height, 1.0)) + band:
+    band = BAND + 2.0**-46 * abs(top)
+    if u > factor * math.exp(min(log_weight(most, mirrored) - top, 1.0)) + band:
         return -1
-    if u < math.exp(min(log_weight(least, mirrored) - log_height, 1.0)) - band:
+    if u < factor * math.exp(min(log_weight(least, mirrored) - top, 1.0)) - band:
         return 1
     return 0
 
@@ -648,15 +648,15 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
             low, high = hot_between(h, now, known, hot, facts)
         st.column, st.group, st.coin, st.exact = k, g, coin, 0
         u = (coin + 0.5) * 2.0**-52
-        log_height = groups.logs[g]
+        top, factor = st.top, groups.logs[g]
         st.low, st.high = -now.strength * high, -now.strength * low
-        outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
+        outcome = settled(u, st.low, st.high, top, factor, facts.mirrored)
         if outcome == 0 and h >= 0 and facts.smooth and now.factor * hot.open[h] > (high - low) / 4:
             resolve(h, columns, rows, known, hot, facts, walk.gains[st.t], state)
             st.envelope = 0
             low, high = hot_between(h, now, known, hot, facts)
             st.low, st.high = -now.strength * high, -now.strength * low
-            outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
+            outcome = settled(u, st.low, st.high, top, factor, facts.mirrored)
         if outcome == 0:
             st.total = total_of(k, columns, rows, now, facts, st.offset)
             st.read += entries_of(columns, k)
@@ -669,7 +669,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
                 hot.doubt[h] = known[k, SIZE] * now.rounding + now.factor * hot.open[h]
                 hot.far[h], hot.way[h] = now.far2, now.way
                 st.envelope = 0
-            outcome = settled(u, st.low, st.high, log_height, facts.mirrored)
+            outcome = settled(u, st.low, st.high, top, factor, facts.mirrored)
             if outcome == 0:
                 st.height = groups.heights[g]
                 return DECIDE_COLUMN
