@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,7 +99,7 @@ class Bounds:
         """The largest |x_j| of each column."""
         return np.broadcast_to(np.asarray(self.x, dtype=np.float64), (n_features,))
 
-    @cached_property
+    @property
     def largest(self) -> float:
         """The largest bound of a column."""
         return self.x if isinstance(self.x, float) else float(self.x.max())

@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
 
 from riata import Bounds
 from riata.engines import LocalEngine, dense, local
@@ -213,3 +214,21 @@ def test_columns_that_were_read_are_kept_but_not_all():
     assert sum(map(rows.knows, range(1_000))) == rows._most_kept <= 20
     assert rows.knows(999)
     assert not rows.knows(7)
+
+
+def test_what_is_kept_beside_sparse_rows_is_never_out_of_date():
+    rng = np.random.default_rng(4)
+    n, p = 900, 5_000
+    x = sparse.random_array((n, p), density=0.02, rng=rng, format="csr")
+    y = rng.choice([-1.0, 1.0], n)
+    problem = Problem(Logistic(), L1Ball(3.0), Bounds(0.7, 1.0), n, p)
+    engine = LocalEngine(x, y, problem.bounds)
+    first = Vector.of(rng.standard_normal(p) * (rng.random(p) < 0.1))
+    second = first.toward(Vector.unit(p, 3, 2.0), 0.3)
+    asked = [first, first.with_offset(0.4), second, first, second.with_offset(0.1), second, first]
+    for theta in asked:
+        for query in (problem.gradient(theta), problem.clipped_gradient(theta, 0.3)):
+            new = LocalEngine(x, y, problem.bounds)
+            assert_array_equal(engine.total(query), new.total(query))
+        found = engine.scores(problem.set.scores(problem.gradient(theta)), 1.0)
+        assert found is not None

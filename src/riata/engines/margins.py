@@ -55,7 +55,7 @@ class Margins:
             if self.followed:
                 self._follow(move, query.bounds)
             else:
-                self._values = query.inner(self._x)
+                self._values = query.inner(self._x).copy()
             self._body = theta.body
         return self._values
 

@@ -38,13 +38,22 @@ class MeanSlope(Query):
         return self.inner(x) + self.theta.offset
 
     def inner(self, x: Any) -> np.ndarray:
-        """<x, theta> for rows on the grid, with theta on a grid of its own.
+        """<x, theta> for rows on the grid, with theta on a grid of its own. Not to be written to.
 
         Rows that know it are asked: an engine may follow theta's moves (docs/privacy/rejection.md).
         """
         if hasattr(x, "inner_of"):
             known: np.ndarray = x.inner_of(self)
             return known
+        if not sparse.issparse(x):
+            return self._inner(x)
+        body, limits, found = getattr(x, "last_inner", (None, None, None))
+        if found is None or body is not self.theta.body or limits is not self.bounds.x:
+            found = self._inner(x)
+            x.last_inner = (self.theta.body, self.bounds.x, found)  # the next query may ask again
+        return found
+
+    def _inner(self, x: Any) -> np.ndarray:
         if not len(self.theta.support):
             return np.zeros(x.shape[0])
         limits = self.bounds.of_columns(self.theta.support)
@@ -144,16 +153,23 @@ class ClippedGradient(Gradient):
 
     def _row_lengths(self, x: Any) -> np.ndarray:
         """The Euclidean length of each row on the grid."""
-        weights = np.square(np.broadcast_to(self.bounds.x / X_STEPS, self.theta.size))
-        if sparse.issparse(x):
-            entries = np.square(x.data) * weights[x.indices]
-            squares, full = np.zeros(x.shape[0]), np.diff(x.indptr) > 0
-            if full.any():  # each row by itself: another must not move the order of its sum
-                squares[full] = np.add.reduceat(entries, x.indptr[:-1][full])
-            return np.sqrt(squares)
-        if np.ndim(self.bounds.x) == 0:
-            return np.sqrt(np.einsum("ij,ij->i", x, x) * weights[0])
-        return np.sqrt(np.square(x) @ weights)
+        if not sparse.issparse(x):
+            if np.ndim(self.bounds.x) == 0:
+                return np.sqrt(np.einsum("ij,ij->i", x, x)) * (self.bounds.x / X_STEPS)
+            return np.sqrt(np.square(x) @ np.square(self.bounds.x / X_STEPS))
+        limits, found = getattr(x, "row_lengths", (None, None))
+        if found is None or limits is not self.bounds.x:
+            found = self._sparse_row_lengths(x)
+            x.row_lengths = (self.bounds.x, found)  # beside the rows: all steps ask for them
+        return found
+
+    def _sparse_row_lengths(self, x: Any) -> np.ndarray:
+        one = np.ndim(self.bounds.x) == 0
+        entries = np.square(x.data if one else x.data * (self.bounds.x / X_STEPS)[x.indices])
+        squares, full = np.zeros(x.shape[0]), np.diff(x.indptr) > 0
+        if full.any():  # each row by itself: another must not move the order of its sum
+            squares[full] = np.add.reduceat(entries, x.indptr[:-1][full])
+        return np.sqrt(squares) * (self.bounds.x / X_STEPS if one else 1.0)
 
     def row_bound(self, norm: str) -> float:
         stretched = np.sqrt(self.theta.size) if norm == "l1" else 1.0

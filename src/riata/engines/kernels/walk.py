@@ -613,7 +613,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
         if st.wasted > WASTE * entries:
             return SNAPSHOT
         if st.idle > GROUPING * len(known):
-            st.wasted += GROUPING * len(known) + st.idle
+            st.wasted += GROUPING * len(known)
             return REGROUP if facts.smooth and now.kept != st.kept_grouped else SNAPSHOT
         if st.next_word + 2 > len(words):
             return WORDS
