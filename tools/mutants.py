@@ -42,6 +42,7 @@ COSTS = ("tests/unit/test_solver_accounting.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
+WALK = ("tests/statistical/test_compiled_walk.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -199,6 +200,58 @@ MUTANTS = [
         "margins that are followed if sparse rows have many entries", "engines/local.py",
         "filled = places * PERCENT_FILLED // 100 if sparse.issparse(self._x) else places",
         "filled = self._x.nnz if sparse.issparse(self._x) else places", REJECTION,
+    ),
+    # The compiled walk
+    Mutant(
+        "a second order that is left out", "engines/kernels/walk.py",
+        "rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max",
+        "rest, rest_max = 0.0, 0.0", WALK,
+    ),
+    Mutant(
+        "moves that are said to be shorter", "engines/kernels/walk.py",
+        "moved2 = factor * math.sqrt(", "moved2 = 0.5 * factor * math.sqrt(", WALK,
+    ),
+    Mutant(
+        "slopes that are said not to be rounded", "engines/kernels/walk.py",
+        "rounding = largest * 2.0**-16.9", "rounding = 0.0", WALK,
+    ),
+    Mutant(
+        "a hot column that stays in its group", "engines/kernels/walk.py",
+        "    groups.counts[g] -= 1\n", "", WALK,
+    ),
+    Mutant(
+        "moves that are said not to touch other columns", "engines/kernels/walk.py",
+        "hot.open[h] += gain * facts.steep * STEPS * common_size(own, k, known)", "pass", WALK,
+    ),
+    Mutant(
+        "an envelope of earlier steps", "engines/kernels/walk.py",
+        "            or now.strength > st.allowed_strength\n", "", WALK,
+    ),
+    Mutant(
+        "an envelope that forgets how far margins went", "engines/kernels/walk.py",
+        "            or now.drift2 > st.allowed2\n            or now.drift_max > st.allowed_max\n",
+        "", WALK,
+    ),
+    Mutant(
+        "a word used for two things", "engines/kernels/walk.py",
+        "        st.next_word += 1\n        st.proposals += 1", "        st.proposals += 1", WALK,
+    ),
+    Mutant(
+        "bounds of columns that are left out", "engines/kernels/walk.py",
+        "weight = of(columns.relative, st.column) / (STEPS * STEPS)",
+        "weight = 1.0 / (STEPS * STEPS)", WALK,
+    ),
+    Mutant(
+        "coins of 52 bits in compiled code", "engines/kernels/walk.py",
+        "band = BAND + 2.0**-46 * abs(top)", "band = 0.0", WALK,
+    ),
+    Mutant(
+        "the epsilon of an earlier release", "engines/local.py",
+        "walker.set_epsilon(epsilon)", "pass", WALK,
+    ),
+    Mutant(
+        "duplicates sorted beside other rows", "engines/walker.py",
+        "x = sparse.csr_array(x, copy=True)", "x = x.copy()", WALK,
     ),
     # Randomness
     Mutant(

@@ -158,8 +158,11 @@ def all_bounds(now, known, hot, facts, n_hot, lows, highs):
         lows[k], highs[k] = low, high
 
 
-def envelope_of(walker, now):
-    """Heights as the next proposal would have them: copies, nothing is changed."""
+def envelope_of(walker, now, asked=False):
+    """Heights as the next proposal would have them: copies, nothing is changed.
+
+    If the walk has just `asked` for words, it has itself decided whether it keeps its envelope.
+    """
     groups = kernel.Groups(*(part.copy() for part in walker._groups))
     state = walker._state.copy()
     st = state[0]
@@ -174,14 +177,14 @@ def envelope_of(walker, now):
             ("strength", "allowed_strength"),
         )
     )
-    if st["n_hot"] > 0 or not walker._facts.mirrored or outgrown:
+    if not asked and (st["n_hot"] > 0 or not walker._facts.mirrored or outgrown):
         st["envelope"] = 0
     if st["envelope"] == 0:
         kernel.set_envelope(now, walker._known, groups, walker._hot, walker._facts, state)
     return groups, state[0]
 
 
-def check(walker, truth):
+def check(walker, truth, asked=False):
     """Compare the whole state of a walk with the truth."""
     if walker.step == truth.case.steps:
         return
@@ -192,7 +195,7 @@ def check(walker, truth):
         check_columns(walker, truth)
         values = truth.values(walker.vertices, walker._rows.v)
         check_bounds(walker, now, values)
-        check_envelope(walker, truth, now, values)
+        check_envelope(walker, truth, now, values, asked)
         check_hot(walker, truth)
 
 
@@ -243,9 +246,9 @@ def check_bounds(walker, now, values):
     assert np.all(-now.strength * lows >= values)
 
 
-def check_envelope(walker, truth, now, values):
+def check_envelope(walker, truth, now, values, asked):
     """Each column is in one place, and its height at least its weight."""
-    groups, state = envelope_of(walker, now)
+    groups, state = envelope_of(walker, now, asked)
     n_groups, n_hot = int(state["n_groups"]), int(state["n_hot"])
     hot, counts = walker._hot.columns[:n_hot], groups.counts[:n_groups]
     held = [
@@ -296,12 +299,12 @@ def checked_run(case, seed, pieces=None, every=1):
     while walker.step < case.steps:
         until = walker.step + 1
         while (question := walker.advance(until)) is not None:
+            if pieces is not None:
+                check(walker, truth, asked=question == "words")
             if question == "words":
                 walker.refill(noise.words(pieces or 64))
             else:
                 walker.answer(selection._decided(walker, noise))
-            if pieces is not None:
-                check(walker, truth)
         if walker.step % every == 0:
             check(walker, truth)
     return walker
@@ -359,6 +362,15 @@ def test_bounds_hold_on_random_walks(seed):
 @pytest.mark.parametrize("seed", range(120, 140))
 def test_bounds_hold_after_every_proposal(seed):
     checked_run(random_case(seed, steps=15), seed, pieces=2)
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.5])
+@pytest.mark.parametrize("loss", LOSSES, **named)
+def test_an_envelope_that_is_kept_holds(loss, epsilon):
+    walker = checked_run(small_case(loss, epsilon, 50, 30, 80), 11, pieces=2)
+    assert walker._state["n_hot"][0] == 0
+    if epsilon < 0.1 and not isinstance(loss, (Huber, SmoothedHinge, OneAgainstRest)):
+        assert walker._state["rebuilt"][0] < 75
 
 
 def dense_case(loss, epsilon, steps, seed=0, n=240, p=24, **more):

@@ -278,7 +278,7 @@ class Walker:
         )
         self._rows.moved[:] = 0.0
         state["scale0"], state["offset0"] = scale, offset
-        state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-30)
+        state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-24)
         state["m0_largest"], state["largest0"] = max(largest), max(slopes)
         moved = max(float(state["v_square"]), 0.0) + 2.0**-52 * float(state["v_turnover"])
         self._drift = facts.steep * factor * math.sqrt(moved)
