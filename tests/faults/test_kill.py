@@ -16,7 +16,7 @@ import numpy as np
 from riata import Bounds, Ledger, PrivateLasso
 from riata.engines import LocalEngine
 
-def read(self, *args):
+def read(self, *args, **options):
     print("reading", flush=True)
     sys.stdin.read()
 
