@@ -148,7 +148,9 @@ class LocalEngine:
     @cached_property
     def _dense(self) -> DenseRows:
         """Dense rows, as if all of them were on the grid."""
-        return DenseRows(self._given, self._bounds) if self._in_pieces else DenseRows(self._x)
+        if self._given is None or "_x" in self.__dict__:  # they are on the grid already
+            return DenseRows(self._x)
+        return DenseRows(self._given, self._bounds)
 
     @property
     def _in_pieces(self) -> bool:
