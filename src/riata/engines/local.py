@@ -41,7 +41,7 @@ _MOST_OPEN = 8.0
 
 #: Dense rows of up to so many entries are kept on the grid, as a copy. Others are put there again
 #: and again, a block at a time: what queries are summed over in one go.
-MOST_KEPT, BLOCK_ENTRIES = 2**25, 2**19
+MOST_KEPT, BLOCK_ENTRIES = 2**27, 2**19
 
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
 #: many sparse rows have is not public: they count as if so many of a hundred places were filled.
