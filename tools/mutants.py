@@ -198,8 +198,8 @@ MUTANTS = [
     ),
     Mutant(
         "margins that are followed if sparse rows have many entries", "engines/local.py",
-        "filled = places * PERCENT_FILLED // 100 if sparse.issparse(self._x) else places",
-        "filled = self._x.nnz if sparse.issparse(self._x) else places", REJECTION,
+        "filled = places * PERCENT_FILLED // 100 if self._is_sparse else places",
+        "filled = self._x.nnz if self._is_sparse else places", REJECTION,
     ),
     # The compiled walk
     Mutant(
@@ -325,13 +325,13 @@ MUTANTS = [
     ),
     Mutant(
         "clipping by one bound for all columns", "queries/gradient.py",
-        "weights = np.square(np.broadcast_to(self.bounds.x / X_STEPS, self.theta.size))",
-        "weights = np.full(self.theta.size, (np.min(self.bounds.x) / X_STEPS) ** 2)",
+        "return np.sqrt(np.square(x) @ np.square(self.bounds.x / X_STEPS))",
+        "return np.sqrt(np.square(x).sum(axis=1)) * np.min(self.bounds.x) / X_STEPS",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
         "sparse rows clipped by the length of another", "queries/gradient.py",
-        "            return np.sqrt(squares)\n", "            return np.sqrt(squares)[::-1]\n",
+        "return np.sqrt(squares) * (self.bounds.x", "return np.sqrt(squares)[::-1] * (self.bounds.x",
         (f"{CLIPS[0]}::test_a_clipped_sum_depends_neither_on_blocks_nor_on_order_nor_on_storage",),
     ),
     Mutant(
