@@ -1057,7 +1057,7 @@ def test_a_broken_state_is_noticed(name):
 
 @pytest.mark.parametrize("name", ["a column twice", "a column in no group", "another epsilon"])
 def test_a_broken_state_is_noticed_in_the_law(name):
-    case = small_case(Squared(), 1.0, 50, 6, 40)
+    case = small_case(Squared(), 1.0, 50, 3, 40)
     walker = at_step(case, 2)
     assert_next(copied(walker), Truth(case), 1, 4_000, seed=34)
     broken(walker, name)
