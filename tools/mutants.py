@@ -331,7 +331,7 @@ MUTANTS = [
     ),
     Mutant(
         "sparse rows clipped by the length of another", "queries/gradient.py",
-        "return np.sqrt(squares) * (self.bounds.x", "return np.sqrt(squares)[::-1] * (self.bounds.x",
+        "return np.sqrt(squares) * (self", "return np.sqrt(squares)[::-1] * (self",
         (f"{CLIPS[0]}::test_a_clipped_sum_depends_neither_on_blocks_nor_on_order_nor_on_storage",),
     ),
     Mutant(

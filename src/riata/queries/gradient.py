@@ -56,10 +56,11 @@ class MeanSlope(Query):
     def _inner(self, x: Any) -> np.ndarray:
         if not len(self.theta.support):
             return np.zeros(x.shape[0])
-        limits = self.bounds.of_columns(self.theta.support)
-        steps, step = coefficient_steps(self.theta.values * limits)
-        exact = replace(self.theta, values=steps, offset=0.0).margins(x)
-        return exact * (step / X_STEPS)
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            limits = self.bounds.of_columns(self.theta.support)
+            steps, step = coefficient_steps(self.theta.values * limits)
+            exact = replace(self.theta, values=steps, offset=0.0).margins(x)
+            return exact * (step / X_STEPS)
 
     def slopes(self, x: Any, y: np.ndarray) -> np.ndarray:
         """The slope at each row, in steps of the largest slope / `SLOPE_STEPS`."""

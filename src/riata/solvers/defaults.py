@@ -72,6 +72,9 @@ class Newton:
 #: A refit of all columns that were found, and one of those that it leaves.
 REFITS = (Newton(0.3, 0.25, 0.08, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.25, 0.75), 1.5))
 
+#: This part of the last Newton step of a classifier counts as an error of its coefficients.
+UNFINISHED = 0.5
+
 #: The fits of a solver that takes all columns.
 FITS_OF_ALL = (Newton(0.4, 0.3, 0.06, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.3, 0.7), 1.0))
 

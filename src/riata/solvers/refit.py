@@ -267,7 +267,7 @@ class Run:
             offset = move[-1] * constant if constant else 0.0
             self.theta = self.moved(columns, move[: len(columns)], offset)
         assert inverse is not None
-        self._set_errors(columns, inverse, noise, query, constant)
+        self._set_errors(columns, inverse, noise, query, constant, move)
         self._prune(columns, newton.prune)
 
     def _refit_limit(self) -> float:
@@ -281,25 +281,36 @@ class Run:
         return self.curator.release(query, mechanism), spread_of(mechanism, query)
 
     def _set_errors(
-        self, columns: np.ndarray, inverse: np.ndarray, noise: float, query: Any, constant: float
+        self,
+        columns: np.ndarray,
+        inverse: np.ndarray,
+        noise: float,
+        query: Any,
+        constant: float,
+        move: np.ndarray,
     ) -> None:
-        """Standard errors: the noise of the last gradient, and that of the rows themselves."""
+        """Standard errors: the noise of the last gradient, that of the rows themselves, and a part
+        of the last step where the curvature changes on the way, so that no step is the last.
+        """
         middle = min(self.slopes.quantile(NORMAL_ONE), query.slope_bound())
         ratio = middle**2 / self.largest_curvature  # of the slopes' variance to their curvature
         if self.problem.loss.classifies:
             ratio = 1.0  # as for every likelihood
         sampled = ratio / self.problem.n_rows
         spread = noise**2 * inverse @ inverse + sampled * inverse
-        found = np.sqrt(np.maximum(np.diag(spread), 0.0))
+        noisy = np.sqrt(np.maximum(np.diag(spread), 0.0))
+        left = defaults.UNFINISHED * move if self.problem.loss.classifies else 0.0
+        found = np.hypot(noisy, left)
         errors = np.zeros(self.problem.n_features)
         errors[columns] = found[: len(columns)] / self.units[columns]
         self.errors = errors
+        self._noise = np.zeros(self.problem.n_features)
+        self._noise[columns] = noisy[: len(columns)] / self.units[columns]
         self.offset_error = float(found[-1] * constant) if constant else None
 
     def _prune(self, columns: np.ndarray, prune: float) -> None:
-        assert self.errors is not None
         dense = self.theta.dense()
-        dropped = np.abs(dense) <= prune * self.errors
+        dropped = np.abs(dense) <= prune * self._noise
         dense[dropped] = 0.0
         self.support = [int(j) for j in columns if not dropped[j]]
         self.theta = Vector.of(dense).with_offset(self.theta.offset)
