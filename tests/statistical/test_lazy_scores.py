@@ -179,7 +179,7 @@ def test_consecutive_selections_have_their_joint_law(mode, body, p, steps):
 def test_many_consecutive_selections_have_their_joint_law(mode, body):
     case = Case(body, True, 1.0, n=60, p=3)
     steps = 2 if body.mirrored else 3
-    law, counts = paths(case, steps), followed(case, 60_000, steps, seed=76)
+    law, counts = paths(case, steps), followed(case, 20_000, steps, seed=76)
     assert pvalue([counts[path] for path in law], list(law.values())) >= FALSE_ALARM
 
 
