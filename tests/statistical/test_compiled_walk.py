@@ -1096,3 +1096,23 @@ def test_a_snapshot_of_other_margins_is_noticed(monkeypatch):
     monkeypatch.setattr(kernel, "look_at_rows", late)
     with pytest.raises(AssertionError):
         checked_run(case, 14)
+
+
+@pytest.mark.parametrize(
+    "name", ["drift2", "drift_max", "rest", "rest_max", "rounding", "strength", None]
+)
+def test_an_envelope_is_given_up_once_one_of_its_margins_is_outgrown(name):
+    walker = at_step(small_case(Logistic(), 0.03, 50, 30, 80), 20)
+    walker._words, walker._state["next_word"] = np.empty(0, np.uint64), 0
+    now = kernel.numbers_now(walker._facts, walker._walk, walker._state)
+    allowed = {
+        "drift2": "allowed2", "drift_max": "allowed_max", "rest": "allowed_rest",
+        "rest_max": "allowed_rest_max", "rounding": "allowed_rounding",
+        "strength": "allowed_strength",
+    }  # fmt: skip
+    assert walker._state["n_hot"][0] == 0
+    walker._state["envelope"] = 1
+    for margin, place in allowed.items():
+        walker._state[place] = getattr(now, margin) * (0.99 if margin == name else 1.01)
+    assert walker.advance(21) == "words"
+    assert walker._state["envelope"][0] == (name is None)
