@@ -11,7 +11,7 @@ from scipy import sparse
 from riata.grid import BLOCK_ROWS, X_STEPS
 
 #: More than what rounding takes from a sum, relative to one and for each of its terms.
-_ROUNDED, _EACH = 2.0**-30, 2.0**-51
+ROUNDED, EACH = 2.0**-30, 2.0**-51
 
 
 class Columns:
@@ -30,7 +30,7 @@ class Columns:
             cut = np.clip(self._x.data, -most, most)
             self._x = sparse.csc_array((cut, self._x.indices, self._x.indptr), shape=x.shape)
         self.shape = x.shape
-        self._rounded_up = 1 + _ROUNDED + x.shape[0] * _EACH
+        self._rounded_up = 1 + ROUNDED + x.shape[0] * EACH
 
     def cut(self, most: int) -> Columns:
         """The same columns with entries cut at `most` steps."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from riata.bounds import ENTRIES_AT_ONCE, Bounds
+from riata.engines.columns import EACH, ROUNDED
 from riata.grid import BLOCK_ROWS, X_STEPS
 
 #: So many threads work on pieces of the rows.
@@ -31,9 +32,6 @@ _PART_KEPT, _LEAST_KEPT = 0.02, 16
 
 #: Coefficients on fewer than one in so many columns are multiplied column by column.
 _FEW = 64
-
-#: More than what rounding takes from a sum, relative to one and for each of its terms.
-_ROUNDED, _EACH = 2.0**-30, 2.0**-51
 
 #: What is made of some rows: of the entries, which rows they are, and what a step is.
 OfRows = Callable[[np.ndarray, slice, Any], np.ndarray]
@@ -284,7 +282,7 @@ class DenseColumns:
 
     def __init__(self, rows: DenseRows, most: int = X_STEPS) -> None:
         self._rows, self._most, self.shape = rows, most, rows.shape
-        self._rounded_up = 1 + _ROUNDED + rows.shape[0] * _EACH
+        self._rounded_up = 1 + ROUNDED + rows.shape[0] * EACH
 
     def cut(self, most: int) -> DenseColumns:
         """The same columns with entries cut at `most` steps."""

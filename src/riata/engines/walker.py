@@ -141,10 +141,9 @@ class Walker:
             y, y_bound = query.loss.labels(y), 1.0
         bend = losses.bend(code, y_bound)
         self._columns, self._classes, self._query = entries.columns, entries.classes.copy(), query
-        self._strength = epsilon / (2 * query.changed)
         self._facts = walk.Facts(
             code, parameter, math.isfinite(bend), query.polytope.mirrored,
-            query.polytope.reach(query.bounds), y_bound, self._strength,
+            query.polytope.reach(query.bounds), y_bound, epsilon / (2 * query.changed),
             losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
             math.sqrt(n),
         )  # fmt: skip
@@ -174,21 +173,16 @@ class Walker:
         self._words = np.empty(0, np.uint64)
         self._state["longest"] = entries.longest
         self._question = walk.DONE
-        self._begin((0, 1.0) if isinstance(query.polytope, Simplex) else None)
-
-    def _begin(self, start: tuple[int, float] | None) -> None:
-        """Put the walk where it starts: at 0, or at a multiple of one column."""
-        if start is not None:
-            column, amount = start
-            walk.begin(column, amount, self._columns, self._rows, self._walk, self._state)
+        if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
+            walk.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
 
     # What the mechanism does.
 
     def set_epsilon(self, epsilon: float) -> None:
         """Of each selection from here on. No score and no bound on one depends on it."""
-        self._strength = epsilon / (2 * self._query.changed)
-        if self._strength != self._facts.strength:
-            self._facts = self._facts._replace(strength=self._strength)
+        strength = epsilon / (2 * self._query.changed)
+        if strength != self._facts.strength:
+            self._facts = self._facts._replace(strength=strength)
             self._state["envelope"] = 0
 
     @property
