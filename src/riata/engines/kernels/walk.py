@@ -297,21 +297,26 @@ def classify_lengths(known, classes):
     return longest
 
 
+@njit(cache=True, nogil=True, inline="always")
+def rank_of(k, known, less, mirrored):
+    """What a column is ranked by: its score at the snapshot, after shrinking."""
+    score = known[k, SCORE] + less * known[k, SHRINKING]
+    return abs(score) if mirrored else -score
+
+
 @njit(cache=True, nogil=True)
 def group_columns(known, classes, groups, strength, kept, mirrored, state):
     """Sort the columns by score, after shrinking, and by length, and bound each group."""
     p = len(known)
     top, less = -math.inf, kept - 1.0
     for k in range(p):
-        score = known[k, SCORE] + less * known[k, SHRINKING]
-        top = max(top, abs(score) if mirrored else -score)
+        top = max(top, rank_of(k, known, less, mirrored))
     keys = np.empty(p, np.uint16)
     tally = np.zeros(BINS * LENGTHS, np.int64)
     for k in range(p):
         if classes[k] >= HOT:
             continue
-        score = known[k, SCORE] + less * known[k, SHRINKING]
-        score = abs(score) if mirrored else -score
+        score = rank_of(k, known, less, mirrored)
         b = int(min(strength * (top - score) / WIDTH, BINS - 1.0))
         keys[k] = b * LENGTHS + classes[k]
         tally[keys[k]] += 1
@@ -333,8 +338,7 @@ def group_columns(known, classes, groups, strength, kept, mirrored, state):
         groups.order[place[key]] = k
         place[key] += 1
         at = group_of[key]
-        score = known[k, SCORE] + less * known[k, SHRINKING]
-        score = abs(score) if mirrored else -score
+        score = rank_of(k, known, less, mirrored)
         groups.score[at] = max(groups.score[at], score)
         groups.length[at] = max(groups.length[at], known[k, LENGTH])
         groups.size[at] = max(groups.size[at], known[k, SIZE])
@@ -598,8 +602,7 @@ def bound_group(g, known, groups, kept, mirrored):
     groups.score[g], groups.length[g], groups.size[g] = -math.inf, 0.0, 0.0
     for place in range(groups.starts[g], groups.starts[g] + groups.counts[g]):
         k = groups.order[place]
-        score = known[k, SCORE] + (kept - 1.0) * known[k, SHRINKING]
-        groups.score[g] = max(groups.score[g], abs(score) if mirrored else -score)
+        groups.score[g] = max(groups.score[g], rank_of(k, known, kept - 1.0, mirrored))
         groups.length[g] = max(groups.length[g], known[k, LENGTH])
         groups.size[g] = max(groups.size[g], known[k, SIZE])
 
