@@ -26,6 +26,9 @@ SEEN_ON_THE_DEVICE = "Missing values count as 0, and each device clips its row b
 #: How many numbers of the rows are worked on at a time.
 _BLOCK = 2**22
 
+#: Entries beyond this are as good as infinite.
+_HUGE = 1e100
+
 
 class PaperLearner(BaseEstimator):
     """A reference learner: devices that send reports, and a server that learns from them."""
@@ -95,13 +98,13 @@ def check_positive(name: str, value: object, why: str) -> float:
 
 def check_rows(X: Any, y: Any = None) -> tuple[Any, np.ndarray]:
     """Rows and targets of matching shapes; no value is looked at."""
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    X = sparse.csr_array(X) if sparse.issparse(X) else numbers("X", X)
     if X.ndim != 2 or 0 in X.shape:
         raise InvalidArgument(
             f"X has shape {X.shape}: every person has one row of at least one column. "
             "Pass a two-dimensional array."
         )
-    y = np.zeros(X.shape[0]) if y is None else np.asarray(y, dtype=np.float64)
+    y = np.zeros(X.shape[0]) if y is None else numbers("y", y)
     if y.shape != (X.shape[0],):
         raise InvalidArgument(
             f"y has shape {y.shape} and X {X.shape[0]} rows: every person has one target. "
@@ -110,9 +113,20 @@ def check_rows(X: Any, y: Any = None) -> tuple[Any, np.ndarray]:
     return X, y
 
 
+def numbers(name: str, values: Any) -> np.ndarray:
+    """`values` as floats, or an error that quotes none of them."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"{name} is not numeric: a device clips and sends numbers. Encode text and categories "
+            "from public lists first."
+        ) from None
+
+
 def one_row(x: Any) -> np.ndarray:
     """One person's row as a matrix with one row."""
-    x = np.asarray(x, dtype=np.float64)
+    x = numbers("x", x)
     if x.ndim != 1 or x.size == 0:
         raise InvalidArgument(
             f"x has shape {x.shape}: a device reports one row. Pass a one-dimensional array."
@@ -128,6 +142,6 @@ def people(n: int, width: int) -> Iterator[slice]:
 
 
 def finite(rows: Any) -> np.ndarray:
-    """Dense rows without NaN and infinities, which would spread through a product."""
+    """Dense rows of numbers whose products are numbers: NaN is 0, and nothing is huge."""
     dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
-    return np.nan_to_num(dense, nan=0.0, posinf=1e100, neginf=-1e100)
+    return np.clip(np.nan_to_num(dense, nan=0.0), -_HUGE, _HUGE)

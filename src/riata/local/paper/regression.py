@@ -18,7 +18,7 @@ from riata.local.paper.base import (
     people,
 )
 from riata.local.paper.moments import Moments, Reports, floored, simulated_moments
-from riata.local.paper.private_vector import PrivateVector, shared
+from riata.local.paper.private_vector import PrivateVector, checked_budget, shared
 from riata.local.paper.projected import (
     checked_dimension,
     checked_reach,
@@ -110,8 +110,9 @@ class PaperL1Regression(PaperLearner):
         """The public matrix: Phi' of the paper, with a row for each coordinate that is sent."""
         wanted = n_features if self.dimension is None else self.dimension
         automatic = None
+        epsilon = checked_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
-            automatic = float(self.epsilon) * math.sqrt(n_users * math.log(max(n_features, 2)))
+            automatic = epsilon * math.sqrt(n_users * math.log(max(n_features, 2)))
         dimension = checked_dimension(wanted, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
 

@@ -248,7 +248,15 @@ class PaperSmoothGLM(PaperLearner):
         """What the server does with the synopses of all people: Algorithm 6."""
         if isinstance(reports, list):
             reports = Synopses.stacked(reports)
-        return self._learned(iter([reports]), reports.z0.shape[1], self.expansion(), None)
+        expansion = self.expansion()
+        found = reports.z0.ndim, reports.zy.shape[-1], reports.z.shape[1:2]
+        if found != (2, expansion.counts[1], expansion.counts[2:]):
+            raise InvalidArgument(
+                f"The reports have {found[1]} copies of y and {found[2]} of x: at "
+                f"degree={self.degree} each person sends {expansion.counts[1]} and "
+                f"{expansion.counts[2]}. Pass the degree and the copies that the devices had."
+            )
+        return self._learned(iter([reports]), reports.z0.shape[1], expansion, None)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Play every device, then the server.

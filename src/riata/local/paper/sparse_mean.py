@@ -18,7 +18,7 @@ from riata.local.paper.base import (
     one_row,
     people,
 )
-from riata.local.paper.private_vector import PrivateVector
+from riata.local.paper.private_vector import PrivateVector, checked_budget
 from riata.local.paper.projected import (
     checked_dimension,
     checked_reach,
@@ -108,8 +108,9 @@ class PaperSparseMean(PaperLearner):
     def projection(self, n_features: int, n_users: int | None = None) -> Projection:
         """The public matrix G."""
         size, automatic = check_positive("l1_norm", self.l1_norm, "it bounds the mean"), None
+        epsilon = checked_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
-            automatic = size * float(self.epsilon) * math.sqrt(n_users)
+            automatic = size * epsilon * math.sqrt(n_users)
         dimension = checked_dimension(self.dimension, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
 
