@@ -17,7 +17,7 @@ from riata.local.paper.base import (
     one_row,
     people,
 )
-from riata.local.paper.moments import Moments, Reports, floored
+from riata.local.paper.moments import Moments, Reports, floored, simulated_moments
 from riata.local.paper.private_vector import PrivateVector, shared
 from riata.local.paper.regression import HALVES
 from riata.mechanisms.noise import Noise
@@ -191,6 +191,30 @@ class PaperKernelRidge(PaperLearner):
             total = part if total is None else total + part
         assert total is not None
         return self._learned(total, features, noise)
+
+    def fit_moments(
+        self, n_users: int, second: Any, cross: Any, target_second: float, *, n_features: int
+    ) -> Self:
+        """The fit that `n_users` people would give, from the moments of their features alone.
+
+        For benchmarks, as `PaperL1Regression.fit_moments`.
+
+        Parameters
+        ----------
+        n_users : int
+        second : array-like of shape (n_components, n_components)
+            The mean of f f' over people, for the features f of ``features(n_features).rows``.
+        cross : array-like of shape (n_components,)
+            The mean of y f.
+        target_second : float
+            The mean of y^2.
+        n_features : int
+            The number of columns of a row.
+        """
+        noise, (vector, target) = self._noise(), self.vectors()
+        n_users = check_whole("n_users", n_users, "it is the number of people")
+        total = simulated_moments(n_users, second, cross, target_second, vector, target, noise)
+        return self._learned(total, self.features(n_features), noise)
 
     def predict(self, X: Any) -> np.ndarray:
         """The fitted function at each row."""

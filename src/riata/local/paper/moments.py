@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaincinv, ndtri
@@ -77,8 +78,8 @@ def floored(matrix: np.ndarray, floor: float = 0.0) -> np.ndarray:
 
 def simulated_moments(
     n: int,
-    second: np.ndarray,
-    cross: np.ndarray,
+    second: Any,
+    cross: Any,
     target_second: float,
     vector: PrivateVector,
     target: PrivateVector,
@@ -116,15 +117,14 @@ def simulated_moments(
     -----
     The law of rounding to the grid enters by its variance.
     """
+    second, cross = checked_moments(second, cross)
     width = len(cross) + 1
     if n <= width:
         raise InvalidArgument(
             f"n={n!r} must exceed the {width} columns of x and y together: with fewer people the "
             "reports themselves are as quick. Use the learner's fit."
         )
-    joint = n * np.block(
-        [[np.asarray(second), cross[:, None]], [cross[None, :], np.array([[target_second]])]]
-    )
+    joint = n * np.block([[second, cross[:, None]], [cross[None, :], np.array([[target_second]])]])
     values, vectors = np.linalg.eigh((joint + joint.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
     sd = np.r_[np.full(width - 1, vector.variance), target.variance] ** 0.5
@@ -132,6 +132,17 @@ def simulated_moments(
     factor = _bartlett(n - width, width, noise) * sd
     total = moved.T @ moved + factor.T @ factor
     return Moments(n, total[:-1, :-1], total[:-1, -1])
+
+
+def checked_moments(second: Any, cross: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The means of x x' and of y x, of matching sizes."""
+    second, cross = np.asarray(second, np.float64), np.asarray(cross, np.float64)
+    if cross.ndim != 1 or second.shape != (len(cross), len(cross)):
+        raise InvalidArgument(
+            f"second has shape {second.shape} and cross {cross.shape}: they are the means of "
+            "x x' and y x. Pass a square matrix and a vector of the same size."
+        )
+    return second, cross
 
 
 def _bartlett(freedom: int, width: int, noise: Noise) -> np.ndarray:

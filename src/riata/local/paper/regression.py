@@ -17,7 +17,13 @@ from riata.local.paper.base import (
     one_row,
     people,
 )
-from riata.local.paper.moments import Moments, Reports, floored, simulated_moments
+from riata.local.paper.moments import (
+    Moments,
+    Reports,
+    checked_moments,
+    floored,
+    simulated_moments,
+)
 from riata.local.paper.private_vector import PrivateVector, checked_budget, shared
 from riata.local.paper.projected import (
     checked_dimension,
@@ -173,12 +179,7 @@ class PaperL1Regression(PaperLearner):
             The mean of y^2.
         """
         n_users = check_whole("n_users", n_users, "it is the number of people")
-        second, cross = np.asarray(second, np.float64), np.asarray(cross, np.float64)
-        if second.shape != (len(cross), len(cross)):
-            raise InvalidArgument(
-                f"second has shape {second.shape} and cross {cross.shape}: they are the means of "
-                "x x' and y x. Pass a square matrix and a vector of the same size."
-            )
+        second, cross = checked_moments(second, cross)
         noise, projection = self._noise(), self.projection(len(cross), n_users)
         if projection.dimension < projection.n_features:
             phi = projection.matrix()
