@@ -60,6 +60,16 @@ def test_the_noise_of_a_private_vector_is_normal(multiplier, reach):
     )
 
 
+def test_the_rounding_to_the_grid_is_part_of_the_variance():
+    # Noise of little more than a step of the grid, far below what any budget asks for.
+    vector, rows = PrivateVector(1e-5), np.zeros((100_000, 2))
+    assert 1.2 * vector.grid < vector.sigma < 1.5 * vector.grid
+    squares = vector.reports(rows, Noise(9)).ravel() ** 2
+    deviation = math.sqrt(2 / squares.size) * vector.variance
+    assert abs(squares.mean() - vector.variance) <= 7 * deviation
+    assert abs(squares.mean() - vector.sigma**2) > 7 * deviation
+
+
 def test_the_coordinates_of_a_private_vector_are_independent():
     vector = PrivateVector(4.2)
     noise = vector.reports(np.zeros((100_000, 4)), Noise(2)) / math.sqrt(vector.variance)
@@ -201,6 +211,26 @@ def test_algorithm_3_converges_as_people_join(epsilon, first):
     assert found[1] < found[0]
     assert found[2] < found[1] / 3
     assert found[3] < 0.005
+
+
+def test_projected_rows_are_debiased_with_their_own_noise():
+    # With 10^15 people what is left is the minimum of the projected objective itself.
+    second = np.diag(np.linspace(0.2, 0.02, 8))
+    w = np.array([0.5, 0, 0, -0.2, 0, 0, 0, 0])
+    model = PaperL1Regression(epsilon=1, delta=1e-6, dimension=5, random_state=0)
+    model.fit_moments(10**15, second, second @ w, 0.5)
+    phi = model.projection(8).matrix()
+    assert model.sigma_ > 2 * model.target_sigma_  # projected rows reach further
+
+    def objective(v):
+        small = phi @ v
+        return small @ (phi @ second @ phi.T) @ small / 2 - small @ phi @ second @ w
+
+    best = min(
+        objective(v) for v in (model.coef_, *(0.99 * model.coef_ + 0.01 * directions(8, 500)))
+    )
+    assert objective(model.coef_) - best < 1e-4
+    assert objective(model.coef_) < -0.01
 
 
 def test_algorithm_3_learns_nothing_from_a_million_people():

@@ -21,6 +21,7 @@ from riata.local.paper import (
     PaperSparseMean,
     PrivateVector,
     Reports,
+    Synopses,
     simulated_moments,
 )
 from riata.local.paper.chebyshev import LOSSES, chebyshev_coefficients, power_coefficients
@@ -30,6 +31,7 @@ from riata.local.paper.private_vector import sent, shared
 from riata.local.paper.projected import checked_reach
 from riata.local.paper.regression import least
 from riata.local.paper.sigm import Sigm
+from riata.local.paper.smooth_glm import Expansion
 from riata.local.paper.sparse_mean import median_of_means, smallest
 from riata.mechanisms.noise import Noise
 from riata.privacy import Statement, spent
@@ -191,6 +193,23 @@ def test_the_parts_of_the_budget_sum_to_one(degree, copies):
     assert 1 / 4 + n_y * (1 / (4 * n_y)) + n_x * (1 / (2 * n_x)) == pytest.approx(1)
 
 
+def test_gradients_are_those_of_algorithm_6():
+    rng, p, d, n = np.random.default_rng(0), 3, 4, 5
+    c1, c2, w = rng.standard_normal(p + 1), rng.standard_normal(p + 1), rng.standard_normal(d)
+    vectors = (PrivateVector(1.0),) * 3
+    expansion = Expansion(c1, c2, 2.5, (1, 2, 3), (0, 1, 2, 3), vectors)
+    z0, zy = rng.standard_normal((n, d)), rng.standard_normal((n, p + 1))
+    z = rng.standard_normal((n, p * (p + 1) // 2, d))
+    found = expansion.gradients(w, Synopses(z0, zy, z))
+    for s in range(n):
+        t = [1.0] + [0.0] * p  # line 4
+        for j in range(1, p + 1):  # lines 5 to 7, with z_1 at place 0
+            copies = range(j * (j - 1) // 2 + 1, j * (j + 1) // 2 + 1)
+            t[j] = math.prod(float(w @ z[s, i - 1]) for i in copies)
+        slope = sum((c2[k] - c1[k] * zy[s, k]) * t[k] for k in range(p + 1))  # line 8, corrected
+        assert found[s] == pytest.approx(2.5 * slope * z0[s])
+
+
 # SIGM.
 
 
@@ -222,6 +241,18 @@ def test_sigm_has_its_rate_on_exact_gradients(power, rate):
     assert np.linalg.norm(b / curvature) < 1
     for steps in (30, 100, 1_000):
         assert excess(steps) <= 4 / steps**rate
+
+
+def test_sigm_averages_the_noise_away():
+    centre, steps = np.array([0.3, -0.4, 0.0]), 4_000
+    excesses = []
+    for seed in range(8):
+        noise = np.random.default_rng(seed).standard_normal((steps, 3)) * 2
+        method = Sigm(3, 0.2, math.sqrt(12))
+        for row in noise:
+            method.step(0.2 * (method.point - centre) + row)
+        excesses.append(0.1 * float(np.sum((method.answer - centre) ** 2)))
+    assert np.mean(excesses) <= 0.25 * math.sqrt(12 / steps)
 
 
 def test_sigm_stays_in_the_ball():
@@ -279,10 +310,17 @@ def test_a_mean_is_found_when_nothing_hides_it():
     ).fit(X)
     assert not model.zero_is_feasible_
     assert model.mean_ == pytest.approx(X[0], abs=0.1)
+    # The constraint of program (1) is met, and no more than that.
+    reports = model._reports(X, model.projection(12), Noise(0))
+    model.learn(reports, n_features=12)
+    means = np.array([reports[group].mean(axis=0) for group in model._groups(2_000)])
+    distance = np.abs(model.projection(12).forward(model.mean_) - median_of_means(means)).sum()
+    printed_tolerance = 1e-4 * 8 * math.log(2_000 * 12 / 0.05) / 500 * math.sqrt(54 / 2_000)
+    assert distance == pytest.approx(printed_tolerance, abs=2e-8)
 
 
 def test_the_median_of_means_ignores_bad_groups():
-    means = np.vstack([np.full((6, 3), 0.5) + 0.01 * np.arange(6)[:, None], np.full((5, 3), 1e6)])
+    means = np.vstack([np.full((5, 3), 1e6), np.full((6, 3), 0.5) + 0.01 * np.arange(6)[:, None]])
     assert np.abs(median_of_means(means) - 0.5).max() <= 0.05
 
 
