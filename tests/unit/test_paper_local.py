@@ -243,6 +243,32 @@ def test_sigm_has_its_rate_on_exact_gradients(power, rate):
         assert excess(steps) <= 4 / steps**rate
 
 
+@pytest.mark.parametrize("q", [1.0, 1.6])
+def test_sigm_is_what_its_docstring_says(q):
+    def ball(v):
+        return v / max(1.0, float(np.linalg.norm(v)))
+
+    noise, L, sigma = np.random.default_rng(0).standard_normal((40, 3)), 0.7, 0.9
+    a, b = 2 ** (q - 0.5), 2 ** ((5 - 2 * q) / 4) * q ** (0.5 - q)
+    alpha = [((i + q) / q) ** (q - 1) / a for i in range(41)]
+    beta = [L + b * sigma * (i + q + 1) ** (q - 0.5) for i in range(41)]
+    A, B = np.cumsum(alpha), a * np.array(alpha) ** 2
+    method, gradients = Sigm(3, L, sigma, q), [noise[0]]
+    method.step(noise[0])
+    y = ball(-alpha[0] * noise[0] / beta[0])
+    for k in range(39):
+        z = ball(-sum(al * g for al, g in zip(alpha, gradients, strict=False)) / beta[k])
+        tau = alpha[k + 1] / B[k + 1]
+        x = tau * z + (1 - tau) * y
+        assert method.point == pytest.approx(x)
+        gradients.append(x + noise[k + 1])
+        near = ball(z - alpha[k + 1] * gradients[-1] / beta[k])
+        moved = tau * near + (1 - tau) * y
+        y = (1 - B[k + 1] / A[k + 1]) * y + B[k + 1] / A[k + 1] * moved
+        method.step(gradients[-1])
+        assert method.answer == pytest.approx(y)
+
+
 def test_sigm_averages_the_noise_away():
     centre, steps = np.array([0.3, -0.4, 0.0]), 4_000
     excesses = []
