@@ -122,7 +122,8 @@ def test_features_of_the_kernel_are_unbiased_too():
     n = 20_000
     X, y = unit_rows(n, 2), np.ones(n)
     model = PaperKernelRidge(epsilon=4, delta=1e-6, n_components=6)
-    features, (vector, _) = model.features(2), model.vectors()
+    features = model.features(2)
+    vector, _ = model.vectors(features)
     total = Moments.of(model._reports(X, y, features, Noise(5)))
     rows = on_the_grid(features.rows(X))
     checks = directions(6, 6)

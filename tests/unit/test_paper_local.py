@@ -421,8 +421,7 @@ def test_devices_and_server_do_what_fit_does():
         PaperKernelRidge(epsilon=8, delta=DELTA, n_components=8, random_state=5),
     ):
         noise = Noise(5)
-        given = model.projection(6) if isinstance(model, PaperL1Regression) else model.features(6)
-        reports = model._reports(x, y, given, noise)
+        reports = model._reports(x, y, model._map(6, 400), noise)
         apart = clone(model).learn(reports, n_features=6)
         assert apart.coef_ == pytest.approx(model.fit(x, y).coef_, abs=1e-12)
         one_by_one = [Reports(z, v) for z, v in zip(reports.z, reports.v, strict=True)]
@@ -609,6 +608,10 @@ X, Y = unit_rows(60, 3), np.zeros(60)
         (
             lambda: PaperL1Regression(epsilon=1, delta=DELTA).fit_moments(99, np.eye(2), [1.0], 1),
             "second has shape",
+        ),
+        (
+            lambda: PaperL1Regression(epsilon=1, delta=DELTA).fit_moments(0.5, np.eye(1), [1.0], 1),
+            "n_users=0.5",
         ),
         (lambda: PaperSparseMean(epsilon=1, delta=DELTA, failure=0).fit(X), "failure=0"),
         (lambda: PaperSparseMean(epsilon=1, delta=DELTA).fit(X[:9]), "fewer than the 54 groups"),

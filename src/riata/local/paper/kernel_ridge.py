@@ -8,18 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.local.paper.base import (
-    PaperLearner,
-    check_positive,
-    check_rows,
-    check_whole,
-    finite,
-    one_row,
-    people,
-)
-from riata.local.paper.moments import Moments, Reports, floored, simulated_moments
-from riata.local.paper.private_vector import PrivateVector, shared
-from riata.local.paper.regression import HALVES
+from riata.local.paper.base import check_positive, check_whole, finite
+from riata.local.paper.moment_learner import MomentLearner
+from riata.local.paper.moments import Moments, floored
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import check_number
 from riata.public import public_normals
@@ -49,6 +40,7 @@ class FourierFeatures:
     def __init__(
         self, n_features: int, n_components: int, kernel: str, gamma: float, seed: int
     ) -> None:
+        self.dimension = n_components
         shape = (n_components // 2, n_features)
         label = f"riata paper kernel {kernel} {shape} {seed}"
         normals = public_normals(shape, label)
@@ -64,7 +56,7 @@ class FourierFeatures:
         return np.hstack([np.cos(phases), np.sin(phases)]) * scale
 
 
-class PaperKernelRidge(PaperLearner):
+class PaperKernelRidge(MomentLearner):
     """Algorithm 4 of Zheng, Mou and Wang (2017), with its errata applied.
 
     Each device sends a private vector of its random Fourier features and one of its target. The
@@ -153,44 +145,19 @@ class PaperKernelRidge(PaperLearner):
         seed = check_whole("feature_seed", self.feature_seed, "it names the public features", 0)
         return FourierFeatures(n_features, components, self.kernel, gamma, seed)
 
-    def vectors(self) -> tuple[PrivateVector, PrivateVector]:
-        """How features and a target are sent."""
-        x, y = shared(HALVES, self.epsilon, self.delta, self.composition)
-        return PrivateVector(x), PrivateVector(y)
+    def _map(self, n_features: int, n_users: int | None) -> FourierFeatures:
+        return self.features(n_features)
 
-    def report(self, x: Any, y: float, *, noise: Noise) -> Reports:
-        """What the device of one person sends: lines 3 to 5."""
-        rows = one_row(x)
-        sent = self._reports(rows, np.array([y]), self.features(rows.shape[1]), noise)
-        return Reports(sent.z[0], sent.v[0])
+    def _received(self, width: int, n_features: int) -> FourierFeatures:
+        if width != self.n_components:
+            raise InvalidArgument(
+                f"The reports have {width} coordinates and n_components={self.n_components}: "
+                "devices and server must agree on it. Pass the number that the devices had."
+            )
+        return self.features(n_features)
 
-    def _reports(self, X: Any, y: np.ndarray, features: FourierFeatures, noise: Noise) -> Reports:
-        vector, target = self.vectors()
-        z = vector.reports(features.rows(X), noise)
-        return Reports(z, target.reports(y[:, None], noise)[:, 0])
-
-    def learn(self, reports: Reports | list[Reports], *, n_features: int) -> Self:
-        """What the server does with the reports of all people: lines 7 and 8."""
-        if isinstance(reports, list):
-            reports = Reports(np.stack([r.z for r in reports]), np.stack([r.v for r in reports]))
-        return self._learned(Moments.of(reports), self.features(n_features), None)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Play every device, then the server.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_people, n_features)
-        y : array-like of shape (n_people,)
-        """
-        X, y = check_rows(X, y)
-        noise, features = self._noise(), self.features(X.shape[1])
-        total: Moments | None = None
-        for few in people(X.shape[0], max(X.shape[1], self.n_components)):
-            part = Moments.of(self._reports(X[few], y[few], features, noise))
-            total = part if total is None else total + part
-        assert total is not None
-        return self._learned(total, features, noise)
+    def _rows(self, X: Any, public: FourierFeatures) -> np.ndarray:
+        return public.rows(X)
 
     def fit_moments(
         self, n_users: int, second: Any, cross: Any, target_second: float, *, n_features: int
@@ -211,23 +178,16 @@ class PaperKernelRidge(PaperLearner):
         n_features : int
             The number of columns of a row.
         """
-        noise, (vector, target) = self._noise(), self.vectors()
-        n_users = check_whole("n_users", n_users, "it is the number of people")
-        total = simulated_moments(n_users, second, cross, target_second, vector, target, noise)
-        return self._learned(total, self.features(n_features), noise)
+        public = self.features(n_features)
+        return self._simulated(n_users, second, cross, target_second, public)
 
     def predict(self, X: Any) -> np.ndarray:
         """The fitted function at each row."""
         return self._features.rows(X) @ self.coef_
 
-    def _learned(self, total: Moments, features: FourierFeatures, played: Noise | None) -> Self:
-        vector, target = self.vectors()
+    def _learned(self, total: Moments, public: FourierFeatures, played: Noise | None) -> Self:
+        vector, target = self.vectors(public)
         width = len(total.cross)
-        if width != self.n_components:
-            raise InvalidArgument(
-                f"The reports have {width} coordinates and n_components={self.n_components}: "
-                "devices and server must agree on it. Pass the number that the devices had."
-            )
         multiple = check_number("floor", self.floor)
         if not multiple >= 0:
             raise InvalidArgument(f"floor={self.floor!r} must not be negative: pass 0 or more.")
@@ -235,13 +195,13 @@ class PaperKernelRidge(PaperLearner):
         floor = multiple * vector.variance * math.sqrt(width / total.n)
         q = floored(total.debiased(vector.variance) / total.n, floor)  # line 7
         self.coef_ = np.linalg.solve(q + ridge * np.eye(width), total.cross / total.n)  # line 8
-        self._features = features
+        self._features = public
         self.sigma_, self.target_sigma_ = vector.sigma, target.sigma
         self.privacy_ = self._statement(
             [(vector, 1), (target, 1)],
             {
                 "people": total.n,
-                "columns": features.frequencies.shape[1],
+                "columns": public.frequencies.shape[1],
                 "random features": width,
                 "kernel": f"{self.kernel}, gamma {self.gamma:g}, seed {self.feature_seed}",
                 "C": self.C,

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaincinv, ndtri
 
 from riata.errors import InvalidArgument
+from riata.local.paper.base import check_whole
 from riata.local.paper.private_vector import PrivateVector
 from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.exact import Uniforms
@@ -118,7 +119,7 @@ def simulated_moments(
     The law of rounding to the grid enters by its variance.
     """
     second, cross = checked_moments(second, cross)
-    width = len(cross) + 1
+    n, width = check_whole("n_users", n, "it is the number of people"), len(cross) + 1
     if n <= width:
         raise InvalidArgument(
             f"n={n!r} must exceed the {width} columns of x and y together: with fewer people the "

@@ -33,6 +33,11 @@ def _made(dimension: int, n_features: int, seed: int) -> Projection:
     return GaussianProjection(dimension, n_features, seed)
 
 
+def named(projection: Projection, seed: int) -> str:
+    """The projection, for a Statement."""
+    return f"seed {seed}" if projection.dimension < projection.n_features else "none"
+
+
 def checked_dimension(dimension: Any, automatic: float | None, n_features: int) -> int:
     """The number of coordinates that are sent: at most as many as there are."""
     if isinstance(dimension, str) and dimension == "auto":

@@ -9,25 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.local.paper.base import (
-    PaperLearner,
-    check_positive,
-    check_rows,
-    check_whole,
-    one_row,
-    people,
-)
-from riata.local.paper.moments import (
-    Moments,
-    Reports,
-    checked_moments,
-    floored,
-    simulated_moments,
-)
-from riata.local.paper.private_vector import PrivateVector, checked_budget, shared
+from riata.local.paper.base import check_positive, check_whole
+from riata.local.paper.moment_learner import MomentLearner
+from riata.local.paper.moments import Moments, checked_moments, floored
+from riata.local.paper.private_vector import checked_budget
 from riata.local.paper.projected import (
     checked_dimension,
     checked_reach,
+    named,
     projected,
     public_projection,
 )
@@ -35,15 +24,12 @@ from riata.mechanisms.noise import Noise
 from riata.projections import Projection
 from riata.sets import L1Ball
 
-#: One vector and one number share the budget of a device (lines 2 and 3).
-HALVES = ((0.5, 1), (0.5, 1))
-
 #: The minimum is found to this part of the objective's scale.
 _TOLERANCE = 1e-10
 _MOST_STEPS = 20_000
 
 
-class PaperL1Regression(PaperLearner):
+class PaperL1Regression(MomentLearner):
     """Algorithm 3 of Zheng, Mou and Wang (2017), with its errata applied.
 
     Each device sends a private vector of its projected row and one of its target. The server takes
@@ -118,49 +104,27 @@ class PaperL1Regression(PaperLearner):
         automatic = None
         epsilon = checked_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
+            n_users = check_whole("n_users", n_users, "it is the number of people")
             automatic = epsilon * math.sqrt(n_users * math.log(max(n_features, 2)))
         dimension = checked_dimension(wanted, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
 
-    def vectors(self, projection: Projection) -> tuple[PrivateVector, PrivateVector]:
-        """How a projected row and a target are sent."""
-        reach = checked_reach(self.reach, projection.dimension, projection.n_features)
-        x, y = shared(HALVES, self.epsilon, self.delta, self.composition)
-        return PrivateVector(x, reach), PrivateVector(y)
+    def _map(self, n_features: int, n_users: int | None) -> Projection:
+        return self.projection(n_features, n_users)
 
-    def report(self, x: Any, y: float, *, noise: Noise, n_users: int | None = None) -> Reports:
-        """What the device of one person sends: lines 2 and 3."""
-        rows = one_row(x)
-        sent = self._reports(rows, np.array([y]), self.projection(rows.shape[1], n_users), noise)
-        return Reports(sent.z[0], sent.v[0])
+    def _received(self, width: int, n_features: int) -> Projection:
+        if width > n_features:
+            raise InvalidArgument(
+                f"The reports have {width} coordinates and rows {n_features} columns: a device "
+                "sends at most as many. Pass the n_features that the devices had."
+            )
+        return public_projection(width, n_features, self.projection_seed)
 
-    def _reports(self, X: Any, y: np.ndarray, projection: Projection, noise: Noise) -> Reports:
-        vector, target = self.vectors(projection)
-        z = vector.reports(projected(X, projection), noise)
-        return Reports(z, target.reports(y[:, None], noise)[:, 0])
+    def _rows(self, X: Any, public: Projection) -> np.ndarray:
+        return projected(X, public)
 
-    def learn(self, reports: Reports | list[Reports], *, n_features: int) -> Self:
-        """What the server does with the reports of all people: lines 5 and 6."""
-        if isinstance(reports, list):
-            reports = Reports(np.stack([r.z for r in reports]), np.stack([r.v for r in reports]))
-        return self._learned(Moments.of(reports), n_features, None)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Play every device, then the server.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_people, n_features)
-        y : array-like of shape (n_people,)
-        """
-        X, y = check_rows(X, y)
-        noise, projection = self._noise(), self.projection(X.shape[1], X.shape[0])
-        total: Moments | None = None
-        for few in people(X.shape[0], X.shape[1]):
-            part = Moments.of(self._reports(X[few], y[few], projection, noise))
-            total = part if total is None else total + part
-        assert total is not None
-        return self._learned(total, X.shape[1], noise)
+    def _reach(self, public: Projection) -> float:
+        return checked_reach(self.reach, public.dimension, public.n_features)
 
     def fit_moments(self, n_users: int, second: Any, cross: Any, target_second: float) -> Self:
         """The fit that `n_users` people would give, from the moments of their rows alone.
@@ -178,46 +142,35 @@ class PaperL1Regression(PaperLearner):
         target_second : float
             The mean of y^2.
         """
-        n_users = check_whole("n_users", n_users, "it is the number of people")
         second, cross = checked_moments(second, cross)
-        noise, projection = self._noise(), self.projection(len(cross), n_users)
+        projection = self.projection(len(cross), n_users)
         if projection.dimension < projection.n_features:
             phi = projection.matrix()
             second, cross = phi @ second @ phi.T, phi @ cross
-        total = simulated_moments(
-            n_users, second, cross, target_second, *self.vectors(projection), noise
-        )
-        return self._learned(total, projection.n_features, noise)
+        return self._simulated(n_users, second, cross, target_second, projection)
 
     def predict(self, X: Any) -> np.ndarray:
         """x . coef_ for each row."""
         return np.asarray(X @ self.coef_)
 
-    def _learned(self, total: Moments, n_features: int, played: Noise | None) -> Self:
-        dimension = len(total.cross)
-        projection = public_projection(dimension, n_features, self.projection_seed)
-        if projection.dimension != dimension:
-            raise InvalidArgument(
-                f"The reports have {dimension} coordinates and rows {n_features} columns: a device "
-                "sends at most as many. Pass the n_features that the devices had."
-            )
-        vector, target = self.vectors(projection)
+    def _learned(self, total: Moments, public: Projection, played: Noise | None) -> Self:
+        vector, target = self.vectors(public)
         q = floored(total.debiased(vector.variance)) / total.n  # line 5
-        b = projection.back(total.cross / total.n)
+        b = public.back(total.cross / total.n)
         ball = L1Ball(check_positive("radius", self.radius, "it bounds the coefficients"))
 
         def gradient(w: np.ndarray) -> np.ndarray:
-            return projection.back(q @ projection.forward(w)) - b
+            return public.back(q @ public.forward(w)) - b
 
-        self.coef_ = least(gradient, _largest(gradient, b), ball, n_features)  # line 6
+        self.coef_ = least(gradient, _largest(gradient, b), ball, public.n_features)  # line 6
         self.sigma_, self.target_sigma_ = vector.sigma, target.sigma
         self.privacy_ = self._statement(
             [(vector, 1), (target, 1)],
             {
                 "people": total.n,
-                "columns": n_features,
-                "coordinates sent": dimension,
-                "projection": f"seed {self.projection_seed}" if dimension < n_features else "none",
+                "columns": public.n_features,
+                "coordinates sent": public.dimension,
+                "projection": named(public, self.projection_seed),
                 "radius": self.radius,
             },
             played,

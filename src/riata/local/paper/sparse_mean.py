@@ -15,6 +15,7 @@ from riata.local.paper.base import (
     PaperLearner,
     check_positive,
     check_rows,
+    check_whole,
     one_row,
     people,
 )
@@ -22,6 +23,7 @@ from riata.local.paper.private_vector import PrivateVector, checked_budget
 from riata.local.paper.projected import (
     checked_dimension,
     checked_reach,
+    named,
     projected,
     public_projection,
 )
@@ -110,6 +112,7 @@ class PaperSparseMean(PaperLearner):
         size, automatic = check_positive("l1_norm", self.l1_norm, "it bounds the mean"), None
         epsilon = checked_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
+            n_users = check_whole("n_users", n_users, "it is the number of people")
             automatic = size * epsilon * math.sqrt(n_users)
         dimension = checked_dimension(self.dimension, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
@@ -193,7 +196,7 @@ class PaperSparseMean(PaperLearner):
                 "people": n,
                 "columns": n_features,
                 "coordinates sent": p,
-                "projection": f"seed {self.projection_seed}" if p < n_features else "none",
+                "projection": named(projection, self.projection_seed),
                 "groups": m,
             },
             played,
