@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-TEST = 50_000
+TEST = 20_000
 
 
 class People(NamedTuple):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from riata.local.learners.moments import Centered
-from riata.local.learners.ridge import EVIDENCE, Slopes
+from riata.local.learners.ridge import EVIDENCE, Slopes, ridge
 from riata.sets import L1Ball
 
 _STEPS, _ROUNDS = 500, 4
@@ -21,10 +21,12 @@ def filtered(moments: Centered) -> np.ndarray:
 
 
 def lasso(moments: Centered, radius: float = math.inf) -> Slopes:
-    """The minimiser of theta'A theta / 2 - b'theta + penalty |theta|_1 with |theta|_1 <= radius.
+    """Coefficients of a few columns, with |theta|_1 <= radius.
 
-    The penalty is the noise of a coordinate of b - A theta times sqrt(2 log d), found in a few
-    rounds because that noise grows with theta. What survives is fitted again without penalty.
+    The columns are those of the minimiser of theta'A theta / 2 - b'theta + penalty |theta|_1. The
+    penalty is the noise of a coordinate of b - A theta times sqrt(2 log d), found in a few rounds
+    because that noise grows with theta. What survives is fitted again as `ridge` does, and has to
+    show the more evidence the more columns there were to choose from.
     """
     size = len(moments.cross)
     matrix = filtered(moments)
@@ -33,20 +35,13 @@ def lasso(moments: Centered, radius: float = math.inf) -> Slopes:
         theta = _minimise(matrix, moments.cross, noise * math.sqrt(2 * math.log(size + 1)), radius)
         noise = math.hypot(moments.cross_noise, moments.gram_noise * float(np.linalg.norm(theta)))
     kept = np.flatnonzero(theta)
-    covariance = np.zeros((size, size))
-    if len(kept) == 0:
-        return Slopes(theta, covariance, 0.0)
-    inverse = np.linalg.inv(matrix[np.ix_(kept, kept)])
-    theta = np.zeros(size)
-    theta[kept] = inverse @ moments.cross[kept]
+    few = ridge(moments.at(kept), EVIDENCE + 2.0 * math.log(size))
+    theta, covariance = np.zeros(size), np.zeros((size, size))
+    theta[kept] = few.theta
+    covariance[np.ix_(kept, kept)] = few.covariance
     if np.abs(theta).sum() > radius:
         theta = L1Ball(radius).project(theta)
-    noise = math.hypot(moments.cross_noise, moments.gram_noise * float(np.linalg.norm(theta)))
-    covariance[np.ix_(kept, kept)] = noise**2 * inverse @ inverse
-    evidence = float(moments.cross[kept] @ moments.cross[kept]) / moments.cross_noise**2
-    if evidence < EVIDENCE:
-        return Slopes(np.zeros(size), np.zeros((size, size)), evidence)
-    return Slopes(theta, covariance, evidence)
+    return Slopes(theta, covariance, few.evidence)
 
 
 def _minimise(matrix: np.ndarray, cross: np.ndarray, penalty: float, radius: float) -> np.ndarray:

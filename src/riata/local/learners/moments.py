@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,6 +59,15 @@ class Centered:
     cross_noise: float
     means: np.ndarray
     center: float
+
+    def at(self, places: np.ndarray) -> Centered:
+        """The same for some of the coordinates."""
+        return replace(
+            self,
+            gram=self.gram[np.ix_(places, places)],
+            cross=self.cross[places],
+            means=self.means[places],
+        )
 
 
 def _shrunk(means: np.ndarray, noise: float) -> np.ndarray:

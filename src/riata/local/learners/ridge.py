@@ -16,8 +16,9 @@ import numpy as np
 
 from riata.local.learners.moments import Centered
 
-#: How much of the noise of the eigenvalues counts: 0.5 was best for rows of decaying spectrum.
-TRUST = 0.5
+#: How much of the noise of the eigenvalues counts: 0.5 was best for rows of decaying spectrum. A
+#: few columns count as eight more, because the noise of a single variance is not averaged.
+TRUST, MORE = 0.5, 8
 #: Twice the gain in log likelihood that a signal must show: 3.5 standard errors.
 EVIDENCE = 3.5**2
 _WIDTHS = np.geomspace(1e-3, 1e3, 241)
@@ -44,13 +45,13 @@ class Slopes:
         return bool(np.any(self.theta))
 
 
-def ridge(moments: Centered) -> Slopes:
-    """The posterior mean, or 0 where there is no signal."""
+def ridge(moments: Centered, wanted: float = EVIDENCE) -> Slopes:
+    """The posterior mean, or 0 where there is less evidence than is wanted."""
     size = len(moments.cross)
     values, vectors = np.linalg.eigh((moments.gram + moments.gram.T) / 2)
     values = np.maximum(values, 0.0)
     seen = vectors.T @ moments.cross
-    floor = TRUST * moments.gram_noise**2 * size
+    floor = TRUST * moments.gram_noise**2 * (size + MORE)
 
     def variances(width: float) -> np.ndarray:
         return (values**2 + floor) * width**2 + moments.cross_noise**2
@@ -63,7 +64,7 @@ def ridge(moments: Centered) -> Slopes:
     best = int(np.argmax(widths))
     width = float(_WIDTHS[best])
     evidence = max(0.0, widths[best] - likelihood(0.0))
-    if evidence < EVIDENCE:
+    if evidence < wanted:
         return Slopes(np.zeros(size), np.zeros((size, size)), evidence)
     spread = variances(width)
     theta = vectors @ (seen * values * width**2 / spread)

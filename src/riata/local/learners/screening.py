@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-
-from riata.local.learners.moments import Moments
-from riata.local.tally import Tally
+from scipy.special import ndtri
 
 #: Columns that are looked at together, at most.
 MOST_KEPT = 64
 
 
-def screened(cross: Tally, gram: Tally, constant: bool) -> tuple[np.ndarray, Moments]:
-    """The columns whose covariance with the target is not noise, and the moments among them.
+def clearly(columns: int) -> float:
+    """Standard errors that one of so many columns passes by chance in one collection of 100."""
+    return -float(ndtri(0.005 / max(columns, 1)))
 
-    The reports of the second moments are opened only at the chosen coordinates; the constant for
-    the intercept, the last coordinate, is always among them.
+
+def screened(cross: np.ndarray, noise: float, constant: bool) -> np.ndarray:
+    """The columns whose covariance with the target is not noise, the clearest ones first chosen.
+
+    The constant for the intercept, the last coordinate, is not a column.
     """
-    estimate, noise = cross.vector()
-    columns = len(estimate) - constant
-    strength = np.abs(estimate[:columns])
-    clear = np.flatnonzero(strength > noise * math.sqrt(2.0 * math.log(columns + 1)))
-    kept = np.sort(clear[np.argsort(-strength[clear], kind="stable")[:MOST_KEPT]])
-    places = np.append(kept, columns) if constant else kept
-    matrix, entry_noise = gram.matrix_at(places)
-    return kept, Moments(matrix, estimate[places], entry_noise, noise)
+    columns = len(cross) - constant
+    strength = np.abs(cross[:columns])
+    clear = np.flatnonzero(strength > noise * clearly(columns))
+    return np.sort(clear[np.argsort(-strength[clear], kind="stable")[:MOST_KEPT]])
