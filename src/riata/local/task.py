@@ -207,12 +207,15 @@ class Task:
         threshold = arm.number("threshold", default=best.threshold, least=0.0, most=6.0)
         coin = _coin(arm, best.coin)
         arm.end()
+        usual = Channel(degree, size, threshold, best.coin)
+        if usual.signal < WEAKEST * best.signal or usual.tries > SLOWEST * best.tries:
+            why = f"devices would try for long or say little; the best is {best.threshold}"
+            raise arm.wrong("threshold", threshold, why)
         made = Channel(degree, size, threshold, coin)
         if made.epsilon(seeds, inputs) > self.epsilon:
             raise arm.wrong("coin", f"{coin:016x}", f"a report would cost more than {self.epsilon}")
-        if made.signal < WEAKEST * best.signal or made.tries > SLOWEST * best.tries:
-            raise arm.wrong("threshold", threshold, "with this coin, devices would try for long or "
-                            f"say little; the best is {best.threshold}")  # fmt: skip
+        if made.signal < WEAKEST * best.signal:
+            raise arm.wrong("coin", f"{coin:016x}", f"it says little; the best is {best.coin:016x}")
         return made
 
     def table(self) -> dict[str, Any]:
