@@ -36,7 +36,7 @@ class Aggregator:
     ----------
     task : Task
     expected : int, default=1_000_000
-        About how many reports will come: sizes the memory against repeats (2.5 to 5 bytes for each).
+        About how many reports will come: sizes the memory against repeats (2.5 to 5 bytes each).
     """
 
     def __init__(self, task: Task, *, expected: int = 1_000_000) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 
 from riata.errors import TaskError
 
-#: Numbers of a task are no larger than this, and scales no smaller than its inverse: then nothing
-#: that a device computes overflows or vanishes.
-LARGEST = 1e60
+#: Scales of a task are no smaller and numbers no larger than this: then nothing that a device
+#: computes overflows or vanishes.
+SMALLEST, LARGEST = 1e-60, 1e60
 #: Characters of a wrong value that an error quotes.
 _QUOTED = 80
 
@@ -73,7 +73,7 @@ class Fields:
 
     def scale(self, name: str, default: Any = ...) -> float:
         """A positive number that other numbers are multiplied with or divided by."""
-        return self.number(name, default, least=1.0 / LARGEST)
+        return self.number(name, default, least=SMALLEST)
 
     def whole(self, name: str, default: Any = ..., *, least: int = 0, most: int = 2**31) -> int:
         value = self.take(name, default)
@@ -116,7 +116,7 @@ class Fields:
         if not all(-LARGEST <= v <= LARGEST for v in value):
             raise self.wrong(name, value, f"numbers must lie between {-LARGEST:g} and {LARGEST:g}")
         low, high = map(float, value)
-        if not high - low >= 2.0 / LARGEST:
+        if not high - low >= 2.0 * SMALLEST:
             raise self.wrong(name, value, "the first number must be below the second")
         return low, high
 
