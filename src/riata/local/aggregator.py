@@ -174,7 +174,7 @@ class Aggregator:
     def load(cls, path: str | Path) -> Aggregator:
         """Read what `save` wrote. Nothing in the file is executed."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 return cls._restored({key: file[key] for key in file.files})
         except Exception as problem:  # a damaged archive fails in a dozen ways
             raise InvalidArgument(
