@@ -12,7 +12,7 @@ import pytest
 
 from riata.errors import InvalidArgument, TaskError
 from riata.local import Task
-from riata.local.channel import WORDS, Channel, channel
+from riata.local.channel import WORDS, Channel, _coin, channel
 from riata.local.task import KINDS, MOST_COLUMNS
 
 NUMBER = {"name": "hours", "kind": "number", "bounds": [0, 24]}
@@ -387,6 +387,8 @@ def test_the_coin_is_rounded_up(epsilon):
     with mpmath.workprec(300):
         spent = -mpmath.log(mpmath.mpf(best.coin) / WORDS)
         assert spent <= mpmath.mpf(epsilon) - best.margin(1 << 64)
+        exact = mpmath.exp(-mpmath.mpf(epsilon)) * WORDS
+        assert _coin(epsilon) - 1 < exact < _coin(epsilon)
 
 
 def test_the_margin_grows_with_everything_that_makes_the_proof_harder():

@@ -90,9 +90,7 @@ class OnDisk:
         return known
 
     def _connection(self) -> closing[sqlite3.Connection]:
-        # An empty file would be a valid new database, but it is what is left of a damaged one.
-        if self.path.stat().st_size == 0:
-            self._damaged()
+        # An empty file is what is left of a damaged one: it has no table, and none is made here.
         file = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=_PATIENCE)
         file.execute("PRAGMA synchronous = FULL")
         return closing(file)
