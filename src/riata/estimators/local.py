@@ -33,8 +33,8 @@ SIMULATED = (
     "Simulated locally: one process held all rows and played every device. The guarantee is that "
     "of the reports; the holder of the rows has seen them all."
 )
-#: Devices that are played at once.
-_BATCH = 1 << 15
+#: Numbers of rows that are played at once.
+_AT_ONCE = 1 << 22
 
 
 class LocalEstimator(BaseEstimator):
@@ -77,10 +77,11 @@ class LocalEstimator(BaseEstimator):
         """Every device in turn, and the server that adds their reports up."""
         noise = Noise(checked_seed(self))
         aggregator = Aggregator(task, expected=x.shape[0])
-        steps = -(-x.shape[0] // _BATCH)
+        batch = max(1, _AT_ONCE // x.shape[1])
+        steps = -(-x.shape[0] // batch)
         with progress_bar(type(self).__name__, steps, self.verbose) as callback:
-            for start in range(0, x.shape[0], _BATCH):
-                part = slice(start, start + _BATCH)
+            for start in range(0, x.shape[0], batch):
+                part = slice(start, start + batch)
                 block = x[part]
                 block = block.toarray() if sparse.issparse(block) else np.asarray(block)
                 encoded = task.encoding.encode_array(block.astype(float))

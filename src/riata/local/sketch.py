@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import linalg
 
 from riata.local.encoding import into_ball
 from riata.local.generator import Generator
 
 #: Blocks of the generator that no report's normal vector reaches.
 _SIGNS, _PLACES = 1 << 40, 1 << 41
+_FACTOR = 32
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,15 @@ class Sketch:
 
 
 def hadamard(rows: np.ndarray) -> np.ndarray:
-    """The orthonormal Walsh-Hadamard transform of each row, in place."""
+    """The orthonormal Walsh-Hadamard transform of each row, in factors of at most 32."""
     n, size = rows.shape
-    step = 1
-    while step < size:
-        pairs = rows.reshape(n, size // (2 * step), 2, step)
-        first, second = pairs[:, :, 0], pairs[:, :, 1]
-        first += second
-        second *= -2.0
-        second += first
-        step *= 2
-    rows /= math.sqrt(size)
-    return rows
+    done = 1
+    while done < size:
+        factor = min(_FACTOR, size // done)
+        small = linalg.hadamard(factor) / math.sqrt(factor)
+        if done == 1:
+            rows = rows.reshape(-1, factor) @ small
+        else:
+            rows = small @ rows.reshape(-1, factor, done)
+        done *= factor
+    return rows.reshape(n, size)
