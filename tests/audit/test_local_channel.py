@@ -113,6 +113,34 @@ def from_clients(report, devices=3000):
     return np.frombuffer(sent, ">u8").astype(np.uint64)
 
 
+@pytest.mark.parametrize("degree", [1, 2])
+def test_the_law_over_all_seeds_of_a_small_arm_is_within_its_margin(degree):
+    """Exactly, by counting all seeds: nothing is drawn. Rows are chosen to be treated unevenly."""
+    task = made(degree, 1.0)
+    count = 40_000  # so that some seeds have one word more than others
+    arm = replace(task.arms[0], first=0, seeds=count)
+    seeds = np.arange(count, dtype=np.uint64)
+    normals = task.generator.normals(seeds, 3)
+    words = np.array([-(-(s + 1 << 64) // count) - -(-(s << 64) // count) for s in range(count)])
+    assert sum(int(w) for w in words) == 2**64
+    weights = words / 2.0**64
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2))
+    rows *= rng.uniform(0, 1, (40, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
+    leaning = normals[:, :2].mean(axis=0)
+    rows = np.vstack([rows, np.eye(2), -np.eye(2), np.zeros((1, 2)), leaning[None]])
+    coin = arm.channel.coin / 2**64
+    laws = []
+    for row in rows:
+        held = arm.directions(np.repeat(row[None], count, axis=0), seeds)
+        accepted = np.where(arm.channel.likely((normals * held).sum(axis=1)), 1.0, coin)
+        assert abs((weights * accepted).sum() - arm.channel.acceptance) < 0.02
+        laws.append(weights * accepted / (weights * accepted).sum())
+    laws = np.log(laws)
+    worst = (laws.max(axis=0) - laws.min(axis=0)).max()
+    assert 0.9 < worst <= -np.log(coin) + arm.channel.margin(count)
+
+
 @pytest.mark.slow
 def test_reports_through_a_sketch_cost_what_they_claim_and_no_more():
     task = made(1, 4.0, size=2100)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -125,6 +126,8 @@ MISTAKES = {
     "target that is text": (table(target="pressure"), "target"),
     "target of choices": (
         table(target={"name": "t", "kind": "choice", "choices": ["a", "b"]}), "target.kind"),
+    "target with the name of a feature": (
+        table(target={"name": "hours", "kind": "yes-no"}), "target.name"),
     "logistic target of numbers": (table(kind="logistic"), "target.kind"),
     "target with a weight": (
         table(target={"name": "t", "kind": "yes-no", "weight": 2.0}), "target.weight"),
@@ -201,6 +204,46 @@ def test_a_mistake_is_an_error_with_the_name_of_its_field(mistake):
     said = str(caught.value)
     assert f"field {field} " in said or said.startswith(f"{field} ")
     assert len(said) < 400
+
+
+JUNK = [
+    None, True, 0, -1, 1, 2**63, HUGE, 0.5, -0.0, 1e-320, 1e308, math.nan, math.inf, "", "x",
+    "\ud800", "f" * 16, b"x", [], [0, 1], [[]], ["a", "a"], {}, {"share": 0.5}, {"": {}}, (), {1, 2},
+    object(), np.float64(0.5), np.int64(1), np.array(1), np.arange(3), datetime.date(2027, 1, 31),
+    lambda: 1,
+]  # fmt: skip
+
+
+def leaves(value, path=()):
+    """All places inside of tables and lists."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inside in items:
+        yield (*path, key)
+        if isinstance(inside, dict | list):
+            yield from leaves(inside, (*path, key))
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel", "mean"])
+def test_junk_in_any_place_is_a_task_error_or_a_task(kind):
+    full = Task.from_table(table(kind=kind, **({"target": None} if kind == "mean" else {}))).table()
+    tasks, said = 0, []
+    for path in leaves(full):
+        for junk in JUNK:
+            changed = copy.deepcopy(full)
+            inner = changed
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = junk
+            try:
+                task = Task.from_table(changed)
+            except TaskError as error:
+                said.append(str(error))
+            else:
+                assert Task.read(task.canonical) == task
+                assert all(arm.epsilon <= task.epsilon for arm in task.arms)
+                tasks += 1
+    assert all(re.search(r"field \S+ |must be a table", error) for error in said)
+    assert len(said) > 10 * tasks > 0
 
 
 @pytest.mark.parametrize("kind", ["linear", "lasso", "logistic"])

@@ -131,7 +131,6 @@ class Task:
         with_target = "cross" in KINDS[kind]
         epsilon = fields.number("epsilon", above=0.0, most=LARGEST_EPSILON)
         features = tuple(Feature.read(one) for one in fields.tables("features"))
-        _all_different(features)
         linear = with_target and kind != "kernel"
         task = cls(
             kind=kind,
@@ -148,6 +147,7 @@ class Task:
         )
         arms = fields.table("arms", default=dict(KINDS[kind]))
         fields.end()
+        _all_different(features, task.target)
         task._check_sizes()
         return task._with_arms(arms)
 
@@ -366,12 +366,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _all_different(features: tuple[Feature, ...]) -> None:
+def _all_different(features: tuple[Feature, ...], target: Feature | None) -> None:
+    asked = {f"features[{i}]": feature for i, feature in enumerate(features)}
     seen: set[str] = set()
-    for i, feature in enumerate(features):
+    for where, feature in (asked | ({} if target is None else {"target": target})).items():
         if feature.name in seen:
             raise TaskError(
-                f"The field features[{i}].name is {feature.name!r}: another feature has this name. "
+                f"The field {where}.name is {feature.name!r}: another feature has this name. "
                 "Correct the task file."
             )
         seen.add(feature.name)
