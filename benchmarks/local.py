@@ -17,18 +17,18 @@ import time
 from typing import Any
 
 import numpy as np
+from local_data import TEST, Choosing, Decaying, flights, share_of_gain, sparse_people
+from results import keep, show
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from local_data import TEST, Choosing, Decaying, flights, share_of_gain, sparse_people
 from riata import Bounds, LocalLasso, LocalLogisticRegression, LocalSparseMean
 from riata.local import Aggregator, Client, Task
 from riata.local.learners.mean import thresholded
 from riata.local.paper import PaperL1Regression, PaperSparseMean
+
 from riata.local.play import play
 from riata.mechanisms.noise import Noise
-
-from results import keep, show
 
 SEEDS = range(5)
 BALL = Bounds(x=1.0, y=1.0, norm="l2")

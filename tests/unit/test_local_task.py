@@ -208,9 +208,9 @@ def test_a_mistake_is_an_error_with_the_name_of_its_field(mistake):
 
 JUNK = [
     None, True, 0, -1, 1, 2**63, HUGE, 0.5, -0.0, 1e-320, 1e308, math.nan, math.inf, "", "x",
-    "\ud800", "f" * 16, b"x", [], [0, 1], [[]], ["a", "a"], {}, {"share": 0.5}, {"": {}}, (), {1, 2},
-    object(), np.float64(0.5), np.int64(1), np.array(1), np.arange(3), datetime.date(2027, 1, 31),
-    lambda: 1,
+    "\ud800", "f" * 16, b"x", [], [0, 1], [[]], ["a", "a"], {}, {"share": 0.5}, {"": {}}, (),
+    {1, 2}, object(), np.float64(0.5), np.int64(1), np.array(1), np.arange(3),
+    datetime.date(2027, 1, 31), lambda: 1,
 ]  # fmt: skip
 
 
