@@ -256,6 +256,42 @@ def test_processes_at_the_same_time_send_the_same(mean, tmp_path):
     assert len(reports.pop()) == 17
 
 
+LOOP = """
+import sys
+from riata.local import Client, Task
+task = Task.load(sys.argv[1])
+for number in range(10**6):
+    report = Client(task, ledger=f"{sys.argv[2]}/{number}").report({"hours": 3})
+    print(number, report.hex(), flush=True)
+"""
+
+
+def test_what_a_killed_process_sent_is_remembered(mean, tmp_path):
+    mean.save(tmp_path / "task.json")
+    command = [sys.executable, "-c", LOOP, str(tmp_path / "task.json"), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        lines = [process.stdout.readline() for _ in range(20)]
+        process.kill()
+        lines += process.stdout.readlines()
+    sent_before = [line.split() for line in lines if line.endswith("\n")]
+    assert len(sent_before) >= 20
+    for number, report in sent_before:
+        assert Client(mean, ledger=tmp_path / number).report(ROW).hex() == report
+    # The one after them died somewhere on the way: it is remembered, or it was never made.
+    next_one = tmp_path / str(len(sent_before))
+    assert len(Client(mean, ledger=next_one).report(ROW)) == 8
+
+
+def test_a_file_system_without_links_can_hold_a_ledger(mean, tmp_path, monkeypatch):
+    def none(*arguments):
+        raise PermissionError("no links")
+
+    monkeypatch.setattr(sent.os, "link", none)
+    first = Client(mean, ledger=tmp_path / "sent").report(ROW)
+    assert Client(mean, ledger=tmp_path / "sent").report(ROW) == first
+    assert os.listdir(tmp_path) == ["sent"]
+
+
 @pytest.mark.parametrize("where", ["memory", "disk"])
 def test_threads_at_the_same_time_send_the_same(mean, tmp_path, where):
     client = Client(mean, ledger=tmp_path / "sent" if where == "disk" else None)

@@ -113,10 +113,21 @@ class OnDisk:
             with closing(sqlite3.connect(made)) as file, file:
                 file.execute(_TABLE)
             with contextlib.suppress(FileExistsError):  # another process was faster
-                os.link(made, self.path)
+                self._place(made)
             sync_directory(str(self.path))
         finally:
             os.unlink(made)
+
+    def _place(self, made: str) -> None:
+        try:
+            os.link(made, self.path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links: what is cut off here is damage later
+            with open(self.path, "xb") as file:
+                file.write(Path(made).read_bytes())
+                file.flush()
+                os.fsync(file.fileno())
 
     def _damaged(self) -> NoReturn:
         raise InvalidArgument(
