@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import json
-from collections.abc import Iterable
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.local import wire
 from riata.local.play import choose_arms
-from riata.local.seen import Seen
+from riata.local.seen import MOST_EXPECTED, Seen
 from riata.local.tally import Honesty, Tally
 from riata.local.task import MOST_COLUMNS, Task
 
@@ -35,10 +36,14 @@ class Aggregator:
     ----------
     task : Task
     expected : int, default=1_000_000
-        About how many reports will come: sizes the memory against repeats (2.5 bytes for each).
+        About how many reports will come: sizes the memory against repeats (2.5 to 5 bytes each).
     """
 
     def __init__(self, task: Task, *, expected: int = 1_000_000) -> None:
+        if isinstance(expected, bool) or not isinstance(expected, int | np.integer):
+            raise InvalidArgument(f"expected is {expected!r}. It must be a whole number.")
+        if not 1 <= expected <= MOST_EXPECTED:
+            raise InvalidArgument(f"expected is {expected}. It must be from 1 to {MOST_EXPECTED}.")
         self.task = task
         wide = task.vector_size > MOST_COLUMNS
         self.tallies = {
@@ -46,7 +51,7 @@ class Aggregator:
             for arm in task.arms
         }
         self.rejected = dict.fromkeys(REJECTIONS, 0)
-        self._seen = [Seen(expected)]
+        self._seen = [Seen(int(expected))]
 
     @property
     def count(self) -> int:
@@ -65,36 +70,42 @@ class Aggregator:
         Parameters
         ----------
         reports : bytes, array of uint64, or iterable of bytes
-            Reports one after another, their seeds, or one `bytes` for each.
+            Reports one after another, their seeds, or one `bytes` for each. Anything else is
+            counted as malformed.
         task : str, optional
             The id of the task that they claim to answer.
         today : date, optional
             To refuse what comes after the task's deadline.
         """
-        seeds = self._read(reports)
-        if task is not None and task != self.task.id:
-            self.rejected["wrong task"] += len(seeds)
-        elif today is not None and not self.task.open_on(today):
-            self.rejected["late"] += len(seeds)
-        else:
-            for start in range(0, len(seeds), _BATCH):
-                self._add(seeds[start : start + _BATCH])
+        for seeds in self._read(reports):
+            if task is not None and not (isinstance(task, str) and task == self.task.id):
+                self.rejected["wrong task"] += len(seeds)
+            elif today is not None and not self.task.open_on(today):
+                self.rejected["late"] += len(seeds)
+            else:
+                self._add(seeds)
         return self
 
-    def _read(self, reports: bytes | np.ndarray | Iterable[bytes]) -> np.ndarray:
-        if isinstance(reports, np.ndarray) and reports.dtype == np.uint64:
-            return reports.ravel()
+    def _read(self, reports: Any) -> Iterator[np.ndarray]:
+        """Batches of seeds. What is not a report is counted."""
+        if isinstance(reports, np.ndarray):
+            if reports.dtype.kind == "u" and reports.dtype.itemsize == wire.REPORT_BYTES:
+                yield from _batches(reports.ravel().astype(np.uint64, copy=False))
+                return
+            # An array of objects may hold reports, but one of bytes has lost their last zeros.
+            reports = reports.ravel().tolist() if reports.dtype == object else [None] * reports.size
         if isinstance(reports, bytes | bytearray | memoryview):
             data = bytes(reports)
             self.rejected["malformed"] += len(data) % wire.REPORT_BYTES > 0
-            return wire.from_bytes(data)
-        good = []
-        for report in reports:
-            if isinstance(report, bytes | bytearray) and len(report) == wire.REPORT_BYTES:
-                good.append(bytes(report))
-            else:
-                self.rejected["malformed"] += 1
-        return wire.from_bytes(b"".join(good))
+            yield from _batches(wire.from_bytes(data))
+            return
+        if isinstance(reports, str | Mapping) or not isinstance(reports, Iterable):
+            reports = [reports]
+        one_by_one = iter(reports)
+        while some := list(itertools.islice(one_by_one, _BATCH)):
+            good = [bytes(report) for report in some if _is_report(report)]
+            self.rejected["malformed"] += len(some) - len(good)
+            yield from _batches(wire.from_bytes(b"".join(good)))
 
     def _add(self, seeds: np.ndarray) -> None:
         new = self._seen[0].add(seeds)
@@ -117,6 +128,12 @@ class Aggregator:
                 f"The aggregators belong to different tasks, {self.task.id[:12]} and "
                 f"{other.task.id[:12]}. Only sums of the same task can be added."
             )
+        mine = {seen.keys.tobytes() for seen in self._seen}
+        if any(seen.keys.tobytes() in mine for seen in other._seen):
+            raise InvalidArgument(
+                "One of the aggregators holds the other's reports already, and they would count "
+                "twice. Merge each aggregator once."
+            )
         for name, tally in self.tallies.items():
             tally.merge(other.tallies[name])
         for kind in REJECTIONS:
@@ -136,40 +153,63 @@ class Aggregator:
         return learn(self, **how)
 
     def save(self, path: str | Path) -> None:
-        """Write the sums, the counts and the memory of repeats to one file."""
+        """Write the sums, the counts and the memory of repeats to one file, whole or not at all."""
         arrays: dict[str, np.ndarray] = {
             "task": np.frombuffer(self.task.canonical, dtype=np.uint8),
-            "rejected": np.frombuffer(json.dumps(self.rejected).encode(), dtype=np.uint8),
+            "rejected": np.array([self.rejected[kind] for kind in REJECTIONS]),
             "expected": np.array([seen.expected for seen in self._seen]),
         }
         for i, seen in enumerate(self._seen):
             arrays |= {f"seen/{i}": seen.words, f"seen_keys/{i}": seen.keys}
         for name, tally in self.tallies.items():
             arrays |= {f"{name}/{key}": np.asarray(v) for key, v in tally.state().items()}
-        with open(path, "wb") as file:
+        beside = f"{os.fspath(path)}.new"
+        with open(beside, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Aggregator:
         """Read what `save` wrote. Nothing in the file is executed."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                held = {key: file[key] for key in file.files}
-            aggregator = cls(Task.read(held["task"].tobytes()))
-            for name, tally in aggregator.tallies.items():
-                prefix = f"{name}/"
-                state = {k.removeprefix(prefix): v for k, v in held.items() if k.startswith(prefix)}
-                tally.restore(state)
-            aggregator.rejected |= json.loads(held["rejected"].tobytes())
-            aggregator._seen = [Seen(int(expected)) for expected in held["expected"]]
-            for i, seen in enumerate(aggregator._seen):
-                seen.restore(held[f"seen/{i}"], held[f"seen_keys/{i}"])
-        except (OSError, ValueError, KeyError, EOFError) as problem:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+                return cls._restored({key: file[key] for key in file.files})
+        except Exception as problem:  # a damaged archive fails in a dozen ways
             raise InvalidArgument(
                 f"{path} cannot be read as an aggregator's file ({type(problem).__name__}). It may "
                 "be damaged; use a copy."
             ) from None
+
+    @classmethod
+    def _restored(cls, held: dict[str, np.ndarray]) -> Aggregator:
+        aggregator = cls(Task.read(held["task"].tobytes()), expected=1)
+        for name, tally in aggregator.tallies.items():
+            prefix = f"{name}/"
+            tally.restore(
+                {k.removeprefix(prefix): v for k, v in held.items() if k.startswith(prefix)}
+            )
+        rejected = held["rejected"]
+        if rejected.shape != (len(REJECTIONS),) or rejected.dtype.kind != "i" or min(rejected) < 0:
+            raise ValueError("rejected")
+        aggregator.rejected = dict(zip(REJECTIONS, map(int, rejected), strict=True))
+        aggregator._seen = [
+            Seen.restored(int(expected), held[f"seen/{i}"], held[f"seen_keys/{i}"])
+            for i, expected in enumerate(held["expected"])
+        ]
+        if not aggregator._seen:
+            raise ValueError("expected")
         return aggregator
 
     def __repr__(self) -> str:
         return f"<Aggregator of task {self.task.id[:12]}: {self.count:,} reports>"
+
+
+def _is_report(report: object) -> bool:
+    return isinstance(report, bytes | bytearray) and len(report) == wire.REPORT_BYTES
+
+
+def _batches(seeds: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(seeds), _BATCH):
+        yield seeds[start : start + _BATCH]

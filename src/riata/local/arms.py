@@ -45,7 +45,7 @@ class Arm:
     @property
     def epsilon(self) -> float:
         """What one report costs."""
-        return self.channel.epsilon(self.seeds)
+        return self.channel.epsilon(self.seeds, None if self.sketch is None else self.sketch.size)
 
     def carried(self, rows: np.ndarray, targets: np.ndarray | None) -> np.ndarray:
         """What the device works on: done once, before any seed is tried."""
@@ -83,7 +83,11 @@ def lifted(rows: np.ndarray) -> np.ndarray:
 
 
 def _scaled(words: np.ndarray, count: int) -> np.ndarray:
-    """floor(word * count / 2^64), without bias beyond count / 2^64."""
+    """floor(word * count / 2^64).
+
+    Each value comes from floor(2^64 / count) or one more words. That is not quite even, but the
+    same for all inputs, and the margin counts with the larger of the two (`channel._weight`).
+    """
     if count == 1 << 64:
         return words
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)

@@ -25,8 +25,11 @@ WORDS = 1 << 64
 LARGEST_EPSILON = 16.0
 #: Share of epsilon that the margin for the generator may take.
 LARGEST_MARGIN = 0.02
-#: Twice the density of a normal number times a generous error of an inner product in float64.
-_ROUNDING = 1e-10
+#: The margin holds for all keys, arms, thresholds and sizes at once, and for 2^64 ways to round,
+#: with probability 1 - 2^-100 over the generator: together so many bits.
+_UNION_BITS = 700
+#: Blocks of the generator that public transforms take, at most.
+_PUBLIC_BLOCKS = 1 << 48
 
 
 @dataclass(frozen=True)
@@ -93,21 +96,43 @@ class Channel:
         """The standard deviation of one coordinate (or entry) that one report adds."""
         return 1.0 / self.signal
 
-    def margin(self, seeds: int) -> float:
-        """How much epsilon the generator can cost, with `seeds` seeds to choose from."""
+    def margin(self, seeds: int, inputs: int | None = None) -> float:
+        """How much epsilon the generator can cost: Theorem 4 of docs/privacy/channel.md.
+
+        Parameters
+        ----------
+        seeds : int
+            How many there are to choose from.
+        inputs : int, optional
+            Numbers of float64 that the direction is computed from, `size - 1` unless stated.
+        """
+        inputs = self.size - 1 if inputs is None else inputs
         # Lattices of 2^32 lengths and angles, k half-spaces, size / 2 pairs.
         lattice = 0.75 * self.degree * (self.size + 3) * 2.0**-32
-        # Vapnik and Chervonenkis for half-spaces, with failure probability 2^-100.
-        growth = (self.size + 1) * math.log(2.0 * seeds) + math.log(4.0) + 100 * math.log(2.0)
-        spread = self.degree * math.sqrt(8.0 * growth / seeds)
-        off = (lattice + spread + _ROUNDING) / self.acceptance
+        # Rounding of coordinates, and of inner products and the direction's length.
+        error = 2.0**-36 * math.sqrt(self.size) + 2.0**-48 * self.size**1.5
+        rounding = 0.4 * self.degree * error
+        # Hoeffding for every input that float64 can hold.
+        bits = 64 * inputs + _UNION_BITS + 1
+        spread = math.sqrt((bits * math.log(2.0) + self._switching(seeds)) * _weight(seeds) / 2.0)
+        off = (lattice + rounding + spread) / self.acceptance
         return math.log1p(off) - math.log1p(-off) if off < 0.5 else math.inf
 
-    def epsilon(self, seeds: int = 1 << SEED_BITS) -> float:
+    def _switching(self, seeds: int) -> float:
+        """The logarithm of how much likelier a permutation of blocks makes what a function does."""
+        blocks = seeds * (-(-self.size // 4) + 1) + _PUBLIC_BLOCKS
+        return float(blocks) ** 2 * 2.0**-128
+
+    def epsilon(self, seeds: int = 1 << SEED_BITS, inputs: int | None = None) -> float:
         """What one report costs: the logarithm of the coin's odds, and the margin."""
         if self.coin < 1:
             return math.inf
-        return -math.log(self._other) + self.margin(seeds)
+        return -math.log(self._other) + self.margin(seeds, inputs)
+
+
+def _weight(seeds: int) -> float:
+    """The largest probability of a seed when a random word is scaled to their number."""
+    return -(-WORDS // seeds) / WORDS
 
 
 def _mass(degree: int, threshold: float) -> float:
@@ -123,7 +148,13 @@ def _second(degree: int, threshold: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def channel(degree: int, size: int, epsilon: float, seeds: int = 1 << SEED_BITS) -> Channel:
+def channel(
+    degree: int,
+    size: int,
+    epsilon: float,
+    seeds: int = 1 << SEED_BITS,
+    inputs: int | None = None,
+) -> Channel:
     """The channel with the strongest signal among those that cost at most `epsilon`."""
     if not 0.0 < epsilon <= LARGEST_EPSILON:
         raise InvalidArgument(
@@ -131,7 +162,7 @@ def channel(degree: int, size: int, epsilon: float, seeds: int = 1 << SEED_BITS)
             "Choose a value in this range."
         )
     best = _strongest(degree, size, _coin(epsilon))
-    margin = best.margin(seeds)
+    margin = best.margin(seeds, inputs)
     if margin > LARGEST_MARGIN * epsilon:
         raise InvalidArgument(
             f"epsilon is {epsilon} for vectors of {size} coordinates. The proof needs a margin of "

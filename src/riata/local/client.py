@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
+import operator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from riata.errors import AlreadyAnswered, InvalidArgument
 from riata.local import wire
 from riata.local.play import play
+from riata.local.sent import InMemory, OnDisk
 from riata.local.task import Task
 from riata.mechanisms.noise import Noise
 
@@ -48,10 +47,15 @@ class Client:
     def __init__(
         self, task: Task, *, ledger: str | Path | None = None, random_state: int | None = None
     ) -> None:
+        if random_state is not None and ledger is not None:
+            raise InvalidArgument(
+                "random_state makes reports that protect nobody, and a ledger remembers reports "
+                "that do. Pass only one of them."
+            )
         self.task = task
-        self._ledger = None if ledger is None else Path(ledger)
         self._noise = Noise(random_state)
-        self._sent: dict[str, bytes] = self._read()
+        self._sent = InMemory() if ledger is None else OnDisk(ledger)
+        self._sent.read(task.id, 1)  # a damaged ledger shows at once
 
     def report(self, row: Any, target: Any = None, *, occasion: int = 1) -> bytes:
         """The eight bytes that leave the device.
@@ -65,50 +69,30 @@ class Client:
         occasion : int, default=1
             Which of the `cap` reports of this person it is.
         """
-        if not 1 <= occasion <= self.task.cap:
+        if not 1 <= (occasion := _whole(occasion)) <= self.task.cap:
             raise AlreadyAnswered(
                 f"Occasion {occasion} was asked for, and the task's cap is {self.task.cap}. A "
                 "further report would cost the person more than the task promises."
             )
-        if str(occasion) not in self._sent:
-            seed = self._draw(row, target)
-            self._sent[str(occasion)] = wire.to_bytes(seed)
-            self._write()
-        return self._sent[str(occasion)]
+        sent = self._sent.read(self.task.id, occasion)
+        if sent is None:
+            # Nothing leaves before it is remembered, and what was remembered first is what leaves.
+            sent = self._sent.first(self.task.id, occasion, self._draw(row, target))
+        return sent
 
-    def _draw(self, row: Any, target: Any) -> np.ndarray:
+    def _draw(self, row: Any, target: Any) -> bytes:
         encoded = self.task.encoding.encode(row)[None]
         targets = None
         if self.task.target is not None:
-            if target is None and isinstance(row, dict):
+            if target is None and isinstance(row, Mapping):
                 target = row.get(self.task.target.name)
             targets = self.task.target.encode(target)
-        return play(self.task, encoded, targets, self._noise)
+        return wire.to_bytes(play(self.task, encoded, targets, self._noise))
 
-    def _read(self) -> dict[str, bytes]:
-        """The reports of this task that the ledger remembers."""
-        if self._ledger is None or not self._ledger.exists():
-            return {}
-        try:
-            known = json.loads(self._ledger.read_text())[self.task.id]
-            return {occasion: bytes.fromhex(report) for occasion, report in known.items()}
-        except KeyError:
-            return {}
-        except (ValueError, TypeError, AttributeError):
-            raise InvalidArgument(
-                f"The ledger {self._ledger} cannot be read. It may have been damaged; without it "
-                "the device cannot know what it sent. Do not report again for this person."
-            ) from None
 
-    def _write(self) -> None:
-        """On disk before anything is sent, in one step."""
-        if self._ledger is None:
-            return
-        known = json.loads(self._ledger.read_text()) if self._ledger.exists() else {}
-        known[self.task.id] = {occasion: sent.hex() for occasion, sent in self._sent.items()}
-        beside = self._ledger.with_suffix(".new")
-        with open(beside, "w") as file:
-            json.dump(known, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self._ledger)
+def _whole(occasion: Any) -> int:
+    """An occasion between two others would be one more than the cap."""
+    try:
+        return operator.index(occasion)
+    except TypeError:
+        raise InvalidArgument(f"occasion is {occasion!r}. It must be a whole number.") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ from riata.errors import InvalidArgument
 from riata.local.fields import Fields
 
 KINDS = ("number", "yes-no", "choice", "vector")
-#: What a device does not understand as yes or no is missing.
-_YES = {True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+#: Words for yes and no. What a device does not understand is missing.
+_YES = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+#: Columns of all features together: what a small device can hold.
+MOST_ENCODED = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,12 @@ class Feature:
         return self.weight * (math.sqrt(self.size) if self.kind == "vector" else 1.0)
 
     def encode(self, answer: Any) -> np.ndarray:
-        """The numbers of one answer."""
+        """The numbers of one answer. No answer raises: that would say something about it."""
         if self.kind == "choice":
-            return self.weight * np.array([float(answer == choice) for choice in self.choices])
-        if self.kind == "yes-no":
-            answer = _YES.get(answer.lower() if isinstance(answer, str) else answer, answer)
+            said = answer if isinstance(answer, str) else None
+            return self.weight * np.array([float(said == choice) for choice in self.choices])
+        if self.kind == "yes-no" and isinstance(answer, str):
+            answer = _YES.get(answer.strip().lower())
         return self.scaled(_numbers(answer, self.size))
 
     def scaled(self, numbers: np.ndarray) -> np.ndarray:
@@ -90,12 +93,12 @@ class Feature:
         """From a table of a task file."""
         name = fields.text("name")
         kind = fields.one_of("kind", KINDS)
-        weight = fields.number("weight", default=1.0, above=0.0)
+        weight = fields.scale("weight", default=1.0)
         if kind == "choice":
             choices = fields.texts("choices")
             fields.end()
             return cls(name, kind, choices=choices, weight=weight)
-        size = fields.whole("size", least=1) if kind == "vector" else 1
+        size = fields.whole("size", least=1, most=MOST_ENCODED) if kind == "vector" else 1
         low, high = (0.0, 1.0) if kind == "yes-no" else fields.pair("bounds")
         center = fields.number("center", default=(low + high) / 2)
         if not low <= center <= high:
@@ -140,11 +143,11 @@ class Encoding:
             Answers by name, or in the order of the features. Missing answers are neutral.
         """
         if len(self.features) == 1 and self.features[0].kind == "vector":
-            answers = [row[self.features[0].name] if isinstance(row, Mapping) else row]
+            answers = [row.get(self.features[0].name) if isinstance(row, Mapping) else row]
         elif isinstance(row, Mapping):
             answers = [row.get(feature.name) for feature in self.features]
         else:
-            answers = list(row)
+            answers = list(row) if isinstance(row, Iterable) else [row]
             if len(answers) != len(self.features):
                 raise InvalidArgument(
                     f"The row has {len(answers)} answers, the task asks {len(self.features)}. Pass "
@@ -155,6 +158,16 @@ class Encoding:
 
     def encode_array(self, rows: np.ndarray) -> np.ndarray:
         """Many rows of numbers at once, for tasks without choices."""
+        if rows.ndim != 2 or rows.shape[1] != self.columns:
+            raise InvalidArgument(
+                f"The rows have the shape {rows.shape}, the task has {self.columns} columns. Pass "
+                "one column for each."
+            )
+        if any(feature.kind == "choice" for feature in self.features):
+            raise InvalidArgument(
+                "The task has choices, and an array of numbers does not say which. Pass a list of "
+                "rows with their answers."
+            )
         parts, at = [], 0
         for feature in self.features:
             parts.append(feature.scaled(rows[:, at : at + feature.columns]))
@@ -174,13 +187,25 @@ def into_ball(rows: np.ndarray) -> np.ndarray:
 
 def _numbers(answer: Any, size: int) -> np.ndarray:
     """`size` numbers, NaN where there is none."""
-    values = answer if isinstance(answer, Sequence | np.ndarray) else [answer]
-    if isinstance(answer, str):
-        values = [answer]
     numbers = np.full(size, math.nan)
-    for i, value in enumerate(values[:size]):
-        try:
-            numbers[i] = float(value)
-        except (TypeError, ValueError):
-            continue
+    if isinstance(answer, np.ndarray):
+        values = answer.ravel()[:size]
+        fast = values.dtype.kind in "fiub"
+        numbers[: len(values)] = values if fast else [_number(value) for value in values]
+    elif isinstance(answer, Sequence) and not isinstance(answer, str | bytes):
+        listed = [_number(value) for value in answer[:size]]
+        numbers[: len(listed)] = listed
+    else:
+        numbers[0] = _number(answer)
     return numbers
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, np.ndarray | bytes | bytearray):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond float64 lies outside all bounds
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError, ArithmeticError):
+        return math.nan

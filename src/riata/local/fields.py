@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from riata.errors import TaskError
+
+#: Scales of a task are no smaller and numbers no larger than this: then nothing that a device
+#: computes overflows or vanishes.
+SMALLEST, LARGEST = 1e-60, 1e60
+#: Characters of a wrong value that an error quotes.
+_QUOTED = 80
 
 
 class Fields:
@@ -33,28 +41,39 @@ class Fields:
 
     def wrong(self, name: str, value: object, why: str) -> TaskError:
         """An error about one field."""
-        return TaskError(f"The field {self.path(name)} is {value!r}: {why}. Correct the task file.")
+        said = _shown(value)
+        return TaskError(f"The field {self.path(name)} is {said}: {why}. Correct the task file.")
 
     def take(self, name: str, default: Any = ...) -> Any:
         """The raw value of a field; without a default it has to be there."""
         self._known.append(name)
         if name in self._left:
-            return self._left.pop(name)
+            value = self._left.pop(name)
+            return value.item() if isinstance(value, np.generic) else value
         if default is ...:
             raise TaskError(f"The field {self.path(name)} is missing. Add it to the task file.")
         return default
 
     def number(
-        self, name: str, default: Any = ..., *, above: float = -math.inf, most: float = math.inf
+        self,
+        name: str,
+        default: Any = ...,
+        *,
+        above: float = -math.inf,
+        least: float = -LARGEST,
+        most: float = LARGEST,
     ) -> float:
         value = self.take(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not _is_number(value):
             raise self.wrong(name, value, "it must be a number")
-        if not math.isfinite(value) or not above < value <= most:
-            upper = f" and at most {most:g}" if math.isfinite(most) else ""
-            lower = f" above {above:g}" if math.isfinite(above) else ""
-            raise self.wrong(name, value, f"it must be a finite number{lower}{upper}")
+        if not (least <= value <= most and value > above):
+            lower = f"above {above:g}" if above >= least else f"at least {least:g}"
+            raise self.wrong(name, value, f"it must be a number {lower} and at most {most:g}")
         return float(value)
+
+    def scale(self, name: str, default: Any = ...) -> float:
+        """A positive number that other numbers are multiplied with or divided by."""
+        return self.number(name, default, least=SMALLEST)
 
     def whole(self, name: str, default: Any = ..., *, least: int = 0, most: int = 2**31) -> int:
         value = self.take(name, default)
@@ -64,9 +83,9 @@ class Fields:
 
     def text(self, name: str, default: Any = ...) -> str:
         value = self.take(name, default)
-        if not isinstance(value, str) or (default is ... and not value):
+        if not _is_text(value) or (default is ... and not value):
             raise self.wrong(name, value, "it must be text")
-        return value
+        return str(value)
 
     def flag(self, name: str, default: Any = ...) -> bool:
         value = self.take(name, default)
@@ -76,26 +95,28 @@ class Fields:
 
     def one_of(self, name: str, known: tuple[str, ...], default: Any = ...) -> str:
         value = self.take(name, default)
-        if value not in known:
-            near = difflib.get_close_matches(str(value), known, n=1)
-            hint = f"; did you mean {near[0]!r}" if near else ""
+        if not isinstance(value, str) or value not in known:
+            hint = f"; did you mean {near!r}" if (near := _near(value, known)) else ""
             raise self.wrong(name, value, f"it must be one of {', '.join(known)}{hint}")
         return str(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self.take(name)
-        good = isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value)
+        good = isinstance(value, list | tuple) and value and all(map(_is_text, value))
         if not good or len(set(value)) != len(value):
             raise self.wrong(name, value, "it must be a list of different texts")
         return tuple(value)
 
     def pair(self, name: str) -> tuple[float, float]:
         value = self.take(name)
-        good = isinstance(value, list | tuple) and len(value) == 2
-        if not good or any(isinstance(v, bool) or not isinstance(v, int | float) for v in value):
+        if not (
+            isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_number, value))
+        ):
             raise self.wrong(name, value, "it must be two numbers, the smallest and the largest")
+        if not all(-LARGEST <= v <= LARGEST for v in value):
+            raise self.wrong(name, value, f"numbers must lie between {-LARGEST:g} and {LARGEST:g}")
         low, high = map(float, value)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        if not high - low >= 2.0 * SMALLEST:
             raise self.wrong(name, value, "the first number must be below the second")
         return low, high
 
@@ -116,6 +137,28 @@ class Fields:
     def end(self) -> None:
         """Nothing may be left."""
         for name in self._left:
-            near = difflib.get_close_matches(name, self._known, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise TaskError(f"The field {self.path(name)} is unknown.{hint} Remove it.")
+            hint = f" Did you mean {near}?" if (near := _near(name, self._known)) else ""
+            raise TaskError(f"The field {self.path(str(name))} is unknown.{hint} Remove it.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    """Text that has a byte form: a lone surrogate, which JSON can spell, has none."""
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _near(value: object, known: Sequence[str]) -> str:
+    """The known word that was perhaps meant."""
+    near = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
+    return near[0] if near else ""
+
+
+def _shown(value: object) -> str:
+    try:
+        said = repr(value)
+    except (ValueError, RecursionError):  # too many digits, too deep
+        return "not printable"
+    return said if len(said) <= _QUOTED else f"{said[:_QUOTED]}..."

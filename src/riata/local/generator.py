@@ -39,6 +39,8 @@ class Generator:
 
     def words(self, seeds: np.ndarray, first: int, last: int) -> np.ndarray:
         """The 32-bit words of the blocks from `first` up to `last`, one row for each seed."""
+        if len(seeds) == 0 or first == last:
+            return np.zeros((len(seeds), 4 * (last - first)), dtype="<u4")
         places = np.empty((len(seeds), last - first, 2), dtype=">u8")
         places[:, :, 0] = seeds[:, None]
         places[:, :, 1] = np.arange(first, last, dtype=np.uint64)

@@ -53,7 +53,8 @@ def accepted_seeds(arm: Arm, generator: Generator, carried: np.ndarray, noise: N
     left = np.arange(len(carried))
     # Few people try several seeds at once, in their own order; the first that is accepted counts.
     while len(left):
-        tries = max(1, min(64, (_AT_ONCE >> 5) // (len(left) * arm.channel.size)))
+        room = (_AT_ONCE >> 5) // arm.channel.size, _AT_ONCE // carried.shape[1]
+        tries = max(1, min(64, min(room) // len(left)))
         words = noise.words(2 * len(left) * tries)
         candidates = arm.seeds_from(words[::2])
         held = np.repeat(carried[left], tries, axis=0)

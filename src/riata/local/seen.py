@@ -11,6 +11,7 @@ from riata.mechanisms.noise import Noise
 
 #: Bits and probes for each expected report: one new report in 15,000 is taken for a repeat.
 _BITS, _PROBES = 20, 13
+MOST_EXPECTED = 1 << 36
 
 
 class Seen:
@@ -27,7 +28,7 @@ class Seen:
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
-        self._log_bits = max(10, math.ceil(math.log2(_BITS * expected)))
+        self._log_bits = _log_bits(expected)
         self.keys = Noise().words(2).astype(np.uint64)
         self.words = np.zeros(1 << (self._log_bits - 6), dtype=np.uint64)
 
@@ -57,11 +58,21 @@ class Seen:
             yield bits >> np.uint64(6), np.uint64(1) << (bits & np.uint64(63))
             place += stride
 
-    def restore(self, words: np.ndarray, keys: np.ndarray) -> None:
-        """The state of a filter that was saved."""
-        if words.shape != self.words.shape or keys.shape != self.keys.shape:
+    @classmethod
+    def restored(cls, expected: int, words: np.ndarray, keys: np.ndarray) -> Seen:
+        """A filter that was saved."""
+        if words.dtype != np.uint64 or keys.dtype != np.uint64 or keys.shape != (2,):
+            raise ValueError("the saved filter has another form")
+        if not 1 <= expected <= MOST_EXPECTED or words.shape != (1 << (_log_bits(expected) - 6),):
             raise ValueError("the saved filter has another size")
-        self.words, self.keys = words.astype(np.uint64), keys.astype(np.uint64)
+        seen = cls(1)
+        seen.expected, seen._log_bits = expected, _log_bits(expected)
+        seen.words, seen.keys = words.copy(), keys.copy()
+        return seen
+
+
+def _log_bits(expected: int) -> int:
+    return max(10, math.ceil(math.log2(_BITS * expected)))
 
 
 def _mixed(seeds: np.ndarray, key: np.uint64) -> np.ndarray:

@@ -13,6 +13,8 @@ from riata.local.generator import Generator
 
 #: Normal numbers that are made at once.
 _AT_ONCE = 1 << 20
+#: Where acceptance lengthens reports by less, their length says nothing.
+_TOO_SHORT = 1e-6
 
 
 class Tally:
@@ -115,9 +117,9 @@ class Tally:
 
     def honest(self) -> Honesty | None:
         """What the lengths of the reports say about how many of them are honest."""
-        if self.kept is not None or self.count == 0:
-            return None
         channel = self.arm.channel
+        if self.kept is not None or self.count == 0 or channel.lengthening < _TOO_SHORT:
+            return None
         excess = self.squares / self.count - channel.size
         return Honesty(
             share=excess / channel.lengthening,
@@ -131,12 +133,20 @@ class Tally:
         return state if self.kept is None else state | {"seeds": self.seeds}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """The inverse of `state`."""
-        self.count = int(state["count"])
-        self.squares = float(state["squares"])
-        self.sums = np.array(state["sums"], dtype=float).reshape(self.sums.shape)
+        """The inverse of `state`. What no reports can have left behind is a ValueError."""
+        count, squares, sums = (state[key] for key in ("count", "squares", "sums"))
+        if count.shape != () or count.dtype.kind not in "iu" or not 0 <= count < 2**62:
+            raise ValueError("count")
+        if squares.shape != () or squares.dtype != float or not 0 <= squares < math.inf:
+            raise ValueError("squares")
+        if sums.shape != self.sums.shape or sums.dtype != float or not np.isfinite(sums).all():
+            raise ValueError("sums")
+        self.count, self.squares, self.sums = int(count), float(squares), sums.copy()
         if self.kept is not None:
-            self.kept = [np.array(state["seeds"], dtype=np.uint64)]
+            seeds = state["seeds"]
+            if seeds.shape != (self.count,) or seeds.dtype != np.uint64:
+                raise ValueError("seeds")
+            self.kept = [seeds.copy()]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ import datetime
 import hashlib
 import json
 import math
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from riata.errors import TaskError
+from riata.errors import InvalidArgument, TaskError
 from riata.local.arms import SKETCH_WIDTH, SKETCHED, Arm
 from riata.local.channel import LARGEST_EPSILON, Channel, channel
-from riata.local.encoding import Encoding, Feature
+from riata.local.encoding import MOST_ENCODED, Encoding, Feature
 from riata.local.fields import Fields
 from riata.local.fourier import Fourier
 from riata.local.generator import SEED_BITS, Generator
@@ -42,6 +44,13 @@ DEGREES = {"mean": 1, "cross": 1, "gram": 2}
 INTERCEPT = 0.15
 #: Vectors whose second moments are kept whole.
 MOST_COLUMNS = 4096
+#: Numbers in the matrix of frequencies of a kernel that a small device can hold.
+MOST_FREQUENCIES = 1 << 24
+#: Arms may choose their own threshold and coin, but within these factors of the best signal and
+#: of the number of tries that it takes: a task must not keep devices busy for nothing.
+WEAKEST, SLOWEST = 0.5, 2.0
+#: How far from 1 the shares of the arms may sum.
+_SHARES_OFF = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +106,18 @@ class Task:
             text = path.read_bytes()
         except OSError as problem:
             raise TaskError(f"Cannot read the task file {path}: {problem.strerror}.") from None
-        return cls.read(text, toml=path.suffix == ".toml")
+        # No TOML begins with a brace: what `save` wrote is JSON, whatever the file is called.
+        return cls.read(text, toml=path.suffix == ".toml" and not text.startswith(b"{"))
 
     @classmethod
     def read(cls, text: bytes | str, *, toml: bool = False) -> Task:
         """Read the bytes of a task file."""
         try:
             decoded = text.decode() if isinstance(text, bytes) else text
-            table = tomllib.loads(decoded) if toml else json.loads(decoded)
-        except (UnicodeDecodeError, ValueError) as problem:
+            table = tomllib.loads(decoded) if toml else json.loads(decoded, object_pairs_hook=_once)
+        except TaskError:
+            raise
+        except (ValueError, RecursionError) as problem:
             form = "TOML" if toml else "JSON"
             raise TaskError(f"The task file is not {form}: {problem}.") from None
         return cls.from_table(table)
@@ -119,7 +131,6 @@ class Task:
         with_target = "cross" in KINDS[kind]
         epsilon = fields.number("epsilon", above=0.0, most=LARGEST_EPSILON)
         features = tuple(Feature.read(one) for one in fields.tables("features"))
-        _all_different(features)
         linear = with_target and kind != "kernel"
         task = cls(
             kind=kind,
@@ -136,31 +147,76 @@ class Task:
         )
         arms = fields.table("arms", default=dict(KINDS[kind]))
         fields.end()
+        _all_different(features, task.target)
+        task._check_sizes()
         return task._with_arms(arms)
+
+    def _check_sizes(self) -> None:
+        """Devices and servers can hold what the task asks for."""
+        columns = self.encoding.columns
+        if columns > MOST_ENCODED:
+            raise TaskError(
+                f"The field features has {columns} columns: at most {MOST_ENCODED} are possible. "
+                "Correct the task file."
+            )
+        if self.kernel is not None and self.kernel[1] * columns > MOST_FREQUENCIES:
+            raise TaskError(
+                f"The field kernel.pairs is {self.kernel[1]}: with {columns} columns, at most "
+                f"{MOST_FREQUENCIES // columns} are possible. Correct the task file."
+            )
+        if self.kind in ("linear", "lasso", "logistic") and self.vector_size > MOST_COLUMNS:
+            raise TaskError(
+                f"The field features has {columns} columns: the kind {self.kind} keeps all "
+                f"products of two, and {MOST_COLUMNS} with the constant is the most. Choose the "
+                'kind "sparse-linear", which screens them first.'
+            )
 
     def _with_arms(self, fields: Fields) -> Task:
         """The same task with its shares and channels, checked against epsilon."""
-        shares, channels = {}, {}
+        tables, shares = {}, {}
         for name in KINDS[self.kind]:
             raw = fields.take(name)
-            arm = Fields(raw if isinstance(raw, dict) else {"share": raw}, fields.path(name))
-            shares[name] = arm.number("share", above=0.0, most=1.0)
-            size, seeds = self._size(name), math.floor(shares[name] * 2**SEED_BITS)
-            best = channel(DEGREES[name], size, self.epsilon, seeds)
-            degree = arm.whole("degree", default=best.degree, least=best.degree, most=best.degree)
-            arm.whole("size", default=size, least=size, most=size)
-            threshold = arm.number("threshold", default=best.threshold, above=-1e-9, most=6.0)
-            channels[name] = Channel(degree, size, threshold, _coin(arm, best.coin))
-            arm.end()
-            if channels[name].epsilon(seeds) > self.epsilon * (1.0 + 1e-12):
-                raise fields.wrong(name, raw, f"its reports cost more than epsilon {self.epsilon}")
-        fields.end()
-        if abs(sum(shares.values()) - 1.0) > 1e-9:
-            raise TaskError(
-                f"The shares of the arms ({', '.join(shares)}) sum to {sum(shares.values()):g}, "
-                "not to 1. Correct the table arms in the task file."
+            tables[name] = Fields(
+                raw if isinstance(raw, Mapping) else {"share": raw}, fields.path(name)
             )
+            shares[name] = tables[name].number("share", above=0.0, least=0.0, most=1.0)
+        fields.end()
+        total = math.fsum(shares.values())
+        if abs(total - 1.0) > _SHARES_OFF or any(seeds < 1 for _, seeds in owned(shares).values()):
+            raise TaskError(
+                f"The field arms is wrong: its shares ({', '.join(shares)}) sum to {total:.12g}, "
+                "not to 1. Correct the task file."
+            )
+        channels = {
+            name: self._channel(name, tables[name], seeds)
+            for name, (_, seeds) in owned(shares).items()
+        }
         return replace(self, shares=shares, _channels=channels)
+
+    def _channel(self, name: str, arm: Fields, seeds: int) -> Channel:
+        """What the file says about an arm's channel, or the best that epsilon allows."""
+        size, inputs = self._size(name), self.vector_size
+        try:
+            best = channel(DEGREES[name], size, self.epsilon, seeds, inputs)
+        except InvalidArgument as problem:
+            raise TaskError(
+                f"The field epsilon does not fit {arm.path('share')}: {problem}"
+            ) from None
+        degree = arm.whole("degree", default=best.degree, least=best.degree, most=best.degree)
+        arm.whole("size", default=size, least=size, most=size)
+        threshold = arm.number("threshold", default=best.threshold, least=0.0, most=6.0)
+        coin = _coin(arm, best.coin)
+        arm.end()
+        usual = Channel(degree, size, threshold, best.coin)
+        if usual.signal < WEAKEST * best.signal or usual.tries > SLOWEST * best.tries:
+            why = f"devices would try for long or say little; the best is {best.threshold}"
+            raise arm.wrong("threshold", threshold, why)
+        made = Channel(degree, size, threshold, coin)
+        if made.epsilon(seeds, inputs) > self.epsilon:
+            raise arm.wrong("coin", f"{coin:016x}", f"a report would cost more than {self.epsilon}")
+        if made.signal < WEAKEST * best.signal:
+            raise arm.wrong("coin", f"{coin:016x}", f"it says little; the best is {best.coin:016x}")
+        return made
 
     def table(self) -> dict[str, Any]:
         """All fields of the task, with nothing left to defaults."""
@@ -222,16 +278,13 @@ class Task:
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
         """The questions, in the order of their seeds; together they own all seeds."""
-        arms, first = [], 0
-        for number, (name, share) in enumerate(self.shares.items(), start=1):
-            seeds = math.floor(share * 2**SEED_BITS)
-            if number == len(self.shares):
-                seeds = 2**SEED_BITS - first
+        arms = []
+        for name, (first, seeds) in owned(self.shares).items():
             sketch = None
             if self._sketched(name):
                 sketch = Sketch(self.generator, self.vector_size, SKETCH_WIDTH)
-            arms.append(Arm(name, share, first, seeds, self._channels[name], sketch))
-            first += seeds
+            share, used = self.shares[name], self._channels[name]
+            arms.append(Arm(name, share, first, seeds, used, sketch))
         return tuple(arms)
 
     def arm(self, name: str) -> Arm:
@@ -274,6 +327,7 @@ class Task:
 
     def open_on(self, day: datetime.date) -> bool:
         """Whether reports are still accepted."""
+        day = day.date() if isinstance(day, datetime.datetime) else day
         return not self.deadline or day <= datetime.date.fromisoformat(self.deadline)
 
     def plan(self, n: int, **guess: Any) -> TaskPlan:
@@ -289,12 +343,36 @@ class Task:
         )
 
 
-def _all_different(features: tuple[Feature, ...]) -> None:
+def owned(shares: Mapping[str, float]) -> dict[str, tuple[int, int]]:
+    """The first seed of each arm and their number: the last arm owns all that are left."""
+    owners: dict[str, tuple[int, int]] = {}
+    first = 0
+    for name, share in shares.items():
+        seeds = math.floor(share * 2**SEED_BITS)
+        if len(owners) == len(shares) - 1:
+            seeds = 2**SEED_BITS - first
+        owners[name] = (first, seeds)
+        first += seeds
+    return owners
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON, in which no field may stand twice."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TaskError(f"The field {twice} stands twice in one table. Remove one.")
+    return table
+
+
+def _all_different(features: tuple[Feature, ...], target: Feature | None) -> None:
+    asked = {f"features[{i}]": feature for i, feature in enumerate(features)}
     seen: set[str] = set()
-    for i, feature in enumerate(features):
+    for where, feature in (asked | ({} if target is None else {"target": target})).items():
         if feature.name in seen:
             raise TaskError(
-                f"The field features[{i}].name is {feature.name!r}: another feature has this name. "
+                f"The field {where}.name is {feature.name!r}: another feature has this name. "
                 "Correct the task file."
             )
         seen.add(feature.name)
@@ -302,7 +380,7 @@ def _all_different(features: tuple[Feature, ...]) -> None:
 
 def _encoding(fields: Fields, features: tuple[Feature, ...]) -> Encoding:
     longest = math.sqrt(sum(feature.longest**2 for feature in features))
-    return Encoding(features, fields.number("length", default=longest, above=0.0))
+    return Encoding(features, fields.scale("length", default=longest))
 
 
 def _target(fields: Fields, kind: str) -> Feature:
@@ -316,23 +394,23 @@ def _target(fields: Fields, kind: str) -> Feature:
 
 
 def _intercept(fields: Fields, default: float, allowed: bool) -> float:
-    value = fields.number("intercept", default=default, above=-1e-300, most=0.9 if allowed else 0.0)
-    return value
+    return fields.number("intercept", default=default, least=0.0, most=0.9 if allowed else 0.0)
 
 
 def _deadline(fields: Fields) -> str:
     value = fields.take("deadline", "")
     text = value.isoformat() if isinstance(value, datetime.date) else value
     try:
-        if text:
-            datetime.date.fromisoformat(text)
+        good = text == "" or datetime.date.fromisoformat(text).isoformat() == text
     except (TypeError, ValueError):
-        raise fields.wrong("deadline", value, "it must be a day like 2027-01-31") from None
+        good = False
+    if not good:
+        raise fields.wrong("deadline", value, "it must be a day like 2027-01-31")
     return str(text)
 
 
 def _kernel(fields: Fields) -> tuple[float, int]:
-    width = fields.number("width", default=1.0, above=0.0)
+    width = fields.scale("width", default=1.0)
     pairs = fields.whole("pairs", default=64, least=1, most=MOST_COLUMNS // 2)
     fields.end()
     return width, pairs
@@ -340,10 +418,6 @@ def _kernel(fields: Fields) -> tuple[float, int]:
 
 def _coin(fields: Fields, default: int) -> int:
     text = fields.take("coin", f"{default:016x}")
-    try:
-        coin = int(text, 16)
-    except (TypeError, ValueError):
-        coin = 0
-    if not 0 < coin < 2**64:
-        raise fields.wrong("coin", text, "it must be a word of 16 hexadecimal digits above 0")
-    return coin
+    if not isinstance(text, str) or not re.fullmatch("[0-9a-f]{16}", text) or int(text, 16) == 0:
+        raise fields.wrong("coin", text, "it must be 16 hexadecimal digits from 0 to f, not all 0")
+    return int(text, 16)

@@ -12,7 +12,7 @@ def to_bytes(seeds: np.ndarray) -> bytes:
     return seeds.astype(">u8").tobytes()
 
 
-def from_bytes(data: bytes) -> np.ndarray:
+def from_bytes(data: bytes | bytearray | memoryview) -> np.ndarray:
     """The seeds of reports that stand one after another; an incomplete last one is left out."""
     whole = len(data) // REPORT_BYTES
     return np.frombuffer(data, dtype=">u8", count=whole).astype(np.uint64)
