@@ -25,8 +25,8 @@ from riata.local.task import MOST_COLUMNS, Task
 LOW, HIGH = 0.1, 0.9
 #: Below this share of the achievable gain a collection is not worth its reports.
 WORTHWHILE = 0.5
-#: No seed of the generator reaches further in a given direction, but with probability 4e-9.
-FURTHEST = 11.0
+#: No seed of the generator reaches further in a given direction, but with probability 1e-6.
+FURTHEST = 10.8
 _REPEATS, _FEWER = 40, 12
 _PEOPLE = 4096
 
