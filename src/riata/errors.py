@@ -61,3 +61,7 @@ class TaskError(InvalidArgument):
 
 class AlreadyAnswered(RiataError):
     """A device was asked more often than the task's contribution cap allows."""
+
+
+class CollectError(RiataError):
+    """A collector cannot do its work: its directory, its database or its configuration."""

@@ -40,6 +40,8 @@ class Feature:
     size : int
     weight : float
         More than 1 for what is believed to matter, less for what is not.
+    question : str
+        How people are asked, where that is not the name.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Feature:
     choices: tuple[str, ...] = ()
     size: int = 1
     weight: float = 1.0
+    question: str = ""
 
     @property
     def columns(self) -> int:
@@ -94,21 +97,24 @@ class Feature:
         name = fields.text("name")
         kind = fields.one_of("kind", KINDS)
         weight = fields.scale("weight", default=1.0)
+        question = fields.text("question", default="")
         if kind == "choice":
             choices = fields.texts("choices")
             fields.end()
-            return cls(name, kind, choices=choices, weight=weight)
+            return cls(name, kind, choices=choices, weight=weight, question=question)
         size = fields.whole("size", least=1, most=MOST_ENCODED) if kind == "vector" else 1
         low, high = (0.0, 1.0) if kind == "yes-no" else fields.pair("bounds")
         center = fields.number("center", default=(low + high) / 2)
         if not low <= center <= high:
             raise fields.wrong("center", center, f"it must lie between the bounds {low} and {high}")
         fields.end()
-        return cls(name, kind, (low, high), center, size=size, weight=weight)
+        return cls(name, kind, (low, high), center, (), size, weight, question)
 
     def table(self) -> dict[str, Any]:
         """The table of a task file that says the same, with nothing left to defaults."""
         table: dict[str, Any] = {"name": self.name, "kind": self.kind, "weight": self.weight}
+        if self.question:
+            table["question"] = self.question
         if self.kind == "choice":
             return table | {"choices": list(self.choices)}
         table["center"] = self.center

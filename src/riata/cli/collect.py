@@ -1,0 +1,204 @@
+"""`riata collect`: make a task, serve it, watch it, and learn from what came."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.prompt import Confirm, FloatPrompt, IntPrompt, Prompt
+from rich.table import Table
+
+from riata.errors import CollectError
+from riata.local import Aggregator, Task
+
+app = typer.Typer(help="Collect reports from people who trust nobody.", no_args_is_help=True)
+console = Console()
+
+TaskFile = Annotated[Path, typer.Argument(help="The task file (TOML or JSON).")]
+Stores = Annotated[
+    list[str] | None,
+    typer.Option("--store", help="A directory or a database's address; several are merged."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command()
+def init(
+    path: TaskFile,
+    people: Annotated[int | None, typer.Option(help="How many people will answer.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+) -> None:
+    """Ask about a survey and write its task file, with comments."""
+    if path.exists() and not force:
+        raise CollectError(f"{path} exists. Choose another name, or pass --force.")
+    text = _wizard(people)
+    task = Task.read(text, toml=True)
+    path.write_text(text, encoding="utf-8")
+    console.print(f"\nWrote {path}. The id of this task is {task.id[:12]}….")
+    if people is not None:
+        console.print(str(task.plan(people)), highlight=False)
+    console.print(f"Read it, correct it, then: riata collect serve {path}")
+
+
+@app.command()
+def plan(path: TaskFile, people: int, as_json: AsJson = False) -> None:
+    """Say what can be learned from so many people, before anything is collected."""
+    found = Task.load(path).plan(people)
+    if as_json:
+        facts = {"share": found.share, "interval": found.interval, "silent": found.silent,
+                 "needed": found.needed, "advice": found.advice}  # fmt: skip
+        typer.echo(json.dumps(facts))
+    else:
+        console.print(str(found), highlight=False)
+
+
+@app.command()
+def serve(
+    path: TaskFile,
+    store: Annotated[
+        str, typer.Option(help="A directory, or the address of a database for many collectors.")
+    ] = "reports",
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen at.")] = 8080,
+    people: Annotated[int, typer.Option(help="How many people are expected.")] = 0,
+) -> None:
+    """Serve the survey's page and accept reports."""
+    from riata.collect.run import run
+
+    task = Task.load(path)
+    console.print(f"{task!r} at http://{host}:{port}/, reports in {store}", highlight=False)
+    run(task, store, host, port, people)
+
+
+@app.command()
+def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> None:
+    """Count what has come so far."""
+    aggregator = _aggregated(Task.load(path), store or ["reports"])
+    checks = {name: check.share for name, check in aggregator.honesty().items()}
+    facts = {"task": aggregator.task.id, "reports": aggregator.count, "honest": checks}
+    if as_json:
+        typer.echo(json.dumps(facts))
+        return
+    table = Table("task", "reports", *(f"honest, {name}" for name in checks))
+    shares = (f"{share:.2f}" for share in checks.values())
+    table.add_row(aggregator.task.id[:12], f"{aggregator.count:,}", *shares)
+    console.print(table)
+
+
+@app.command()
+def export(path: TaskFile, out: Path, store: Stores = None) -> None:
+    """Write the sums of all reports to a file that other shards can be merged with."""
+    aggregator = _aggregated(Task.load(path), store or ["reports"])
+    aggregator.save(out)
+    console.print(f"Wrote the sums of {aggregator.count:,} reports to {out}.")
+
+
+@app.command()
+def learn(
+    path: TaskFile,
+    store: Stores = None,
+    shard: Annotated[list[Path] | None, typer.Option(help="A file that `export` wrote.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the model here, as JSON.")] = None,
+) -> None:
+    """Fit the model and print it with its guarantee."""
+    task = Task.load(path)
+    aggregator = _aggregated(task, store or ([] if shard else ["reports"]))
+    for one in shard or []:
+        aggregator.merge(Aggregator.load(one))
+    model = aggregator.solve()
+    console.print(str(model), highlight=False)
+    console.print(model.privacy.sentence, highlight=False)
+    if out is not None:
+        out.write_text(json.dumps(_facts(model), indent=1), encoding="utf-8")
+        console.print(f"Wrote {out}.")
+
+
+def _aggregated(task: Task, stores: list[str]) -> Aggregator:
+    """The sums of all reports in some stores; a report that two of them hold counts once."""
+    from riata.collect.run import to_read
+
+    aggregator = Aggregator(task, expected=10_000_000)
+    for place in stores:
+        reports = to_read(place, task)
+        for seeds in reports.batches():
+            aggregator.add(seeds)
+        reports.close()
+    return aggregator
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "task": json.loads(model.task.canonical),
+        "reports": model.reports,
+        "signal": model.signal,
+        "privacy": model.privacy.to_dict(),
+    }
+    if model.task.kind == "kernel":
+        return facts | {"theta": model.theta.tolist(), "offset": model.offset}
+    values = model.mean if "mean" in model.task.kind else model.coef
+    columns = zip(model.names, values.tolist(), model.errors.tolist(), strict=True)
+    rows = [{"name": name, "value": value, "error": error} for name, value, error in columns]
+    facts["columns"] = rows
+    if "mean" not in model.task.kind:
+        facts["intercept"] = model.intercept
+    return facts
+
+
+def _wizard(people: int | None) -> str:
+    """The text of a task file, from answers on the terminal."""
+    title = Prompt.ask("What is the survey called?")
+    kinds = {"averages": "mean", "predict a number": "linear", "predict yes or no": "logistic"}
+    wanted = Prompt.ask("What do you want to learn?", choices=list(kinds), default="averages")
+    epsilon = FloatPrompt.ask("Epsilon of one report (1 is strong, 4 is weak)", default=1.0)
+    features: list[str] = []
+    while not features or Confirm.ask("Another question?", default=True):
+        features.append(_asked("features", "A question for people to answer"))
+    target = ""
+    if wanted != "averages":
+        target = _asked("target", "What is to be predicted", yes_no=kinds[wanted] == "logistic")
+    return _TEMPLATE.format(
+        title=json.dumps(title),
+        kind=kinds[wanted],
+        epsilon=epsilon,
+        features="\n".join(features),
+        target=target,
+    )
+
+
+def _asked(table: str, what: str, yes_no: bool = False) -> str:
+    question = Prompt.ask(what)
+    name = Prompt.ask("  A short name for it", default="".join(question.lower().split())[:12])
+    kind = "yes-no"
+    if not yes_no:
+        known = ["number", "yes-no"] + (["choice"] if table == "features" else [])
+        kind = Prompt.ask("  Its answers", choices=known, default="number")
+    lines = [
+        f"[[{table}]]" if table == "features" else f"[{table}]",
+        f"name = {json.dumps(name)}",
+        f"question = {json.dumps(question)}",
+        f'kind = "{kind}"',
+    ]
+    if kind == "number":
+        low = IntPrompt.ask("  The smallest possible answer")
+        high = IntPrompt.ask("  The largest possible answer")
+        lines.append(f"bounds = [{low}, {high}]   # answers outside are clipped on the device")
+    if kind == "choice":
+        choices = [one.strip() for one in Prompt.ask("  The choices, with commas").split(",")]
+        lines.append(f"choices = {json.dumps(choices)}")
+    return "\n".join(lines) + "\n"
+
+
+_TEMPLATE = """\
+# A riata task: everything that devices and servers agree on. Nothing in it may depend on data, and
+# nothing may change once the first report has come: the SHA-256 of the file's content is the task.
+title = {title}
+kind = "{kind}"         # mean, sparse-mean, linear, lasso, sparse-linear, logistic or kernel
+epsilon = {epsilon}           # what one report costs the person who sends it
+cap = 1                 # how many reports one person may send
+# deadline = 2027-01-31 # the last day (UTC)
+
+{features}
+{target}"""
