@@ -64,13 +64,30 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at.")] = 8080,
     people: Annotated[int, typer.Option(help="How many people are expected.")] = 0,
+    tokens: Annotated[
+        Path | None, typer.Option(help="The file with the key of one-time tokens.")
+    ] = None,
 ) -> None:
     """Serve the survey's page and accept reports."""
     from riata.collect.run import run
 
     task = Task.load(path)
-    console.print(f"{task!r} at http://{host}:{port}/, reports in {store}", highlight=False)
-    run(task, store, host, port, people)
+    typer.echo(f"{task!r}\nSurvey:    http://{host}:{port}/\nReports:   {store}")
+    run(task, store, host, port, people=people, tokens=tokens)
+
+
+@app.command()
+def invite(
+    path: TaskFile,
+    number: Annotated[int, typer.Argument(help="How many tokens.", min=1)],
+    tokens: Annotated[Path, typer.Option(help="The file with the key; made if need be.")],
+    url: Annotated[str, typer.Option(help="The survey's address.")] = "http://127.0.0.1:8080/",
+) -> None:
+    """Print links with one-time tokens. Do not write down who gets which."""
+    from riata.collect.tokens import Tokens
+
+    for token in Tokens.at(tokens, Task.load(path).id).make(number):
+        typer.echo(f"{url}#{token}")
 
 
 @app.command()
@@ -111,6 +128,9 @@ def learn(
     model = aggregator.solve()
     console.print(str(model), highlight=False)
     console.print(model.privacy.sentence, highlight=False)
+    for place in [Path(one) for one in store or ["reports"] if "://" not in one]:
+        if out is None and place.is_dir():
+            out = place / "model.json"  # where the dashboard looks
     if out is not None:
         out.write_text(json.dumps(_facts(model), indent=1), encoding="utf-8")
         console.print(f"Wrote {out}.")

@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from riata.collect.commit import Committer, Store
-from riata.collect.segments import Reading, Segments
+from riata.collect.directory import Directory, ReadDirectory
 from riata.collect.sql import Database
+from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local.task import Task
 
@@ -25,28 +26,48 @@ class Reports(Protocol):
 
 def to_write(place: str, task: Task) -> Store:
     """The store at a directory or at a database's address."""
-    return Database(place, task) if "://" in place else Segments(place, task)
+    return Database(place, task) if "://" in place else Directory(place, task)
 
 
 def to_read(place: str, task: Task) -> Reports:
     """The reports at a directory, even while they come in, or at a database's address."""
     if "://" in place:
         return Database(place, task)
-    if not (Path(place) / "task.json").exists():
-        raise CollectError(f"{place} holds no reports. Name the --store that `serve` writes to.")
-    return Reading(Path(place), task)
+    return ReadDirectory(place, task)
 
 
-def run(task: Task, place: str, host: str, port: int, people: int = 0) -> None:
-    """Serve until the process is told to stop."""
+def run(
+    task: Task, place: str, host: str, port: int, *, people: int = 0, tokens: Path | None = None
+) -> None:
+    """Serve until the process is told to stop.
+
+    Parameters
+    ----------
+    task : Task
+    place : str
+        A directory, or the address of a database.
+    host, port : str, int
+    people : int, default=0
+        How many reports are expected, for the dashboard.
+    tokens : path, optional
+        The file with the key of one-time tokens. Without it anybody may send.
+    """
     try:
         import uvicorn
 
+        from riata.collect.dashboard import Dashboard
         from riata.collect.service import Collector, application
     except ImportError:
         raise CollectError(
             'The collector needs Starlette and uvicorn. Install them: pip install "riata[collect]".'
         ) from None
-    collector = Collector(task, Committer(to_write(place, task)), people=people)
+    collector = Collector(
+        task,
+        Committer(to_write(place, task)),
+        tokens=None if tokens is None else Tokens.at(tokens, task.id),
+        dashboard=Dashboard(people, None if "://" in place else Path(place) / "model.json"),
+    )
+    assert collector.dashboard is not None
+    print(f"Dashboard: http://{host}:{port}/dashboard#{collector.dashboard.key}", flush=True)
     # No access log: it would hold addresses.
     uvicorn.run(application(collector), host=host, port=port, access_log=False, log_level="warning")

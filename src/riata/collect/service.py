@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
+import hmac
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from typing import Any
@@ -15,7 +16,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from riata.collect.commit import Committer
+from riata.collect.dashboard import Dashboard
 from riata.collect.openapi import description
+from riata.collect.tokens import Tokens
 from riata.local import wire
 from riata.local.task import Task
 
@@ -40,8 +43,10 @@ class Collector:
     ----------
     task : Task
     committer : Committer
-    people : int, default=0
-        How many reports are expected, for the dashboard.
+    tokens : Tokens, optional
+        If a report has to come with an unused token.
+    dashboard : Dashboard, optional
+        The organiser's page.
     today : callable, optional
         For tests: says which day it is (UTC).
     """
@@ -50,28 +55,40 @@ class Collector:
         self,
         task: Task,
         committer: Committer,
-        people: int = 0,
+        tokens: Tokens | None = None,
+        dashboard: Dashboard | None = None,
         today: Callable[[], datetime.date] = lambda: datetime.datetime.now(datetime.UTC).date(),
     ) -> None:
         self.task = task
         self.committer = committer
-        self.people = people
+        self.tokens = tokens
+        self.dashboard = dashboard
         self.today = today
         self.refused = 0
 
     async def reports(self, request: Request) -> Response:
         """Accept reports: 201 when they are durable. A repeat changes nothing and is accepted."""
-        body = await self._body(request)
-        if body is None:
-            self.refused += 1
-            return _answer(_REFUSED, 400)
         try:
-            await self.committer.add(wire.from_bytes(body))
+            accepted = await self._accepted(request)
         except OSError as problem:
             if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             return _answer(_FULL, 507)
+        if not accepted:
+            self.refused += 1
+            return _answer(_REFUSED, 400)
         return Response(status_code=201, headers=_HEADERS)
+
+    async def _accepted(self, request: Request) -> bool:
+        body = await self._body(request)
+        if body is None:
+            return False
+        if self.tokens is None:
+            return await self.committer.add(wire.from_bytes(body))
+        token = self.tokens.read(request.headers.get("riata-token", ""))
+        if token is None or len(body) != wire.REPORT_BYTES:
+            return False
+        return await self.committer.add(wire.from_bytes(body), token)
 
     async def _body(self, request: Request) -> bytes | None:
         """The bytes of a request that is right in every way, else None."""
@@ -121,6 +138,14 @@ class Collector:
     async def openapi(self, request: Request) -> Response:
         return JSONResponse(description(self.task), headers=_HEADERS)
 
+    async def facts(self, request: Request) -> Response:
+        """What the dashboard shows, for who knows its key."""
+        board = self.dashboard
+        if board is None or not hmac.compare_digest(request.path_params["key"], board.key):
+            return PlainTextResponse("Not found\n", 404, headers=_HEADERS)
+        facts = await board.facts(self.task, self.committer.counted, self.refused)
+        return JSONResponse(facts, headers=_HEADERS)
+
 
 def _answer(body: bytes, status: int) -> Response:
     return Response(body, status, headers=_HEADERS, media_type="application/json")
@@ -151,6 +176,9 @@ def application(collector: Collector) -> Starlette:
         Route("/riata.js", _page("riata.js", "text/javascript; charset=utf-8")),
         Route("/task", collector.task_file),
         Route("/tasks/{task}/reports", collector.reports, methods=["POST"]),
+        Route("/dashboard", _page("dashboard.html", "text/html; charset=utf-8")),
+        Route("/dashboard.js", _page("dashboard.js", "text/javascript; charset=utf-8")),
+        Route("/dashboard/{key}", collector.facts),
         Route("/health", collector.health),
         Route("/metrics", collector.metrics),
         Route("/openapi.json", collector.openapi),

@@ -11,11 +11,17 @@ from sqlalchemy.dialects import postgresql, sqlite
 from riata.errors import CollectError
 from riata.local.task import Task
 
-_BATCH = 10_000
+_BATCH = 5_000
 _TABLES = sa.MetaData()
 #: Seeds as signed integers: databases have no unsigned ones.
 _REPORTS = sa.Table(
     "riata_report",
+    _TABLES,
+    sa.Column("task", sa.LargeBinary(32), primary_key=True),
+    sa.Column("seed", sa.BigInteger, primary_key=True, autoincrement=False),
+)
+_TOKENS = sa.Table(
+    "riata_token",
     _TABLES,
     sa.Column("task", sa.LargeBinary(32), primary_key=True),
     sa.Column("seed", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -51,6 +57,8 @@ class Database:
         with self._engine.begin() as connection:
             row = {"task": self._task, "file": task.canonical}
             connection.execute(self._insert(_TASKS), [row])
+            query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
+            self._count = int(connection.execute(query.select_from(_REPORTS)).scalar_one())
 
     def _insert(self, table: sa.Table) -> sa.Insert:
         """An insertion that leaves out what is there already."""
@@ -59,19 +67,40 @@ class Database:
         return postgresql.insert(table).on_conflict_do_nothing()
 
     def __len__(self) -> int:
-        query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
-        with self._engine.connect() as connection:
-            return int(connection.execute(query).scalar_one())
+        """What was there at the start, and what this collector has added."""
+        return self._count
 
-    def add(self, seeds: np.ndarray) -> int:
-        """Keep those of the reports that are new, durably, and say how many they were."""
-        rows = [{"task": self._task, "seed": int(seed)} for seed in np.unique(seeds).view(np.int64)]
-        new = 0
+    def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
+        """Keep the reports that are new, durably, and say which were accepted, as `Directory` does.
+
+        Of two collectors that meet the same unused token at once, only one accepts it.
+        """
         with self._engine.begin() as connection:
-            for start in range(0, len(rows), _BATCH):
-                statement = self._insert(_REPORTS).values(rows[start : start + _BATCH])
-                new += connection.execute(statement).rowcount
+            if tokens is None:
+                self._count += self._keep(connection, _REPORTS, seeds)
+                return np.ones(len(seeds), dtype=bool)
+            accepted = self._held(connection, _REPORTS, seeds)
+            for i in np.flatnonzero(~accepted):
+                accepted[i] = self._keep(connection, _TOKENS, tokens[i : i + 1]) == 1
+            self._count += self._keep(connection, _REPORTS, seeds[accepted])
+            return accepted
+
+    def _keep(self, connection: sa.Connection, table: sa.Table, words: np.ndarray) -> int:
+        """Insert words that are not there, and say how many they were."""
+        rows = [{"task": self._task, "seed": int(word)} for word in np.unique(words).view(np.int64)]
+        new = 0
+        for start in range(0, len(rows), _BATCH):
+            statement = self._insert(table).values(rows[start : start + _BATCH])
+            new += connection.execute(statement).rowcount
         return new
+
+    def _held(self, connection: sa.Connection, table: sa.Table, words: np.ndarray) -> np.ndarray:
+        """Which of the words are there."""
+        query = sa.select(table.c.seed).where(
+            table.c.task == self._task, table.c.seed.in_(words.view(np.int64).tolist())
+        )
+        found = np.array(connection.execute(query).scalars().all(), dtype=np.int64)
+        return np.isin(words.view(np.int64), found)
 
     def batches(self) -> Iterator[np.ndarray]:
         """All reports, some at a time."""

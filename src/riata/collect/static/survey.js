@@ -97,8 +97,10 @@ async function send(task, memory) {
   at("state").textContent = text.sending;
   try {
     const body = Uint8Array.from(memory.report.match(/../g), (pair) => parseInt(pair, 16));
+    const headers = { "Content-Type": "application/octet-stream" };
+    if (location.hash.length > 1) headers["Riata-Token"] = location.hash.slice(1);
     const answer = await fetch(`/tasks/${task.id}/reports`, {
-      method: "POST", body, headers: { "Content-Type": "application/octet-stream" }, credentials: "omit",
+      method: "POST", body, headers, credentials: "omit",
     });
     if (answer.status === 201) {
       localStorage.setItem(task.id, JSON.stringify({ ...memory, sent: true }));

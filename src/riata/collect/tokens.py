@@ -1,0 +1,72 @@
+"""One-time tokens: a signed random number for each invited person, so that one counts once.
+
+A token is 8 random bytes and 16 bytes of their HMAC-SHA-256 under the collector's key. It says
+nothing about a person unless somebody writes down who got which, and nothing about a report: the
+device draws the report without it, and the collector keeps the two in separate files, each sorted.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from pathlib import Path
+
+import numpy as np
+
+_NONCE, _MAC = 8, 16
+
+
+class Tokens:
+    """Makes and checks the tokens of a task.
+
+    Parameters
+    ----------
+    key : bytes
+        Secret of the collector.
+    task : str
+        The id of the task.
+    """
+
+    def __init__(self, key: bytes, task: str) -> None:
+        self._key = hmac.digest(key, b"riata tokens " + task.encode(), "sha256")
+
+    @classmethod
+    def at(cls, path: Path, task: str) -> Tokens:
+        """With the key in a file, made if it is not there."""
+        if not path.exists():
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(os.urandom(32))
+                file.flush()
+                os.fsync(file.fileno())
+        return cls(path.read_bytes(), task)
+
+    def make(self, n: int) -> list[str]:
+        """New tokens, 32 characters each."""
+        nonces = (os.urandom(_NONCE) for _ in range(n))
+        return [base64.urlsafe_b64encode(nonce + self._mac(nonce)).decode() for nonce in nonces]
+
+    def read(self, token: str) -> int | None:
+        """The number of a token, or None if it is not one of this task."""
+        try:
+            data = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        if len(data) != _NONCE + _MAC or not hmac.compare_digest(
+            data[_NONCE:], self._mac(data[:_NONCE])
+        ):
+            return None
+        return int.from_bytes(data[:_NONCE], "big")
+
+    def _mac(self, nonce: bytes) -> bytes:
+        return hmac.new(self._key, nonce, hashlib.sha256).digest()[:_MAC]
+
+
+def fresh(tokens: np.ndarray) -> np.ndarray:
+    """Which tokens stand for the first time in an array."""
+    first = np.zeros(len(tokens), dtype=bool)
+    first[np.unique(tokens, return_index=True)[1]] = True
+    return first
