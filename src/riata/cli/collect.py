@@ -160,7 +160,16 @@ def _facts(model: Any) -> dict[str, Any]:
         return facts | {"theta": model.theta.tolist(), "offset": model.offset}
     values = model.mean if "mean" in model.task.kind else model.coef
     columns = zip(model.names, values.tolist(), model.errors.tolist(), strict=True)
-    rows = [{"name": name, "value": value, "error": error} for name, value, error in columns]
+    # The effect of a whole answer: from the centre of a number's bounds to the farther of them.
+    reach = [
+        1.0 if feature.kind == "choice" else feature.reach
+        for feature in model.task.encoding.features
+        for _ in range(feature.columns)
+    ]
+    rows = [
+        {"name": name, "value": value, "error": error, "reach": far}
+        for (name, value, error), far in zip(columns, reach, strict=True)
+    ]
     facts["columns"] = rows
     if "mean" not in model.task.kind:
         facts["intercept"] = model.intercept

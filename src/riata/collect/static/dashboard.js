@@ -14,9 +14,9 @@ function rows(lines) {
   }));
 }
 
-/** Coefficients as points with bars of two standard errors. */
+/** What each whole answer does, as points with bars of two standard errors. */
 function plot(columns) {
-  const shown = [...columns].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 20);
+  const shown = columns.map((one) => ({ name: one.name, value: one.value * one.reach, error: one.error * one.reach })).sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 20);
   const far = Math.max(...shown.map((one) => Math.abs(one.value) + 2 * one.error), 1e-12);
   const line = 26, left = 190, width = 560, middle = left + (width - left) / 2;
   const x = (value) => middle + (value / far) * (width - left - 20) / 2;
@@ -60,7 +60,7 @@ async function show() {
   at("model").hidden = !facts.model;
   if (facts.model) {
     at("model-text").textContent = facts.model.signal
-      ? `Learned from ${number(facts.model.reports)} reports. Bars are two standard errors.`
+      ? `Learned from ${number(facts.model.reports)} reports. Points show what an answer at the bound does, against one in the middle; bars are two standard errors.`
       : `No signal in ${number(facts.model.reports)} reports.`;
     if (facts.model.columns) plot(facts.model.columns);
   }
