@@ -17,7 +17,6 @@ from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local.task import Task
 
-
 #: Requests that are handled at once, so that bodies cannot fill the memory.
 MOST_CONNECTIONS = 1000
 

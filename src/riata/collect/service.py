@@ -224,6 +224,7 @@ def application(collector: Collector) -> ASGIApp:
         Route("/openapi.json", collector.openapi),
     ]
     pages = Starlette(routes=routes, lifespan=lifespan)
+    pages.router.redirect_slashes = False
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and _for_reports(scope["path"]):

@@ -3,7 +3,7 @@
 A token is 8 random bytes and 16 bytes of their HMAC-SHA-256 under the collector's key. It says
 nothing about a person unless somebody writes down who got which, and nothing about a report: the
 device draws the report without it, and the collector keeps the two in separate sets, of which the
-one with the tokens is sorted from time to time. While a request is handled, the collector sees both.
+one with the tokens is sorted from time to time. A request in hand holds both.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Tokens:
         key = path.read_bytes()
         if len(key) != _KEY:
             raise CollectError(
-                f"{path} is not a key of tokens: it has {len(key)} bytes, not {_KEY}. Name the file "
-                "that `riata collect invite` made."
+                f"{path} is not a key of tokens: it has {len(key)} bytes, not {_KEY}. Name the "
+                "file that `riata collect invite` made."
             )
         return cls(key, task)
 
