@@ -84,7 +84,7 @@ class Collector:
         try:
             accepted = await self._accepted(scope, receive)
         except Exception as problem:  # of the store: the disk, the database
-            if getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+            if getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 await _send(send, 507, _FULL)
                 return
             # Its name only: a text might hold what was sent.
