@@ -214,6 +214,7 @@ def application(collector: Collector) -> ASGIApp:
         Route("/", _page("survey.html", "text/html; charset=utf-8")),
         Route("/survey.js", _page("survey.js", "text/javascript; charset=utf-8")),
         Route("/survey.css", _page("survey.css", "text/css; charset=utf-8")),
+        Route("/icon.svg", _page("icon.svg", "image/svg+xml")),
         Route("/riata.js", _page("riata.js", "text/javascript; charset=utf-8")),
         Route("/task", collector.task_file),
         Route("/dashboard", _page("dashboard.html", "text/html; charset=utf-8")),

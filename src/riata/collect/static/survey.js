@@ -154,7 +154,12 @@ function ready(task, memory) {
   showBytes(memory.report, text.ready, text.nothing);
   at("send").hidden = false;
   at("send").onclick = () => send(task, memory);
-  at("send").focus();
+  /* The second click of two on the button before must not send what nobody has seen. */
+  at("send").disabled = true;
+  setTimeout(() => {
+    at("send").disabled = false;
+    at("send").focus();
+  }, 800);
 }
 
 async function main() {
