@@ -73,6 +73,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/real_text.py
 	$(BIN)/python benchmarks/forecast.py
+	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/forecast.py --again 4 --again-below 200
 
 docs: $(VENV)/.docs-group

@@ -148,6 +148,7 @@ def says(page, text):
 
 def picture(page, name):
     shot = page.screenshot(full_page=True)
+    page.wait_for_timeout(500)  # until the page has its old size again
     assert len(shot) > 5_000
     if os.environ.get("RIATA_PICTURES"):
         (PICTURES / f"collect_{name}.png").write_bytes(shot)
@@ -162,7 +163,7 @@ def test_a_person_answers_once(browser, survey, device):
     page.locator("summary").click()
     answer(page)
     picture(page, f"survey_{device}")
-    page.get_by_role("button", name="Encode my answers").dblclick()
+    page.get_by_role("button", name="Encode my answers").click()
     page.wait_for_selector("#send:enabled")
     shown = page.locator("#bytes").inner_text()
     assert re.fullmatch(r"([0-9a-f]{2} ){7}[0-9a-f]{2}", shown)

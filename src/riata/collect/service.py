@@ -188,8 +188,9 @@ async def _read(receive: Receive, size: int) -> bytes | None:
 async def _send(send: Send, status: int, body: bytes) -> None:
     headers = _ANSWERS if body else _NO_BODY
     length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-    await send({"type": "http.response.body", "body": body})
+    with contextlib.suppress(RuntimeError, OSError):  # who has gone hears nothing
+        await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _page(name: str, kind: str) -> Any:
