@@ -69,7 +69,7 @@ def odds_variances(
     is the one of all that could be explained.
     """
     s, t = moments.cross_noise, moments.gram_noise
-    possible = made.width**2 * max(float(np.trace(moments.gram)), 0.0)
+    possible = explained + made.missed
     scale, _ = scale_and_offset(moments.center, explained)
     wanted, _ = scale_and_offset(moments.center, max(explained, min(possible, _MOST_EXPLAINED)))
     step = 0.01 * explained

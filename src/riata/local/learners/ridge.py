@@ -56,7 +56,8 @@ class Filter:
 
     These are not those of the matrix without noise. Where noise of the size t spreads the
     eigenvalues by r = t sqrt(d), an eigenvalue l became l + r^2 / l, and its eigenvector v has
-    v'A v = l - r^2 / l and v'A A v = l^2 - r^2 left of it; below 2 r nothing is left.
+    v'A v = l - r^2 / l and v'A A v = l^2 - r^2 left of it. Below 2 r the eigenvectors are noise, and
+    what is left of the trace is shared by them.
 
     Attributes
     ----------
@@ -83,6 +84,12 @@ class Filter:
         squares += (wanted**2 - 2.0 * wanted * gains * self.kept) * self.width**2
         return (self.vectors**2) @ np.maximum(squares, 0.0)
 
+    @property
+    def missed(self) -> float:
+        """How much more the truth explains than theta does, as far as is known."""
+        squares = self.width**2 * (1.0 - self.gains * self.kept) ** 2
+        return float(self.kept @ squares)
+
     def solved(self, b: np.ndarray) -> np.ndarray:
         return self.vectors @ (self.gains * (self.vectors.T @ b))
 
@@ -99,14 +106,29 @@ def ridge(moments: Centered, wanted: float = EVIDENCE) -> Slopes:
     if evidence < wanted:
         return Slopes(np.zeros(size), np.zeros(size), evidence)
     gains = values * width**2 / (squares * width**2 + noise**2)
-    radius = moments.gram_noise * math.sqrt(size)
-    true = (values + np.sqrt(np.maximum(values**2 - 4.0 * radius**2, 0.0))) / 2.0
-    above = values > 2.0 * radius
-    kept_twice = np.where(above, true**2 - radius**2, 0.0)
-    kept = np.divide(kept_twice, true, out=np.zeros(size), where=above)
-    likely = max(width, _likeliest(kept_twice, seen, noise)[0])
+    kept, kept_twice = _kept(values, float(np.trace(moments.gram)), moments.gram_noise)
+    likely, _ = _likeliest(kept_twice, seen, noise)
+    likely = max(width, likely)
+    shown = kept_twice * likely**2 / (kept_twice * likely**2 + noise**2)
+    likely *= math.sqrt(1.0 + 1.0 / max(float(shown @ shown), 1.0))  # a width from few directions
     made = Filter(vectors, gains, kept, kept_twice, likely, noise)
     return Slopes(made.solved(moments.cross), made.variances(1.0, 1.0), evidence, made)
+
+
+def _kept(values: np.ndarray, trace: float, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """v'A v and v'A A v for the eigenvalues and eigenvectors of the noisy matrix; see `Filter`.
+
+    An eigenvalue is spread by the noise between its own direction and those of smaller ones.
+    """
+    size = len(values)
+    radius = noise * np.sqrt(np.arange(1, size + 1))  # eigenvalues ascend
+    above = values > 2.0 * radius
+    true = (values + np.sqrt(np.maximum(values**2 - 4.0 * radius**2, 0.0))) / 2.0
+    part = np.where(above, 1.0 - (radius / np.where(above, true, 1.0)) ** 2, 0.0)
+    kept = part * true
+    rest = max(trace - float(kept.sum()), 0.0) / max(1, int(np.sum(~above)))
+    kept = np.where(above, kept, rest)
+    return kept, kept**2 + part * noise**2 * size
 
 
 def _likeliest(squares: np.ndarray, seen: np.ndarray, noise: float) -> tuple[float, float]:
