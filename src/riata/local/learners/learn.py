@@ -108,6 +108,6 @@ def _model(task: Task, count: int, moments: Centered, slopes: Slopes) -> LocalMo
         signal=slopes.signal,
         theta=scale * theta,
         theta_errors=np.sqrt(variances),
-        offset=center - scale * float(moments.means @ theta),
+        offset=float(center - scale * (moments.means @ theta)),
         evidence=slopes.evidence,
     )

@@ -130,7 +130,8 @@ class LocalModel:
     def _encoded(self, rows: Any) -> np.ndarray:
         if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
             return self.task.encoding.encode_array(rows.astype(float))
-        return np.array([self.task.encoding.encode(row) for row in rows])
+        encoded = [self.task.encoding.encode(row) for row in rows]
+        return np.array(encoded).reshape(len(encoded), self.task.encoding.columns)
 
     def _only_for(self, what: str, *kinds: str) -> None:
         if self.task.kind not in kinds:

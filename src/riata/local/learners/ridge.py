@@ -56,8 +56,8 @@ class Filter:
 
     These are not those of the matrix without noise. Where noise of the size t spreads the
     eigenvalues by r = t sqrt(d), an eigenvalue l became l + r^2 / l, and its eigenvector v has
-    v'A v = l - r^2 / l and v'A A v = l^2 - r^2 left of it. Below 2 r eigenvectors are noise, and share
-    what is left of the trace.
+    v'A v = l - r^2 / l and v'A A v = l^2 - r^2 left of it. Below 2 r eigenvectors are noise,
+    and share what is left of the trace.
 
     Attributes
     ----------
