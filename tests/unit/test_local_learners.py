@@ -203,6 +203,20 @@ def test_thresholds_of_means():
     np.testing.assert_allclose(thresholded(mean, 1.0, "soft"), [5 - level, level - 4, 0, 0])
 
 
+def test_a_sparse_mean_without_a_clear_coordinate_is_no_signal():
+    seen = np.array([3.0, -2.9, 0.1, 0.0])
+    for threshold in ("hard", "soft"):
+        silent = mean_model(task("sparse-mean"), 10, seen, 1.0, threshold)
+        assert not silent.signal
+        assert not silent.theta.any()
+        clear = mean_model(task("sparse-mean"), 10, 2 * seen, 1.0, threshold)
+        assert clear.signal
+        assert np.flatnonzero(clear.theta).tolist() == [0, 1]
+    plain = mean_model(task("mean"), 10, seen, 1.0)
+    assert not plain.signal
+    np.testing.assert_array_equal(plain.theta, seen)
+
+
 def test_screening_keeps_the_columns_that_are_clear():
     cross = np.zeros(10_001)
     cross[[5, 77, 9_000]] = [9.0, -8.0, 7.0]

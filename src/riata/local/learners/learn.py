@@ -51,17 +51,21 @@ def learn(
 def mean_model(
     task: Task, count: int, mean: np.ndarray, noise: float, threshold: str = "hard"
 ) -> LocalModel:
-    """The mean of a task's vectors, of which coordinates that may be noise are 0."""
+    """The mean of a task's vectors, of which coordinates that may be noise are 0.
+
+    A sparse mean is 0 where not even its largest coordinate is clear. A plain mean is left alone
+    whether there is a signal or not: it is unbiased, and its errors say what it is worth.
+    """
     if task.kind == "mean":
         threshold = "none"
-    kept = thresholded(mean, noise, threshold)
     evidence = float(np.max(np.abs(mean)) / noise) ** 2
-    clear = 2.0 * math.log(len(mean) + 1) + EVIDENCE
+    signal = evidence > 2.0 * math.log(len(mean) + 1) + EVIDENCE
+    kept = thresholded(mean, noise, threshold)
     return LocalModel(
         task=task,
         reports=count,
-        signal=evidence > clear if threshold == "none" else bool(np.any(kept)),
-        theta=kept,
+        signal=signal,
+        theta=kept if signal or threshold == "none" else np.zeros(len(mean)),
         theta_errors=np.full(len(mean), noise),
         offset=0.0,
         evidence=evidence,

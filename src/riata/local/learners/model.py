@@ -25,7 +25,7 @@ class LocalModel:
         How many reports it was learned from.
     signal : bool
         Whether the reports show anything at all. If not, all coefficients are 0 and the model is
-        the trivial predictor.
+        the trivial predictor. Only a plain mean is left as it is.
     theta : ndarray
         The coefficients of the vectors that encoded rows become, or the mean of these vectors.
     theta_errors : ndarray
