@@ -105,7 +105,9 @@ def ridge(moments: Centered, wanted: float = EVIDENCE) -> Slopes:
     width, evidence = _likeliest(squares, seen, noise)
     if evidence < wanted:
         return Slopes(np.zeros(size), np.zeros(size), evidence)
-    gains = values * width**2 / (squares * width**2 + noise**2)
+    # What has only just been noticed is too long, and half of that does no harm.
+    clear = 1.0 - (wanted / evidence) ** 2 / 2.0
+    gains = clear * values * width**2 / (squares * width**2 + noise**2)
     kept, kept_twice = _kept(values, float(np.trace(moments.gram)), moments.gram_noise)
     likely, _ = _likeliest(kept_twice, seen, noise)
     likely = max(width, likely)
