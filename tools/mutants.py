@@ -189,6 +189,14 @@ MUTANTS = [
         "fresh = self._steps is None or not self._whole", REJECTION,
     ),
     Mutant(
+        "groups that leave out how the parts of snapshots changed", "engines/scores.py",
+        "bounds += self._other @ self._group_sizes", "pass", REJECTION,
+    ),
+    Mutant(
+        "a quick look that is said to be exact", "engines/scores.py",
+        "off = self._rough_now + float(", "off = 0.0 * float(", REJECTION,
+    ),
+    Mutant(
         "an envelope that leaves candidates out", "mechanisms/rejection.py",
         "self.bits)).astype(np.int64) + 1", "self.bits)).astype(np.int64)", REJECTION,
     ),
