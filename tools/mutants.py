@@ -211,20 +211,28 @@ MUTANTS = [
     ),
     # The compiled walk
     Mutant(
-        "a second order that is left out", "engines/kernels/walk.py",
+        "a second order that is left out", "engines/kernels/bounds.py",
         "rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max",
         "rest, rest_max = 0.0, 0.0", WALK,
     ),
     Mutant(
-        "moves that are said to be shorter", "engines/kernels/walk.py",
+        "moves that are said to be shorter", "engines/kernels/bounds.py",
         "moved2 = factor * math.sqrt(", "moved2 = 0.5 * factor * math.sqrt(", WALK,
     ),
     Mutant(
-        "slopes that are said not to be rounded", "engines/kernels/walk.py",
+        "a rest that is said to be shorter", "engines/kernels/bounds.py",
+        "left2 = factor * math.sqrt(", "left2 = 0.5 * factor * math.sqrt(", WALK,
+    ),
+    Mutant(
+        "inner products with all hot columns that are off", "engines/kernels/hot.py",
+        "fresh[h] *= scale * level", "fresh[h] *= 1.001 * scale * level", WALK,
+    ),
+    Mutant(
+        "slopes that are said not to be rounded", "engines/kernels/bounds.py",
         "rounding = largest * 2.0**-16.9", "rounding = 0.0", WALK,
     ),
     Mutant(
-        "a hot column that stays in its group", "engines/kernels/walk.py",
+        "a hot column that stays in its group", "engines/kernels/hot.py",
         "    groups.counts[g] -= 1\n", "", WALK,
     ),
     Mutant(
