@@ -43,6 +43,11 @@ REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
 WALK = ("tests/statistical/test_compiled_walk.py",)
+CHANNEL = ("tests/audit/test_local_channel.py",)
+REPORTS = ("tests/statistical/test_local_reports.py",)
+TASKS = ("tests/unit/test_local_task.py",)
+CLIENT = ("tests/unit/test_local_client.py",)
+AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -585,6 +590,49 @@ MUTANTS = [
         """            if head != seen:
                 self._head.write(head)
 """, "", (*LEDGER, "tests/faults/test_tampering.py"),
+    ),
+    # The local model
+    Mutant(
+        "local: coin rounded down", "local/channel.py",
+        "mpmath.ceil(odds * WORDS)", "mpmath.floor(odds * WORDS)", TASKS,
+    ),
+    Mutant(
+        "local: coin smaller than the task says", "local/channel.py",
+        "coins < np.uint64(self.coin)", "coins < np.uint64(self.coin // 2)", CHANNEL,
+    ),
+    Mutant(
+        "local: margin for one row instead of all", "local/channel.py",
+        "bits = 64 * inputs + _UNION_BITS + 1", "bits = _UNION_BITS + 1", TASKS,
+    ),
+    Mutant(
+        "local: directions of any length", "local/arms.py",
+        "np.sqrt(np.maximum(rest, 0.0))", "np.zeros(len(rows))", CLIENT,
+    ),
+    Mutant(
+        "local: sketched directions longer than 1", "local/sketch.py",
+        "return into_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
+    ),
+    Mutant(
+        "local: arm chosen by the row", "local/play.py",
+        "choose_arms(task, noise.words(len(rows)))",
+        "(rows.sum(axis=1) > 0).astype(int) % len(task.arms)", CLIENT,
+    ),
+    Mutant(
+        "local: task whose coin costs more than epsilon", "local/task.py",
+        "if made.epsilon(seeds, inputs) > self.epsilon:",
+        "if made.epsilon(seeds, inputs) > 1.01 * self.epsilon:", TASKS,
+    ),
+    Mutant(
+        "local: two processes that both report", "local/sent.py",
+        "INSERT OR IGNORE", "INSERT OR REPLACE", CLIENT,
+    ),
+    Mutant(
+        "local: occasions between others", "local/client.py",
+        "return operator.index(occasion)", "return occasion", CLIENT,
+    ),
+    Mutant(
+        "local: repeats that count", "local/aggregator.py",
+        "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
     ),
 ]  # fmt: skip
 

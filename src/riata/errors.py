@@ -53,3 +53,11 @@ class LedgerError(RiataError):
 
 class ModelFileError(RiataError):
     """A model file cannot be written or read: missing, damaged, or not made by `riata.save`."""
+
+
+class TaskError(InvalidArgument):
+    """A task file of the local model is unusable. Raised before anything is collected."""
+
+
+class AlreadyAnswered(RiataError):
+    """A device was asked more often than the task's contribution cap allows."""

@@ -67,6 +67,37 @@ def _errors(solution: Solution) -> np.ndarray:
     return errors
 
 
+def checked_bounds(estimator: Any) -> Bounds:
+    """The bounds of an estimator, which has to have some."""
+    if estimator.bounds is None:
+        raise InvalidArgument(
+            f"{type(estimator).__name__} needs bounds: taking them from the data would reveal it. "
+            "Pass bounds=Bounds(x=..., y=...)."
+        )
+    if not isinstance(estimator.bounds, Bounds):
+        raise InvalidArgument(
+            f"bounds must be a Bounds, got {type(estimator.bounds).__name__}. "
+            "Write bounds=Bounds(x=..., y=...)."
+        )
+    return estimator.bounds
+
+
+def checked_seed(estimator: Any) -> int | None:
+    """The seed that an estimator's random_state stands for."""
+    if estimator.random_state is None:
+        return None
+    if hasattr(estimator.random_state, "randint"):
+        return int(estimator.random_state.randint(2**31 - 1))
+    if isinstance(estimator.random_state, (int, np.integer)) and not isinstance(
+        estimator.random_state, bool
+    ):
+        return int(estimator.random_state)
+    raise InvalidArgument(
+        f"random_state must be None or an int, got {type(estimator.random_state).__name__}. "
+        "Leave it out for a private fit."
+    )
+
+
 class PrivateLinearModel(BaseEstimator):
     """A linear model fitted through a curator. Subclasses say which losses over which set."""
 
@@ -76,7 +107,7 @@ class PrivateLinearModel(BaseEstimator):
     def _fit(self, job: Job) -> list[Solution]:
         """Plan, charge, read, run: one fit for each loss, all on the same rows."""
         solver, plan, problems = self._planned(job.losses, job.bounds, *job.shape)
-        noise = Noise(self._seed())
+        noise = Noise(checked_seed(self))
         curator = Curator.open(
             plan.event,
             read=lambda: plan.engine(self._engine, *job.read()),
@@ -186,31 +217,7 @@ class PrivateLinearModel(BaseEstimator):
             )
 
     def _checked_bounds(self) -> Bounds:
-        if self.bounds is None:
-            raise InvalidArgument(
-                f"{type(self).__name__} needs bounds: taking them from the data would reveal it. "
-                "Pass bounds=Bounds(x=..., y=...)."
-            )
-        if not isinstance(self.bounds, Bounds):
-            raise InvalidArgument(
-                f"bounds must be a Bounds, got {type(self.bounds).__name__}. "
-                "Write bounds=Bounds(x=..., y=...)."
-            )
-        return self.bounds
-
-    def _seed(self) -> int | None:
-        if self.random_state is None:
-            return None
-        if hasattr(self.random_state, "randint"):
-            return int(self.random_state.randint(2**31 - 1))
-        if isinstance(self.random_state, (int, np.integer)) and not isinstance(
-            self.random_state, bool
-        ):
-            return int(self.random_state)
-        raise InvalidArgument(
-            f"random_state must be None or an int, got {type(self.random_state).__name__}. "
-            "Leave it out for a private fit."
-        )
+        return checked_bounds(self)
 
     def _statement(self, job: Job, plan: Plan, steps: int, seeded: bool) -> Statement:
         problem, total, notes = plan.problem, plan.spent, job.notes

@@ -24,6 +24,10 @@ ADJACENCY_IN_WORDS = {
         "neighbouring data sets differ by the presence of one row's contribution; "
         "the declared number of rows is public"
     ),
+    "local": (
+        "each person's reports are randomised on the person's own device, and the guarantee holds "
+        "between any two answers of one person"
+    ),
 }
 
 

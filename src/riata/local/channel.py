@@ -1,0 +1,189 @@
+"""Degree-k PrivUnitG: one unit vector through one seed, pure epsilon-LDP.
+
+The device draws seeds until it accepts one. The normal vector g of a seed is accepted surely if
+He_k(<g, v>) is at least a threshold, and else with probability e^-epsilon. The proof is in
+docs/privacy/channel.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import mpmath
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
+
+from riata.errors import InvalidArgument
+from riata.local.generator import SEED_BITS
+
+WORDS = 1 << 64
+#: The largest epsilon of one report: beyond it a device would try for minutes.
+LARGEST_EPSILON = 16.0
+#: Share of epsilon that the margin for the generator may take.
+LARGEST_MARGIN = 0.02
+#: The margin holds for all keys, arms, thresholds and sizes at once, and for 2^64 ways to round,
+#: with probability 1 - 2^-100 over the generator: together so many bits.
+_UNION_BITS = 700
+#: Blocks of the generator that public transforms take, at most.
+_PUBLIC_BLOCKS = 1 << 48
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What one arm of a task does to a unit vector.
+
+    Attributes
+    ----------
+    degree : int
+        1 for reports whose mean is v, 2 for reports whose second moment shows v v'.
+    size : int
+        Coordinates of v.
+    threshold : float
+        Degree 1 accepts `<g, v> >= threshold` surely, degree 2 `|<g, v>| >= threshold`.
+    coin : int
+        Other vectors are accepted with probability `coin / 2^64`.
+    """
+
+    degree: int
+    size: int
+    threshold: float
+    coin: int
+
+    def likely(self, products: np.ndarray) -> np.ndarray:
+        """Which inner products are accepted surely."""
+        return (products if self.degree == 1 else np.abs(products)) >= self.threshold
+
+    def accepts(self, products: np.ndarray, coins: np.ndarray) -> np.ndarray:
+        """Which candidates are accepted, where `coins` are random words of 64 bits."""
+        return self.likely(products) | (coins < np.uint64(self.coin))
+
+    @property
+    def _other(self) -> float:
+        return self.coin / WORDS
+
+    @property
+    def surely(self) -> float:
+        """How probable it is that a standard normal number is accepted surely."""
+        return self.degree * float(ndtr(-self.threshold))
+
+    @property
+    def acceptance(self) -> float:
+        """The probability that one candidate is accepted, whatever v is."""
+        return self.surely + self._other * (1.0 - self.surely)
+
+    @property
+    def tries(self) -> float:
+        """Candidates that a device draws on average, whatever v is."""
+        return 1.0 / self.acceptance
+
+    @property
+    def signal(self) -> float:
+        """e_k: E[g] = e_1 v for degree 1, and E[g g'] = I + e_2 v v' for degree 2."""
+        return (1.0 - self._other) * _mass(self.degree, self.threshold) / self.acceptance
+
+    @property
+    def lengthening(self) -> float:
+        """What acceptance adds to the mean of |g|^2, whatever v is: E[<g, v>^2] - 1."""
+        beyond = (1.0 - self._other) * _second(self.degree, self.threshold)
+        return beyond / self.acceptance
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of one coordinate (or entry) that one report adds."""
+        return 1.0 / self.signal
+
+    def margin(self, seeds: int, inputs: int | None = None) -> float:
+        """How much epsilon the generator can cost: Theorem 4 of docs/privacy/channel.md.
+
+        Parameters
+        ----------
+        seeds : int
+            How many there are to choose from.
+        inputs : int, optional
+            Numbers of float64 that the direction is computed from, `size - 1` unless stated.
+        """
+        inputs = self.size - 1 if inputs is None else inputs
+        # Lattices of 2^32 lengths and angles, k half-spaces, size / 2 pairs.
+        lattice = 0.75 * self.degree * (self.size + 3) * 2.0**-32
+        # Rounding of coordinates, and of inner products and the direction's length.
+        error = 2.0**-36 * math.sqrt(self.size) + 2.0**-48 * self.size**1.5
+        rounding = 0.4 * self.degree * error
+        # Hoeffding for every input that float64 can hold.
+        bits = 64 * inputs + _UNION_BITS + 1
+        spread = math.sqrt((bits * math.log(2.0) + self._switching(seeds)) * _weight(seeds) / 2.0)
+        off = (lattice + rounding + spread) / self.acceptance
+        return math.log1p(off) - math.log1p(-off) if off < 0.5 else math.inf
+
+    def _switching(self, seeds: int) -> float:
+        """The logarithm of how much likelier a permutation of blocks makes what a function does."""
+        blocks = seeds * (-(-self.size // 4) + 1) + _PUBLIC_BLOCKS
+        return float(blocks) ** 2 * 2.0**-128
+
+    def epsilon(self, seeds: int = 1 << SEED_BITS, inputs: int | None = None) -> float:
+        """What one report costs: the logarithm of the coin's odds, and the margin."""
+        if self.coin < 1:
+            return math.inf
+        return -math.log(self._other) + self.margin(seeds, inputs)
+
+
+def _weight(seeds: int) -> float:
+    """The largest probability of a seed when a random word is scaled to their number."""
+    return -(-WORDS // seeds) / WORDS
+
+
+def _mass(degree: int, threshold: float) -> float:
+    """E[He_k(z); accepted surely] for a standard normal z."""
+    density = math.exp(-0.5 * threshold * threshold) / math.sqrt(2.0 * math.pi)
+    return density if degree == 1 else 2.0 * threshold * density
+
+
+def _second(degree: int, threshold: float) -> float:
+    """E[z^2 - 1; accepted surely] for a standard normal z: the tail's t times density."""
+    density = math.exp(-0.5 * threshold * threshold) / math.sqrt(2.0 * math.pi)
+    return degree * threshold * density
+
+
+@lru_cache(maxsize=256)
+def channel(
+    degree: int,
+    size: int,
+    epsilon: float,
+    seeds: int = 1 << SEED_BITS,
+    inputs: int | None = None,
+) -> Channel:
+    """The channel with the strongest signal among those that cost at most `epsilon`."""
+    if not 0.0 < epsilon <= LARGEST_EPSILON:
+        raise InvalidArgument(
+            f"epsilon is {epsilon}. One report can spend between 0 and {LARGEST_EPSILON:g}. "
+            "Choose a value in this range."
+        )
+    best = _strongest(degree, size, _coin(epsilon))
+    margin = best.margin(seeds, inputs)
+    if margin > LARGEST_MARGIN * epsilon:
+        raise InvalidArgument(
+            f"epsilon is {epsilon} for vectors of {size} coordinates. The proof needs a margin of "
+            f"{margin:.2g} for the generator, more than {LARGEST_MARGIN:.0%} of it. Choose "
+            "fewer coordinates or an epsilon nearer to 1."
+        )
+    # The margin grows a little as the acceptance shrinks: a tenth more is enough.
+    return _strongest(degree, size, _coin(epsilon - 1.1 * margin))
+
+
+def _coin(epsilon: float) -> int:
+    """The smallest word w with w / 2^64 >= e^-epsilon."""
+    with mpmath.workprec(256):
+        odds = mpmath.exp(-mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator)
+        return int(mpmath.ceil(odds * WORDS))
+
+
+def _strongest(degree: int, size: int, coin: int) -> Channel:
+    def weakness(threshold: float) -> float:
+        return -Channel(degree, size, threshold, coin).signal
+
+    found = minimize_scalar(weakness, bounds=(0.0, 6.0), method="bounded", options={"xatol": 1e-9})
+    # A short decimal, so that every language reads the same threshold.
+    return Channel(degree, size, round(float(found.x), 6), coin)

@@ -1,0 +1,211 @@
+"""From one person's answers to numbers in a public range, the same on every device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.local.fields import Fields
+
+KINDS = ("number", "yes-no", "choice", "vector")
+#: Words for yes and no. What a device does not understand is missing.
+_YES = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+#: Columns of all features together: what a small device can hold.
+MOST_ENCODED = 1 << 22
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One question of a task and how its answer is encoded.
+
+    A number is moved by `center` and divided by its largest distance from it, so that it lies in
+    [-1, 1]; a choice becomes one 1 among zeros. Missing and unreadable answers count as the centre
+    (numbers) or as no choice. All of it is multiplied by `weight`.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "yes-no", "choice", "vector"}
+        A vector is `size` numbers with the same bounds.
+    bounds : tuple of float
+        The smallest and the largest number; answers outside are clipped on the device.
+    center : float
+        What an unremarkable answer is: the middle of the bounds unless stated.
+    choices : tuple of str
+    size : int
+    weight : float
+        More than 1 for what is believed to matter, less for what is not.
+    """
+
+    name: str
+    kind: str
+    bounds: tuple[float, float] = (0.0, 1.0)
+    center: float = 0.5
+    choices: tuple[str, ...] = ()
+    size: int = 1
+    weight: float = 1.0
+
+    @property
+    def columns(self) -> int:
+        """Numbers that the answer becomes."""
+        return len(self.choices) if self.kind == "choice" else self.size
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each of them."""
+        if self.kind == "choice":
+            return [f"{self.name}={choice}" for choice in self.choices]
+        if self.kind == "vector":
+            return [f"{self.name}[{i}]" for i in range(self.size)]
+        return [self.name]
+
+    @property
+    def reach(self) -> float:
+        """The largest distance of a number from the centre."""
+        return max(self.bounds[1] - self.center, self.center - self.bounds[0])
+
+    @property
+    def longest(self) -> float:
+        """The largest Euclidean length of the encoded answer."""
+        return self.weight * (math.sqrt(self.size) if self.kind == "vector" else 1.0)
+
+    def encode(self, answer: Any) -> np.ndarray:
+        """The numbers of one answer. No answer raises: that would say something about it."""
+        if self.kind == "choice":
+            said = answer if isinstance(answer, str) else None
+            return self.weight * np.array([float(said == choice) for choice in self.choices])
+        if self.kind == "yes-no" and isinstance(answer, str):
+            answer = _YES.get(answer.strip().lower())
+        return self.scaled(_numbers(answer, self.size))
+
+    def scaled(self, numbers: np.ndarray) -> np.ndarray:
+        """Encoded numbers, for one answer or an array of them; NaN becomes the centre."""
+        away = np.clip(numbers, *self.bounds) - self.center
+        return np.where(np.isnan(away), 0.0, away * (self.weight / self.reach))
+
+    @classmethod
+    def read(cls, fields: Fields) -> Feature:
+        """From a table of a task file."""
+        name = fields.text("name")
+        kind = fields.one_of("kind", KINDS)
+        weight = fields.scale("weight", default=1.0)
+        if kind == "choice":
+            choices = fields.texts("choices")
+            fields.end()
+            return cls(name, kind, choices=choices, weight=weight)
+        size = fields.whole("size", least=1, most=MOST_ENCODED) if kind == "vector" else 1
+        low, high = (0.0, 1.0) if kind == "yes-no" else fields.pair("bounds")
+        center = fields.number("center", default=(low + high) / 2)
+        if not low <= center <= high:
+            raise fields.wrong("center", center, f"it must lie between the bounds {low} and {high}")
+        fields.end()
+        return cls(name, kind, (low, high), center, size=size, weight=weight)
+
+    def table(self) -> dict[str, Any]:
+        """The table of a task file that says the same, with nothing left to defaults."""
+        table: dict[str, Any] = {"name": self.name, "kind": self.kind, "weight": self.weight}
+        if self.kind == "choice":
+            return table | {"choices": list(self.choices)}
+        table["center"] = self.center
+        if self.kind != "yes-no":
+            table["bounds"] = list(self.bounds)
+        if self.kind == "vector":
+            table["size"] = self.size
+        return table
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """All questions of a task, and the length that an encoded row may have."""
+
+    features: tuple[Feature, ...]
+    length: float
+
+    @property
+    def columns(self) -> int:
+        return sum(feature.columns for feature in self.features)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for feature in self.features for name in feature.names]
+
+    def encode(self, row: Any) -> np.ndarray:
+        """One person's row in the unit ball.
+
+        Parameters
+        ----------
+        row : mapping or sequence
+            Answers by name, or in the order of the features. Missing answers are neutral.
+        """
+        if len(self.features) == 1 and self.features[0].kind == "vector":
+            answers = [row.get(self.features[0].name) if isinstance(row, Mapping) else row]
+        elif isinstance(row, Mapping):
+            answers = [row.get(feature.name) for feature in self.features]
+        else:
+            answers = list(row) if isinstance(row, Iterable) else [row]
+            if len(answers) != len(self.features):
+                raise InvalidArgument(
+                    f"The row has {len(answers)} answers, the task asks {len(self.features)}. Pass "
+                    "one answer for each feature, or a dict by name."
+                )
+        parts = [f.encode(a) for f, a in zip(self.features, answers, strict=True)]
+        return self.shortened(np.concatenate(parts)[None])[0]
+
+    def encode_array(self, rows: np.ndarray) -> np.ndarray:
+        """Many rows of numbers at once, for tasks without choices."""
+        if rows.ndim != 2 or rows.shape[1] != self.columns:
+            raise InvalidArgument(
+                f"The rows have the shape {rows.shape}, the task has {self.columns} columns. Pass "
+                "one column for each."
+            )
+        if any(feature.kind == "choice" for feature in self.features):
+            raise InvalidArgument(
+                "The task has choices, and an array of numbers does not say which. Pass a list of "
+                "rows with their answers."
+            )
+        parts, at = [], 0
+        for feature in self.features:
+            parts.append(feature.scaled(rows[:, at : at + feature.columns]))
+            at += feature.columns
+        return self.shortened(np.concatenate(parts, axis=1))
+
+    def shortened(self, rows: np.ndarray) -> np.ndarray:
+        """Rows divided by the public length, and the longer ones shortened into the unit ball."""
+        return into_ball(rows / self.length)
+
+
+def into_ball(rows: np.ndarray) -> np.ndarray:
+    """Rows longer than 1 are shortened to 1."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return rows / np.maximum(lengths, 1.0)[:, None]
+
+
+def _numbers(answer: Any, size: int) -> np.ndarray:
+    """`size` numbers, NaN where there is none."""
+    numbers = np.full(size, math.nan)
+    if isinstance(answer, np.ndarray):
+        values = answer.ravel()[:size]
+        fast = values.dtype.kind in "fiub"
+        numbers[: len(values)] = values if fast else [_number(value) for value in values]
+    elif isinstance(answer, Sequence) and not isinstance(answer, str | bytes):
+        listed = [_number(value) for value in answer[:size]]
+        numbers[: len(listed)] = listed
+    else:
+        numbers[0] = _number(answer)
+    return numbers
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, np.ndarray | bytes | bytearray):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond float64 lies outside all bounds
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError, ArithmeticError):
+        return math.nan

@@ -1,0 +1,62 @@
+"""Sparse regression from noisy moments: a filtered matrix and a penalty at the noise's level."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from riata.local.learners.moments import Centered
+from riata.local.learners.ridge import EVIDENCE, Slopes, ridge
+from riata.sets import L1Ball
+
+_STEPS, _ROUNDS = 500, 4
+
+
+def filtered(moments: Centered) -> np.ndarray:
+    """The matrix with no eigenvalue below the size of its noise."""
+    values, vectors = np.linalg.eigh((moments.gram + moments.gram.T) / 2)
+    floor = moments.gram_noise * math.sqrt(len(values))
+    return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+def lasso(moments: Centered, radius: float = math.inf) -> Slopes:
+    """Coefficients of a few columns, with |theta|_1 <= radius.
+
+    The columns are those of the minimiser of theta'A theta / 2 - b'theta + penalty |theta|_1. The
+    penalty is the noise of a coordinate of b - A theta times sqrt(2 log d), found in a few rounds
+    because that noise grows with theta. What survives is fitted again as `ridge` does, and has to
+    show the more evidence the more columns there were to choose from.
+    """
+    size = len(moments.cross)
+    matrix = filtered(moments)
+    theta, noise = np.zeros(size), moments.cross_noise
+    for _ in range(_ROUNDS):
+        theta = _minimise(matrix, moments.cross, noise * math.sqrt(2 * math.log(size + 1)), radius)
+        noise = math.hypot(moments.cross_noise, moments.gram_noise * float(np.linalg.norm(theta)))
+    kept = np.flatnonzero(theta)
+    few = ridge(moments.at(kept), EVIDENCE + 2.0 * math.log(size))
+    theta, covariance = np.zeros(size), np.zeros((size, size))
+    theta[kept] = few.theta
+    covariance[np.ix_(kept, kept)] = few.covariance
+    if np.abs(theta).sum() > radius:
+        theta = L1Ball(radius).project(theta)
+    return Slopes(theta, covariance, few.evidence)
+
+
+def _minimise(matrix: np.ndarray, cross: np.ndarray, penalty: float, radius: float) -> np.ndarray:
+    """Accelerated proximal gradient steps."""
+    curvature = float(np.linalg.eigvalsh(matrix)[-1])
+    theta = ahead = np.zeros(len(cross))
+    momentum = 1.0
+    for _ in range(_STEPS):
+        moved = ahead - (matrix @ ahead - cross) / curvature
+        new = np.sign(moved) * np.maximum(np.abs(moved) - penalty / curvature, 0.0)
+        if np.abs(new).sum() > radius:
+            new = L1Ball(radius).project(new)
+        following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        ahead = new + (momentum - 1.0) / following * (new - theta)
+        if np.abs(new - theta).max() <= 1e-12:
+            return new
+        theta, momentum = new, following
+    return theta

@@ -1,0 +1,196 @@
+"""What was learned from reports, in the units of the answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from riata.local.task import Task
+from riata.privacy.statement import Statement
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A model learned from reports alone.
+
+    Attributes
+    ----------
+    task : Task
+    reports : int
+        How many reports it was learned from.
+    signal : bool
+        Whether the reports show anything at all. If not, all coefficients are 0 and the model is
+        the trivial predictor.
+    theta : ndarray
+        The coefficients of the vectors that encoded rows become, or the mean of these vectors.
+    theta_errors : ndarray
+        Their standard errors, from the noise of the reports.
+    offset : float
+        The prediction where all of these vectors' coordinates are 0, on the target's encoded scale.
+    evidence : float
+        Twice the gain in log likelihood over no signal.
+    """
+
+    task: Task
+    reports: int
+    signal: bool
+    theta: np.ndarray
+    theta_errors: np.ndarray
+    offset: float
+    evidence: float
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that encoded rows have."""
+        return self.task.encoding.names
+
+    @cached_property
+    def _column_scale(self) -> np.ndarray:
+        """Coefficients of vectors, times this, are coefficients of answers in their own units."""
+        scales = [
+            np.full(f.columns, f.weight / (1.0 if f.kind == "choice" else f.reach))
+            for f in self.task.encoding.features
+        ]
+        return np.concatenate(scales) / self.task.encoding.length
+
+    @cached_property
+    def _centers(self) -> np.ndarray:
+        return np.concatenate(
+            [
+                np.full(f.columns, 0.0 if f.kind == "choice" else f.center)
+                for f in self.task.encoding.features
+            ]
+        )
+
+    @property
+    def _unit(self) -> float:
+        """Units of the target in 1 of its encoded scale; margins of classes have their own."""
+        target = self.task.target
+        return 1.0 if target is None or self.task.kind == "logistic" else target.reach
+
+    @property
+    def _slope_scale(self) -> np.ndarray:
+        return self._column_scale * (self._unit * math.sqrt(1.0 - self.task.intercept))
+
+    @property
+    def coef(self) -> np.ndarray:
+        """What one unit more of each answer adds to the prediction (or to the log odds)."""
+        self._only_for("coefficients", *_LINEAR)
+        return self.theta * self._slope_scale
+
+    @property
+    def errors(self) -> np.ndarray:
+        """The standard errors of `coef`, or of `mean`."""
+        if self.task.kind in _MEANS:
+            return self.theta_errors / self._column_scale
+        self._only_for("errors of coefficients", *_LINEAR)
+        return self.theta_errors * np.abs(self._slope_scale)
+
+    @property
+    def intercept(self) -> float:
+        """The prediction (or the log odds) where all answers are 0."""
+        target = self.task.target
+        assert target is not None
+        middle = 0.0 if self.task.kind == "logistic" else target.center
+        return middle + self._unit * self.offset - float(self.coef @ self._centers)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean answer to each question; for choices, the share of each."""
+        self._only_for("a mean", *_MEANS)
+        return self._centers + self.theta / self._column_scale
+
+    def intervals(self, level: float = 0.9) -> np.ndarray:
+        """For each coefficient (or mean) the two ends of an interval that covers it."""
+        wide = float(ndtri(0.5 + level / 2))
+        middle = self.mean if self.task.kind in _MEANS else self.coef
+        return np.column_stack([middle - wide * self.errors, middle + wide * self.errors])
+
+    def decision(self, rows: np.ndarray) -> np.ndarray:
+        """Predictions on the encoded scale, or log odds, from encoded rows."""
+        vectors = self.task.vectors(rows)
+        if self.task.intercept:
+            vectors = vectors[:, :-1]
+        return self.offset + vectors @ self.theta
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """Predictions for rows: an array of numbers, or a list of answers as devices have them."""
+        self._only_for("predictions", *_LINEAR, "kernel")
+        values = self.decision(self._encoded(rows))
+        if self.task.kind == "logistic":
+            return values > 0
+        assert self.task.target is not None
+        return self.task.target.center + self._unit * values
+
+    def predict_probability(self, rows: Any) -> np.ndarray:
+        """The probability of yes."""
+        self._only_for("probabilities", "logistic")
+        return expit(self.decision(self._encoded(rows)))
+
+    def _encoded(self, rows: Any) -> np.ndarray:
+        if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
+            return self.task.encoding.encode_array(rows.astype(float))
+        return np.array([self.task.encoding.encode(row) for row in rows])
+
+    def _only_for(self, what: str, *kinds: str) -> None:
+        if self.task.kind not in kinds:
+            raise AttributeError(f"A task of kind {self.task.kind!r} has no {what}.")
+
+    @cached_property
+    def privacy(self) -> Statement:
+        """The guarantee that every device gave to its owner."""
+        return statement(self.task, self.reports)
+
+    def __str__(self) -> str:
+        head = f"{self.task.kind} from {self.reports:,} reports at epsilon {self.task.epsilon:g}"
+        if not self.signal:
+            return f"{head}: no signal. The reports do not show more than noise."
+        if self.task.kind == "kernel":
+            return f"{head}: a kernel model with {len(self.theta)} features."
+        values = self.mean if self.task.kind in _MEANS else self.coef
+        order = np.argsort(-np.abs(self.theta), kind="stable")[:20]
+        lines = [
+            f"  {self.names[j]:<24} {values[j]:>12.4g} ± {self.errors[j]:.2g}"
+            for j in order
+            if self.theta[j] != 0
+        ]
+        return "\n".join([head, *lines])
+
+
+_MEANS = ("mean", "sparse-mean")
+_LINEAR = ("linear", "lasso", "sparse-linear", "logistic")
+
+
+def statement(task: Task, reports: int, *notes: str, seeded: bool = False) -> Statement:
+    """The guarantee of a task's reports."""
+    return Statement(
+        epsilon=task.total_epsilon,
+        delta=0.0,
+        adjacency="local",
+        solver=f"local {task.kind}",
+        steps=task.cap,
+        accountant="pure local differential privacy: each report is randomised on the device",
+        releases=tuple(
+            f"{arm.share:.0%} of the devices: one seed of a degree-{arm.channel.degree} channel "
+            f"over {arm.channel.size} coordinates, epsilon {task.epsilon:g}"
+            for arm in task.arms
+        ),
+        public={
+            "task": task.id,
+            "reports": reports,
+            "features": task.encoding.columns,
+            "reports of one person": task.cap,
+        },
+        seeded=seeded,
+        notes=(
+            "The guarantee holds against everybody, the server too. It assumes that AES-256 under "
+            "the public key of the task spreads its outputs evenly over half-spaces.",
+            "Answers outside their public bounds are clipped on the device.",
+            *notes,
+        ),
+    )

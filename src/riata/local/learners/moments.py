@@ -1,0 +1,76 @@
+"""Estimated moments of the vectors that rows became, with their noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+#: An estimated mean of the target counts if it is this many standard errors away from 0.
+CLEARLY = 4.0
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Unbiased estimates of A = E[u u'] and b = E[y u], and the noise of one entry of each.
+
+    Attributes
+    ----------
+    gram, cross : ndarray
+    gram_noise, cross_noise : float
+        The standard deviation of an entry off the diagonal, and of a coordinate.
+    """
+
+    gram: np.ndarray
+    cross: np.ndarray
+    gram_noise: float
+    cross_noise: float
+
+    def without_constant(self, square: float) -> Centered:
+        """Covariances, where the last coordinate is a constant whose square is known."""
+        if square == 0:
+            zero = np.zeros(len(self.cross))
+            return Centered(self.gram, self.cross, self.gram_noise, self.cross_noise, zero, 0.0)
+        constant = math.sqrt(square)
+        last = len(self.cross) - 1
+        center = self.cross[last] / constant
+        if abs(center) < CLEARLY * self.cross_noise / constant:
+            center = 0.0
+        noise = self.gram_noise / constant
+        means = _shrunk(self.gram[:last, last] / constant, noise)
+        return Centered(
+            self.gram[:last, :last] - np.outer(means, means),
+            self.cross[:last] - means * center,
+            self.gram_noise,
+            math.hypot(self.cross_noise, center * noise),
+            means,
+            center,
+        )
+
+
+@dataclass(frozen=True)
+class Centered:
+    """Covariances of vectors and target with their noise, and the means that were taken out."""
+
+    gram: np.ndarray
+    cross: np.ndarray
+    gram_noise: float
+    cross_noise: float
+    means: np.ndarray
+    center: float
+
+    def at(self, places: np.ndarray) -> Centered:
+        """The same for some of the coordinates."""
+        return replace(
+            self,
+            gram=self.gram[np.ix_(places, places)],
+            cross=self.cross[places],
+            means=self.means[places],
+        )
+
+
+def _shrunk(means: np.ndarray, noise: float) -> np.ndarray:
+    """Means pulled to 0 as far as they are noise (James and Stein)."""
+    squares = float(means @ means)
+    return means * max(0.0, 1.0 - len(means) * noise**2 / squares) if squares > 0 else means

@@ -1,0 +1,147 @@
+"""What the paper's learners share: seeds, checks, and the Statement of what devices send."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from riata.errors import InvalidArgument
+from riata.local.paper.private_vector import exact_epsilon, sent
+from riata.mechanisms.noise import Noise
+from riata.privacy.budget import REPLACE_ONE, check_number
+from riata.privacy.statement import Statement
+
+SIMULATED = (
+    "simulated locally: one process played every device, so it has seen every row. The guarantee "
+    "is that of devices which send only their reports."
+)
+SEEN_ON_THE_DEVICE = "Missing values count as 0, and each device clips its row before it is sent."
+
+#: How many numbers of the rows are worked on at a time.
+_BLOCK = 2**22
+
+#: Entries beyond this are as good as infinite.
+_HUGE = 1e100
+
+
+class PaperLearner(BaseEstimator):
+    """A reference learner: devices that send reports, and a server that learns from them."""
+
+    epsilon: float
+    delta: float
+    random_state: int | None
+
+    #: The algorithm, for the Statement.
+    algorithm: str
+
+    def _noise(self) -> Noise:
+        if self.random_state is None:
+            return Noise()
+        return Noise(check_whole("random_state", self.random_state, "it seeds the noise", 0))
+
+    def _statement(
+        self,
+        vectors: Sequence[tuple[Any, int]],
+        public: dict[str, Any],
+        played: Noise | None,
+        notes: tuple[str, ...] = (),
+        composition: str = "basic",
+    ) -> Statement:
+        """The guarantee of one device that sends each private vector as often as it says.
+
+        `played` is the noise of the devices, if this process has played them.
+        """
+        event = sent([v.noise_multiplier for v, _ in vectors], [k for _, k in vectors])
+        exact = exact_epsilon(event, self.delta)
+        if composition == "basic" and len(event.parts) > 1:
+            notes = (
+                f"By exact composition the reports of one device cost epsilon {exact:.4g}.",
+                *notes,
+            )
+        return Statement(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            adjacency=REPLACE_ONE,
+            solver=self.algorithm,
+            steps=sum(k for _, k in vectors),
+            accountant=f"{composition} composition of what one device sends",
+            releases=tuple(f"{v}, {k} from each person" for v, k in vectors),
+            public=public,
+            seeded=played is not None and played.seeded,
+            notes=(*((SIMULATED,) if played else ()), SEEN_ON_THE_DEVICE, *notes),
+        )
+
+
+def check_whole(name: str, value: object, why: str, least: int = 1) -> int:
+    """`value` as a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InvalidArgument(
+            f"{name}={value!r} must be a whole number of at least {least}: {why}. "
+            "Pass a plain integer."
+        )
+    return int(value)
+
+
+def check_positive(name: str, value: object, why: str) -> float:
+    """`value` as a positive, finite number."""
+    number = check_number(name, value)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidArgument(f"{name}={value!r} must be positive and finite: {why}.")
+    return number
+
+
+def check_rows(X: Any, y: Any = None) -> tuple[Any, np.ndarray]:
+    """Rows and targets of matching shapes; no value is looked at."""
+    X = sparse.csr_array(X) if sparse.issparse(X) else numbers("X", X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise InvalidArgument(
+            f"X has shape {X.shape}: every person has one row of at least one column. "
+            "Pass a two-dimensional array."
+        )
+    y = np.zeros(X.shape[0]) if y is None else numbers("y", y)
+    if y.shape != (X.shape[0],):
+        raise InvalidArgument(
+            f"y has shape {y.shape} and X {X.shape[0]} rows: every person has one target. "
+            "Pass one number for each row."
+        )
+    return X, y
+
+
+def numbers(name: str, values: Any) -> np.ndarray:
+    """`values` as floats, or an error that quotes none of them."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"{name} is not numeric: a device clips and sends numbers. Encode text and categories "
+            "from public lists first."
+        ) from None
+
+
+def one_row(x: Any) -> np.ndarray:
+    """One person's row as a matrix with one row."""
+    x = numbers("x", x)
+    if x.ndim != 1 or x.size == 0:
+        raise InvalidArgument(
+            f"x has shape {x.shape}: a device reports one row. Pass a one-dimensional array."
+        )
+    return x[None, :]
+
+
+def people(n: int, width: int) -> Iterator[slice]:
+    """0, ..., n - 1 in slices of people, for vectors of `width` numbers."""
+    several = max(1, _BLOCK // max(width, 1))
+    for start in range(0, n, several):
+        yield slice(start, min(start + several, n))
+
+
+def finite(rows: Any) -> np.ndarray:
+    """Dense rows of numbers whose products are numbers: NaN is 0, and nothing is huge."""
+    dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    return np.clip(np.nan_to_num(dense, nan=0.0), -_HUGE, _HUGE)

@@ -1,0 +1,109 @@
+"""What Algorithms 3 and 4 share: two private vectors a person, and the sums of their products."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from riata.local.paper.base import PaperLearner, check_rows, one_row, people
+from riata.local.paper.moments import Moments, Reports, checked_moments, simulated_moments
+from riata.local.paper.private_vector import PrivateVector, shared
+from riata.mechanisms.noise import Noise
+
+#: A vector and a target share the budget of a device.
+HALVES = ((0.5, 1), (0.5, 1))
+
+
+class MomentLearner(PaperLearner):
+    """Learns from Z' Z and Z' v. Subclasses say what public map makes a row a vector."""
+
+    composition: str
+
+    @abstractmethod
+    def _map(self, n_features: int, n_users: int | None) -> Any:
+        """The public map that devices apply to their rows."""
+
+    @abstractmethod
+    def _received(self, width: int, n_features: int) -> Any:
+        """The same, as the server knows it from reports of so many numbers."""
+
+    @abstractmethod
+    def _rows(self, X: Any, public: Any) -> np.ndarray:
+        """Rows after the map."""
+
+    def _reach(self, public: Any) -> float:
+        """The length to which they are clipped."""
+        return 1.0
+
+    @abstractmethod
+    def _learned(self, total: Moments, public: Any, played: Noise | None) -> Self:
+        """The model from the sums; `played` is the noise of devices that this process played."""
+
+    def vectors(self, public: Any) -> tuple[PrivateVector, PrivateVector]:
+        """How a row after the map and a target are sent."""
+        x, y = shared(HALVES, self.epsilon, self.delta, self.composition)
+        return PrivateVector(x, self._reach(public)), PrivateVector(y)
+
+    def report(self, x: Any, y: float, *, noise: Noise, n_users: int | None = None) -> Reports:
+        """What the device of one person sends.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+        y : float
+        noise : Noise
+            The randomness of the device.
+        n_users : int, optional
+            The public number of people, where a parameter is to follow from it.
+        """
+        rows = one_row(x)
+        sent = self._reports(rows, np.array([y]), self._map(rows.shape[1], n_users), noise)
+        return Reports(sent.z[0], sent.v[0])
+
+    def _reports(self, X: Any, y: np.ndarray, public: Any, noise: Noise) -> Reports:
+        vector, target = self.vectors(public)
+        z = vector.reports(self._rows(X, public), noise)
+        return Reports(z, target.reports(y[:, None], noise)[:, 0])
+
+    def learn(self, reports: Reports | list[Reports], *, n_features: int) -> Self:
+        """What the server does with the reports of all people.
+
+        Parameters
+        ----------
+        reports : Reports or list of Reports
+            Of many people in rows, or one for each.
+        n_features : int
+            The number of columns that the rows had.
+        """
+        if isinstance(reports, list):
+            reports = Reports(np.stack([r.z for r in reports]), np.stack([r.v for r in reports]))
+        total = Moments.of(reports)
+        return self._learned(total, self._received(len(total.cross), n_features), None)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Play every device, then the server.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_people, n_features)
+        y : array-like of shape (n_people,)
+        """
+        X, y = check_rows(X, y)
+        noise, public = self._noise(), self._map(X.shape[1], X.shape[0])
+        total: Moments | None = None
+        for few in people(X.shape[0], max(X.shape[1], public.dimension)):
+            part = Moments.of(self._reports(X[few], y[few], public, noise))
+            total = part if total is None else total + part
+        assert total is not None
+        return self._learned(total, public, noise)
+
+    def _simulated(
+        self, n_users: int, second: Any, cross: Any, target_second: float, public: Any
+    ) -> Self:
+        """The model from sums that are drawn at once, for rows with these moments after the map."""
+        noise, second_and_cross = self._noise(), checked_moments(second, cross)
+        vectors = self.vectors(public)
+        total = simulated_moments(n_users, *second_and_cross, target_second, *vectors, noise)
+        return self._learned(total, public, noise)

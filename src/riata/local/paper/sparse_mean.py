@@ -1,0 +1,235 @@
+"""Algorithm 2: the mean of many columns from few projected ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from riata.errors import InvalidArgument, RiataError
+from riata.local.paper.base import (
+    PaperLearner,
+    check_positive,
+    check_rows,
+    check_whole,
+    one_row,
+    people,
+)
+from riata.local.paper.private_vector import PrivateVector, checked_budget
+from riata.local.paper.projected import (
+    checked_dimension,
+    checked_reach,
+    named,
+    projected,
+    public_projection,
+)
+from riata.mechanisms.noise import Noise
+from riata.privacy.budget import check_number
+from riata.projections import Projection
+
+ZERO_IS_FEASIBLE = (
+    "z = 0 satisfies the constraint of program (1), so its answer is 0 whatever the reports say."
+)
+
+
+class PaperSparseMean(PaperLearner):
+    """Algorithm 2 of Zheng, Mou and Wang (2017), with its errata applied.
+
+    Each device sends a private vector of its projected row. The server takes the median of means
+    and finds the smallest z in l1 norm whose projection is near it. A reference: with the paper's
+    tolerance z = 0 is feasible for every number of people below 10^16, and the answer is 0.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of each device. delta must be positive, and is about privacy alone.
+    failure : float, default=0.05
+        The probability that the median of means may fail: it sets the number of groups.
+    l1_norm : float, default=1.0
+        The bound Lambda on the l1 norm of the mean.
+    dimension : int or "auto", default="auto"
+        The number of projected coordinates. "auto" is Lambda epsilon sqrt(n), rounded up. With as
+        many as there are columns nothing is projected.
+    reach : float or "auto", default="auto"
+        The length to which projected rows are clipped, as for `PaperL1Regression`.
+    tolerance : float, default=100.0
+        The constant of program (1), 100 in the paper.
+    projection_seed : int, default=0
+        Names the public projection.
+    random_state : int, optional
+        Makes a fit reproducible, for tests. Such a model is marked as not private.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+    zero_is_feasible_ : bool
+        Whether z = 0 satisfies the constraint, so that it is the answer.
+    n_groups_ : int
+    sigma_ : float
+        The standard deviation of the noise on each coordinate of a report.
+    privacy_ : Statement
+
+    Notes
+    -----
+    *Privacy.* Each person's report is (epsilon, delta)-locally private, whatever the row. Public
+    are the number of people and columns, the projection and every parameter.
+
+    *Differences from the paper.* See docs/algorithms/local_paper.md: the calibration, the clipping
+    after the projection, and a probability of failure of its own.
+    """
+
+    algorithm = "l1-constrained mean (Zheng, Mou, Wang 2017, Algorithm 2)"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        failure: float = 0.05,
+        l1_norm: float = 1.0,
+        dimension: int | str = "auto",
+        reach: float | str = "auto",
+        tolerance: float = 100.0,
+        projection_seed: int = 0,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.failure = failure
+        self.l1_norm = l1_norm
+        self.dimension = dimension
+        self.reach = reach
+        self.tolerance = tolerance
+        self.projection_seed = projection_seed
+        self.random_state = random_state
+
+    def projection(self, n_features: int, n_users: int | None = None) -> Projection:
+        """The public matrix G."""
+        size, automatic = check_positive("l1_norm", self.l1_norm, "it bounds the mean"), None
+        epsilon = checked_budget(self.epsilon, self.delta).epsilon
+        if n_users is not None:
+            n_users = check_whole("n_users", n_users, "it is the number of people")
+            automatic = size * epsilon * math.sqrt(n_users)
+        dimension = checked_dimension(self.dimension, automatic, n_features)
+        return public_projection(dimension, n_features, self.projection_seed)
+
+    def vector(self, projection: Projection) -> PrivateVector:
+        """How a projected row is sent."""
+        reach = checked_reach(self.reach, projection.dimension, projection.n_features)
+        return PrivateVector.calibrated(self.epsilon, self.delta, reach)
+
+    def report(self, x: Any, *, noise: Noise, n_users: int | None = None) -> np.ndarray:
+        """What the device of one person sends: G x, clipped, with noise."""
+        rows = one_row(x)
+        return self._reports(rows, self.projection(rows.shape[1], n_users), noise)[0]
+
+    def _reports(self, X: Any, projection: Projection, noise: Noise) -> np.ndarray:
+        return self.vector(projection).reports(projected(X, projection), noise)
+
+    def learn(self, reports: Any, *, n_features: int) -> Self:
+        """What the server does with the reports of all people, one in each row."""
+        reports = np.asarray(reports, dtype=np.float64)
+        if reports.ndim != 2 or reports.shape[1] > n_features:
+            raise InvalidArgument(
+                f"The reports have shape {reports.shape} and rows {n_features} columns: each "
+                "person sends at most as many numbers. Pass one report in each row."
+            )
+        means = np.array([reports[group].mean(axis=0) for group in self._groups(len(reports))])
+        return self._learned(means, len(reports), n_features, None)
+
+    def fit(self, X: Any) -> Self:
+        """Play every device, then the server.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_people, n_features)
+        """
+        X, _ = check_rows(X)
+        n, n_features = X.shape
+        noise, projection = self._noise(), self.projection(n_features, n)
+        groups = self._groups(n)
+        sums = np.zeros((len(groups), projection.dimension))
+        for j, group in enumerate(groups):
+            rows = X[group]
+            for few in people(rows.shape[0], n_features):
+                sums[j] += self._reports(rows[few], projection, noise).sum(axis=0)
+        sizes = np.array([group.stop - group.start for group in groups])
+        return self._learned(sums / sizes[:, None], n, n_features, noise)
+
+    def _groups(self, n: int) -> list[slice]:
+        """S_1, ..., S_m: people in m groups of the same size, up to one."""
+        failure = check_number("failure", self.failure)
+        if not 0 < failure < 1:
+            raise InvalidArgument(
+                f"failure={self.failure!r} must lie between 0 and 1: the median of means may fail "
+                "with this probability. Common choices lie between 0.01 and 0.1."
+            )
+        m = math.ceil(18 * math.log(1 / failure))
+        if n < m:
+            raise InvalidArgument(
+                f"{n} people are fewer than the {m} groups that failure={failure:g} asks for: "
+                "each group needs a person. Pass a larger failure, or wait for more people."
+            )
+        ends = [j * n // m for j in range(m + 1)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+    def _learned(self, means: np.ndarray, n: int, n_features: int, played: Noise | None) -> Self:
+        m, p = means.shape
+        projection = public_projection(p, n_features, self.projection_seed)
+        vector = self.vector(projection)
+        constant = check_positive("tolerance", self.tolerance, "it scales the constraint of (1)")
+        slack = constant * p * math.log(n * n_features / self.failure) / float(self.epsilon)
+        slack *= math.sqrt(m / n)
+        u = median_of_means(means)
+        self.zero_is_feasible_ = bool(np.abs(u).sum() <= slack)
+        self.mean_ = np.zeros(n_features)
+        if not self.zero_is_feasible_:
+            self.mean_ = smallest(projection.matrix(), u, slack)
+        self.n_groups_, self.sigma_ = m, vector.sigma
+        self.privacy_ = self._statement(
+            [(vector, 1)],
+            {
+                "people": n,
+                "columns": n_features,
+                "coordinates sent": p,
+                "projection": named(projection, self.projection_seed),
+                "groups": m,
+            },
+            played,
+            (ZERO_IS_FEASIBLE,) if self.zero_is_feasible_ else (),
+        )
+        return self
+
+
+def median_of_means(means: np.ndarray) -> np.ndarray:
+    """The mean whose l1 ball around half of all means is smallest (Hsu and Sabato 2016)."""
+    half = math.ceil(len(means) / 2)
+    radii = [np.partition(np.abs(means - mu).sum(axis=1), half - 1)[half - 1] for mu in means]
+    return means[int(np.argmin(radii))]
+
+
+def smallest(G: np.ndarray, u: np.ndarray, slack: float) -> np.ndarray:
+    """The z with the smallest l1 norm such that ||G z - u||_1 <= slack: program (1), linear."""
+    p, d = G.shape
+    eye = sparse.eye_array(p)
+    # Unknowns: the positive and the negative part of z, and bounds t on |G z - u|.
+    constraints = sparse.vstack(
+        [
+            sparse.hstack([G, -G, -eye]),
+            sparse.hstack([-G, G, -eye]),
+            sparse.csr_array(np.r_[np.zeros(2 * d), np.ones(p)][None, :]),
+        ],
+        format="csr",
+    )
+    costs = np.r_[np.ones(2 * d), np.zeros(p)]
+    found = linprog(costs, A_ub=constraints, b_ub=np.r_[u, -u, slack], method="highs")
+    if found.x is None:
+        raise RiataError(
+            f"Program (1) was not solved: {found.message} It has {p} equations in {d} unknowns. "
+            "Pass a smaller dimension, or a larger tolerance."
+        )
+    return np.asarray(found.x[:d] - found.x[d : 2 * d])
