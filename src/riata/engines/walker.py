@@ -320,7 +320,7 @@ class Walker:
     def _copy_hot(self) -> None:
         """The hot columns once more, row by row: then a column that moves knows whom it meets."""
         n_hot, n = int(self._state["n_hot"][0]), len(self._rows.v)
-        columns, levels = self._hot.columns[:n_hot], np.empty(state.MOST_HOT)
+        columns, levels = self._hot.columns[:n_hot], np.zeros(state.MOST_HOT)
         sizes = np.cumsum(self._columns.indptr[columns + 1] - self._columns.indptr[columns])
         fitting = int(np.searchsorted(sizes, _MOST_COPIED, side="right"))
         starts = np.zeros(n + 2, np.uint32)
