@@ -1,7 +1,7 @@
 """Error bars, forecasts and harm of local models over repeated collections.
 
-Seeds are fixed, so a test that passes once passes always; the false-alarm rates say how often a
-correct learner would fail with another seed.
+Seeds are fixed, so a test that passes once passes always. The false-alarm rates, below 1e-8 unless
+a test says otherwise, are how often a correct learner would fail with another seed.
 """
 
 import math
@@ -82,7 +82,7 @@ def coverage(kind, epsilon, size, n, repeats):
     ],
 )
 def test_intervals_of_ninety_percent_cover_about_ninety(kind, size, n):
-    """Measured: 88% to 96%, where shrinking makes up for much. Promised: 80% to 99%.
+    """Measured: 88% to 96%. Promised: 75% to 99.5%, which are six of its errors further away.
 
     Coefficients of one collection share its errors, so each collection counts once. By Hoeffding's
     inequality the mean of m of them is off by more than sqrt(log(2 / rate) / (2 m)) too rarely;
@@ -92,7 +92,7 @@ def test_intervals_of_ninety_percent_cover_about_ninety(kind, size, n):
     assert len(parts) >= 60
     slack = math.sqrt(math.log(2.0 / FALSE_ALARM) / (2.0 * len(parts)))
     print(f"{kind} d={size} n={n}: {parts.mean():.3f}")
-    assert 0.80 <= parts.mean() <= 0.99
+    assert 0.75 <= parts.mean() <= 0.995
     assert parts.mean() + slack >= 0.9
 
 
@@ -109,7 +109,8 @@ def test_intervals_after_screening():
 def test_few_people_do_no_harm(kind, epsilon):
     """The worst share of the achievable gain of 100 collections from 1,000 people.
 
-    A signal that is noise shows in less than 1 of 500 collections, and seeds are fixed.
+    Noise passes for a signal in about 1 of 1,500 collections, and then it harms: with other seeds
+    about 1 of 15 such tests has a worse one. More than four of 100 are rarer than 1e-8.
     """
     one = task(kind, epsilon, 10)
     rngs = np.random.default_rng(12).spawn(100)
@@ -120,7 +121,8 @@ def test_few_people_do_no_harm(kind, epsilon):
         expected = 1.0 - 10 * noise**2 / 0.7**2
         assert shares.mean() == pytest.approx(expected, abs=0.5 * (1.0 - expected))
         return
-    assert shares.min() >= -0.05
+    assert np.sum(shares < -0.05) <= 4
+    assert shares.min() >= -0.05  # with this seed
 
 
 @pytest.mark.parametrize("kind", ["linear", "lasso", "logistic"])
