@@ -74,7 +74,7 @@ def coverage(kind, epsilon, size, n, repeats):
         ("linear", 30, 10**8),
         ("lasso", 5, 10**6),
         ("lasso", 30, 10**8),
-        ("logistic", 5, 10**4),
+        ("logistic", 5, 2 * 10**4),
         ("logistic", 5, 10**5),
         ("logistic", 5, 10**8),
         ("logistic", 30, 10**6),
