@@ -201,11 +201,16 @@ def influence(arm: Arm, n: int) -> float:
 
 
 def _needed(task: Task, guess: Guess, seed: int) -> int | None:
-    """The smallest power of the square root of ten that gives half of the gain."""
+    """The smallest number on a grid of quarter decades that gives half of the gain."""
+
+    def enough(exponent: float) -> bool:
+        people = round(10.0**exponent)
+        return float(_shares(task, people, guess, _FEWER, seed).mean()) >= WORTHWHILE
+
     for exponent in np.arange(2.0, 12.01, 0.5):
-        n = round(10.0**exponent)
-        if _shares(task, n, guess, _FEWER, seed).mean() >= WORTHWHILE:
-            return n
+        if enough(exponent):
+            least = exponent - 0.25 if enough(exponent - 0.25) else exponent
+            return int(float(f"{10.0**least:.1e}"))
     return None
 
 
