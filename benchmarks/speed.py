@@ -341,13 +341,15 @@ def time_lasso(
 
 
 def measure_dense(
-    rows: int, columns: int, loss: str, steps: int, kernels: str, repeats: int, peers: list[str]
-) -> list[dict[str, Any]]:
-    """Other code on dense rows."""
+    rows: int, columns: int, order: str, loss: str, steps: int, kernels: str, repeats: int,
+    peers: list[str],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Other code on dense rows, in C or in Fortran order."""
     rng = np.random.default_rng(7)
     x = rng.uniform(-1.0, 1.0, (rows, columns))
     signal = 0.2 * x[:, :10] @ np.where(np.arange(10) % 2, -1.0, 1.0) + rng.normal(0, 0.1, rows)
     y = np.clip(signal, -1, 1) if loss == "squared" else np.sign(signal)
+    x = np.asarray(x, order=order)
     plan = make_plan(x.shape, loss, 1.0, steps)
     _, ours = measure_engine(x, y, plan, kernels, repeats)
     residual = rng.standard_normal(rows)
@@ -360,9 +362,7 @@ def measure_dense(
     if "Lasso" in peers:
         alpha = 0.1 * float(np.abs(x.T @ y).max()) / rows
         make = lasso_solvers()["scikit-learn Lasso"]
-        answers.append(
-            time_lasso("scikit-learn Lasso", make, alpha, np.asfortranarray(x), y, repeats, ours)
-        )
+        answers.append(time_lasso("scikit-learn Lasso", make, alpha, x, y, repeats, ours))
     if "diffprivlib" in peers:
         models = diffprivlib_models()
         model = (
@@ -486,16 +486,23 @@ def peers(chosen: argparse.Namespace) -> None:
 def dense(chosen: argparse.Namespace) -> None:
     """Dense rows."""
     cases = [
-        (10_000, 10_000, "squared", ["plain loop", "Lasso"]),
-        (100_000, 1_000, "logistic", ["plain loop"]),
-        (10_000, 2_000, "squared", ["plain loop", "diffprivlib"]),
-        (10_000, 2_000, "logistic", ["plain loop", "diffprivlib"]),
+        (10_000, 10_000, "C", "squared", ["plain loop", "Lasso"]),
+        (10_000, 10_000, "F", "squared", ["plain loop", "Lasso"]),
+        (100_000, 1_000, "C", "logistic", ["plain loop"]),
+        (10_000, 2_000, "C", "squared", ["plain loop", "diffprivlib"]),
+        (10_000, 2_000, "C", "logistic", ["plain loop", "diffprivlib"]),
     ]
     if chosen.quick:
-        cases = [(n // 10, p // 10, loss, names) for n, p, loss, names in cases]
+        cases = [(n // 10, p // 10, *rest) for n, p, *rest in cases]
     rows = []
-    for n, p, loss, names in cases:
-        facts = {"rows": n, "columns": p, "loss": loss, "steps": chosen.steps or DENSE_STEPS}
+    for n, p, order, loss, names in cases:
+        facts = {
+            "rows": n,
+            "columns": p,
+            "order": order,
+            "loss": loss,
+            "steps": chosen.steps or DENSE_STEPS,
+        }
         answers = in_a_process(
             "dense", **facts, kernels=chosen.kernels, repeats=chosen.repeats, peers=names
         )

@@ -194,6 +194,14 @@ MUTANTS = [
         "fresh = self._steps is None or not self._whole", REJECTION,
     ),
     Mutant(
+        "groups that leave out how the parts of snapshots changed", "engines/scores.py",
+        "bounds += self._other @ self._group_sizes", "pass", REJECTION,
+    ),
+    Mutant(
+        "a quick look that is said to be exact", "engines/scores.py",
+        "off = self._rough_now + float(", "off = 0.0 * float(", REJECTION,
+    ),
+    Mutant(
         "an envelope that leaves candidates out", "mechanisms/rejection.py",
         "self.bits)).astype(np.int64) + 1", "self.bits)).astype(np.int64)", REJECTION,
     ),
@@ -208,20 +216,28 @@ MUTANTS = [
     ),
     # The compiled walk
     Mutant(
-        "a second order that is left out", "engines/kernels/walk.py",
+        "a second order that is left out", "engines/kernels/bounds.py",
         "rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max",
         "rest, rest_max = 0.0, 0.0", WALK,
     ),
     Mutant(
-        "moves that are said to be shorter", "engines/kernels/walk.py",
+        "moves that are said to be shorter", "engines/kernels/bounds.py",
         "moved2 = factor * math.sqrt(", "moved2 = 0.5 * factor * math.sqrt(", WALK,
     ),
     Mutant(
-        "slopes that are said not to be rounded", "engines/kernels/walk.py",
+        "a rest that is said to be shorter", "engines/kernels/bounds.py",
+        "left2 = factor * math.sqrt(", "left2 = 0.5 * factor * math.sqrt(", WALK,
+    ),
+    Mutant(
+        "inner products with all hot columns that are off", "engines/kernels/hot.py",
+        "fresh[h] *= scale * level", "fresh[h] *= 1.001 * scale * level", WALK,
+    ),
+    Mutant(
+        "slopes that are said not to be rounded", "engines/kernels/bounds.py",
         "rounding = largest * 2.0**-16.9", "rounding = 0.0", WALK,
     ),
     Mutant(
-        "a hot column that stays in its group", "engines/kernels/walk.py",
+        "a hot column that stays in its group", "engines/kernels/hot.py",
         "    groups.counts[g] -= 1\n", "", WALK,
     ),
     Mutant(

@@ -6,6 +6,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from riata import (
     Bounds,
     HeavyTailedRegression,
+    LocalKernelRidge,
+    LocalLasso,
+    LocalLogisticRegression,
+    LocalSparseMean,
     PrivateErm,
     PrivateLasso,
     PrivateLinearSVC,
@@ -37,6 +41,10 @@ EXPECTED_FAILURES = {
     PrivateLogisticRegression: {},
     PrivateLinearSVC: {},
     ProjectedClassifier: {},
+    LocalLasso: BAD_TARGETS,
+    LocalKernelRidge: BAD_TARGETS,
+    LocalLogisticRegression: {},
+    LocalSparseMean: {},
 }
 
 
@@ -67,6 +75,14 @@ def expected_failures(estimator):
         HeavyTailedRegression(1.0, 0.0, sparsity=1, solver=PrivatePeeling(2, values="laplace")),
         ProjectedRegression(1.0, bounds=LENGTH, steps=5),
         ProjectedClassifier(1.0, bounds=LENGTH, classes="observed", dimension=1, steps=5),
+        LocalSparseMean(1.0, bounds=BOUNDS),
+        LocalSparseMean(1.0, bounds=LENGTH, threshold="none", random_state=0),
+        LocalLasso(1.0, bounds=BOUNDS),
+        LocalLasso(4.0, bounds=LENGTH, penalty="l2", fit_intercept=False, random_state=0),
+        LocalKernelRidge(1.0, bounds=BOUNDS, pairs=8),
+        LocalKernelRidge(1.0, bounds=LENGTH, pairs=4, random_state=0),
+        LocalLogisticRegression(1.0, bounds=BOUNDS),
+        LocalLogisticRegression(1.0, bounds=LENGTH, fit_intercept=False, random_state=0),
     ],
     expected_failed_checks=expected_failures,
 )

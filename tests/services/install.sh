@@ -2,6 +2,7 @@
 # Installs what the service tests need beyond Python, on Debian and its relatives.
 set -euo pipefail
 missing=()
+command -v node > /dev/null || missing+=(nodejs)
 command -v chromium > /dev/null || missing+=(chromium)
 compgen -G "/usr/lib/postgresql/*/bin/initdb" > /dev/null || missing+=(postgresql)
 if ((${#missing[@]})); then

@@ -32,6 +32,9 @@ from riata.solvers import PrivateFrankWolfe
 
 numba = pytest.importorskip("numba")
 
+from riata.engines.kernels import bounds as drift  # noqa: E402
+from riata.engines.kernels import snapshot  # noqa: E402
+from riata.engines.kernels import state as kinds  # noqa: E402
 from riata.engines.kernels import walk as kernel  # noqa: E402
 from riata.engines.kernels.transpose import columns_of_rows  # noqa: E402
 from riata.engines.walker import Walker, entries_by_column  # noqa: E402
@@ -151,10 +154,10 @@ class Truth:
 def all_bounds(now, known, hot, facts, n_hot, lows, highs):
     """The bounds of all columns, those of hot ones in place of their other bounds."""
     for k in range(len(lows)):
-        lows[k], highs[k] = kernel.between(k, now, known, facts)
+        lows[k], highs[k] = drift.between(k, now, known, facts)
     for h in range(n_hot):
         k = hot.columns[h]
-        low, high = kernel.hot_between(h, now, known, hot, facts)
+        low, high = drift.hot_between(h, now, known, hot, facts)
         lows[k], highs[k] = low, high
 
 
@@ -163,7 +166,7 @@ def envelope_of(walker, now, asked=False):
 
     If the walk has just `asked` for words, it has itself decided whether it keeps its envelope.
     """
-    groups = kernel.Groups(*(part.copy() for part in walker._groups))
+    groups = kinds.Groups(*(part.copy() for part in walker._groups))
     state = walker._state.copy()
     st = state[0]
     outgrown = any(
@@ -190,7 +193,7 @@ def check(walker, truth, asked=False):
         return
     check_place(walker, truth)
     if walker._state["snapshots"][0] > 0:
-        now = kernel.numbers_now(walker._facts, walker._walk, walker._state)
+        now = drift.numbers_now(walker._facts, walker._walk, walker._state)
         check_moves(walker, truth, now)
         check_columns(walker, truth)
         values = truth.values(walker.vertices, walker._rows.v)
@@ -230,8 +233,8 @@ def check_columns(walker, truth):
     """Lengths and sums of sizes are not smaller than they are, and hardly larger."""
     entries = (np.abs(truth.x) * truth.relative / STEPS).astype(np.longdouble)
     for place, right in (
-        (kernel.LENGTH, np.sqrt((entries**2).sum(axis=0))),
-        (kernel.SIZE, entries.sum(axis=0)),
+        (kinds.LENGTH, np.sqrt((entries**2).sum(axis=0))),
+        (kinds.SIZE, entries.sum(axis=0)),
     ):
         assert np.all(walker._known[:, place] >= right)
         assert np.all(walker._known[:, place] <= right * (1 + 2.0**-18) + 1e-30)
@@ -257,7 +260,7 @@ def check_envelope(walker, truth, now, values, asked):
     ]
     held = np.concatenate([*held, hot]).astype(np.int64)
     assert np.array_equal(np.sort(held), np.arange(truth.p))
-    assert np.array_equal(np.flatnonzero(walker._classes >= kernel.HOT), np.sort(hot))
+    assert np.array_equal(np.flatnonzero(walker._classes >= kinds.HOT), np.sort(hot))
     counts = np.append(counts, np.ones(n_hot, dtype=np.int64))
     heights = groups.heights[: len(counts)]
     assert np.array_equal(groups.ends[: len(counts)], np.cumsum(heights * counts))
@@ -398,19 +401,73 @@ def test_bounds_hold_where_columns_are_hot_and_snapshots_many(loss, epsilon):
             assert state["regroupings"] > 0
 
 
+def learned(walker):
+    """How many inner products are known."""
+    n_hot = int(walker._state["n_hot"][0])
+    return int(np.isfinite(walker._hot.products[:n_hot, :n_hot]).sum())
+
+
 def test_inner_products_are_learned_and_used():
     walker = checked_run(dense_case(Squared(), 20.0, 80), 1)
-    assert np.isfinite(walker._hot.products).sum() > 5
+    assert learned(walker) > 5
     for loss in (Logistic(), OneAgainstRest(Logistic(), 1)):
         case = dense_case(loss, 3.0, 300, n=2000, p=40)
         walker, seen = case.walker(), 0
         truth, noise = Truth(case), Noise(2)
         for t in range(1, 300):
             advanced(walker, noise, t, case.epsilon)
-            seen = max(seen, int(np.isfinite(walker._hot.products).sum()))
+            seen = max(seen, learned(walker))
             if t % 20 == 0:
                 check(walker, truth)
         assert seen > 0
+
+
+def crossed_walk(loss, same, bounds):
+    """A walk whose hot columns are copied row by row, and met by every column that moves."""
+    case = dense_case(loss, 20.0 if loss == Squared() else 60.0, 120, p=40, bounds=bounds)
+    if same:
+        case.x.data[:] = np.repeat(np.linspace(0.3, 0.9, 40), np.diff(case.x.indptr))
+    walker, noise = case.walker(), Noise(21)
+    for t in range(1, 120):
+        advanced(walker, noise, t, case.epsilon)
+        if t == 60:
+            walker._copy_hot()
+            if walker._state["n_hot"][0] < 4 or (len(walker._across.values) == 0) != same:
+                raise ValueError("not the walk that was meant")
+        if t >= 60:
+            walker._state["unknown_rate"] = 1e15
+            yield case, walker
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic()], **named)
+@pytest.mark.parametrize("same", [False, True], ids=["values", "levels"])
+@pytest.mark.parametrize("uneven", [False, True], ids=["even", "uneven"])
+def test_inner_products_with_all_hot_columns_are_right(loss, same, uneven):
+    bounds = Bounds(np.linspace(0.5, 2, 40) if uneven else 1.0, 1.0)
+    truth, met = None, 0
+    for case, walker in crossed_walk(loss, same, bounds):
+        truth = truth or Truth(case)
+        check(walker, truth)
+        met = max(met, int((walker._hot.met[: int(walker._state["n_hot"][0])] > 0).sum()))
+    assert met > 0
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["values", "levels"])
+def test_wrong_inner_products_with_hot_columns_are_noticed(same):
+    def broken_walk():
+        for t, (case, walker) in enumerate(crossed_walk(Squared(), same, Bounds(1.0, 1.0))):
+            if t == 0:
+                part = walker._across.levels if same else walker._across.values
+                part *= 1.001
+            check(walker, Truth(case))
+
+    with pytest.raises(AssertionError):
+        broken_walk()
+
+
+def test_hot_columns_are_copied_when_much_was_read_for_what_is_unknown():
+    walker = checked_run(dense_case(Squared(), 20.0, 300, p=40), 3, every=10)
+    assert walker._state["n_across"][0] > 0
 
 
 @pytest.mark.slow
@@ -616,12 +673,13 @@ def test_utilities_are_those_of_the_plain_loop_up_to_the_grid(loss):
 
 def near(chance, bits=52):
     """The coin whose cell holds a probability."""
-    return int(mpmath.floor(chance * mpmath.mpf(2) ** bits))
+    with mpmath.workprec(300):
+        return int(mpmath.floor(chance * mpmath.mpf(2) ** bits))
 
 
 def proposed(walker, truth, k):
     """The words that propose column `k` next and leave open whether it is accepted."""
-    now = kernel.numbers_now(walker._facts, walker._walk, walker._state)
+    now = drift.numbers_now(walker._facts, walker._walk, walker._state)
     groups, state = envelope_of(walker, now)
     n_groups, n_hot = int(state["n_groups"]), int(state["n_hot"])
     hot = list(walker._hot.columns[:n_hot])
@@ -986,15 +1044,15 @@ def broken(walker, name):
     n_hot, n_groups = int(state["n_hot"][0]), int(state["n_groups"][0])
     full = int(np.argmax(groups.counts[:n_groups]))
     if name == "short columns":
-        walker._known[:, kernel.LENGTH] /= 2
+        walker._known[:, kinds.LENGTH] /= 2
     elif name == "small columns":
-        walker._known[:, kernel.SIZE] *= 0.9
+        walker._known[:, kinds.SIZE] *= 0.9
     elif name == "wrong scores":
-        walker._known[:, kernel.SCORE] += 0.3 * walker._known[:, kernel.SIZE]
+        walker._known[:, kinds.SCORE] += 0.3 * walker._known[:, kinds.SIZE]
     elif name == "wrong shrinking":
-        walker._known[:, kernel.SHRINKING] *= -3
+        walker._known[:, kinds.SHRINKING] *= -3
     elif name == "wrong effect":
-        hot.effect[:n_hot] += 0.05 * STEPS * walker._known[hot.columns[:n_hot], kernel.SIZE]
+        hot.effect[:n_hot] += 0.05 * STEPS * walker._known[hot.columns[:n_hot], kinds.SIZE]
     elif name == "nothing open":
         hot.open[:n_hot] = 0
         hot.effect[:n_hot] *= 0.5
@@ -1086,14 +1144,14 @@ def test_an_envelope_that_is_kept_too_long_is_noticed():
 def test_a_snapshot_of_other_margins_is_noticed(monkeypatch):
     # A thread that was late: some rows look as they did one step before.
     case = dense_case(Logistic(), 5.0, 60)
-    look = kernel.look_at_rows
+    look = snapshot.look_at_rows
 
     def late(rows, facts, factor, offset, pairs, begin, end):
         found = look(rows, facts, factor, offset, pairs, begin, end)
         pairs[begin : begin + 20, 0] *= 0.5
         return found
 
-    monkeypatch.setattr(kernel, "look_at_rows", late)
+    monkeypatch.setattr(snapshot, "look_at_rows", late)
     with pytest.raises(AssertionError):
         checked_run(case, 14)
 
@@ -1104,7 +1162,7 @@ def test_a_snapshot_of_other_margins_is_noticed(monkeypatch):
 def test_an_envelope_is_given_up_once_one_of_its_margins_is_outgrown(name):
     walker = at_step(small_case(Logistic(), 0.03, 50, 30, 80), 20)
     walker._words, walker._state["next_word"] = np.empty(0, np.uint64), 0
-    now = kernel.numbers_now(walker._facts, walker._walk, walker._state)
+    now = drift.numbers_now(walker._facts, walker._walk, walker._state)
     allowed = {
         "drift2": "allowed2", "drift_max": "allowed_max", "rest": "allowed_rest",
         "rest_max": "allowed_rest_max", "rounding": "allowed_rounding",

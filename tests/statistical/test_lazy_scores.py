@@ -29,7 +29,7 @@ FALSE_ALARM = 1e-9
 #: whatever they do by themselves, which for rows as few as here is a snapshot at every rejection.
 MODES = {
     "groups": {"_WASTE": np.inf, "_LOOSE": np.inf},
-    "singles": {"_WASTE": np.inf, "_LOOSE": 0.0},
+    "singles": {"_WASTE": np.inf, "_LOOSE": 0.0, "_LOOKS": 1},
     "snapshots": {},
 }
 
@@ -199,9 +199,9 @@ def no_drift(monkeypatch):
 def no_swap(monkeypatch):
     learn = DriftingScores._learn
 
-    def dropped(self, group, candidate, value):
+    def dropped(self, look):
         order = self._order.copy()
-        learn(self, group, candidate, value)
+        learn(self, look)
         self._order = order  # the last of the group is lost, and the candidate there twice
 
     monkeypatch.setattr(DriftingScores, "_learn", dropped)
@@ -212,8 +212,8 @@ def stale_snapshot(monkeypatch):
 
     def moved(self, query, steps, factor):
         at(self, query, steps, factor)
-        self._base, self._base_square = self._slopes, float(self._slopes @ self._slopes)
-        self._set_rest()  # as if the scores were those of the present slopes
+        self._snapshots[-1] = self._snapshots[-1]._replace(slopes=self._slopes)
+        self._set_rest(self._grouped)  # as if the scores were those of the present slopes
 
     monkeypatch.setattr(DriftingScores, "at", moved)
 
@@ -229,7 +229,7 @@ def low_envelope(monkeypatch):
 
 
 def no_sign(monkeypatch):
-    monkeypatch.setattr(rejection, "_positive", lambda *args: True)
+    monkeypatch.setattr(rejection, "_settled_sign", lambda *args: True)
 
 
 def first_bits_only(monkeypatch):

@@ -69,6 +69,13 @@ class Watched(DriftingScores):
             raise Broken("not every column is in one group")
         return counts, bounds
 
+    def closely(self, group, candidate):
+        found = super().closely(group, candidate)
+        value = self._query.utility(candidate, self._columns.sum(candidate, self._steps))
+        if found is not None and not found[0] <= value <= found[1]:
+            raise Broken(f"column {candidate}: {found[0]} <= {value} <= {found[1]}")
+        return found
+
 
 @pytest.fixture(params=["snapshots", "singles"])
 def everywhere(request, monkeypatch):
@@ -81,6 +88,8 @@ def everywhere(request, monkeypatch):
     if request.param == "singles":
         monkeypatch.setattr(scores, "_PROPOSAL", 1)
         monkeypatch.setattr(scores, "_WASTE", 2.0)
+        monkeypatch.setattr(scores, "_LOOKS", 1)
+        monkeypatch.setattr(scores, "_GROUPING", 1)
 
 
 LOSSES = [
@@ -183,9 +192,9 @@ def no_drift(monkeypatch):
 def no_swap(monkeypatch):
     learn = DriftingScores._learn
 
-    def dropped(self, group, candidate, value):
+    def dropped(self, look):
         order = self._order.copy()
-        learn(self, group, candidate, value)
+        learn(self, look)
         self._order = order
 
     monkeypatch.setattr(DriftingScores, "_learn", dropped)
@@ -194,11 +203,32 @@ def no_swap(monkeypatch):
 def stale_snapshot(monkeypatch):
     rest = DriftingScores._set_rest
 
-    def moved(self):
-        self._base, self._base_square = self._slopes, float(self._slopes @ self._slopes)
-        rest(self)  # as if the scores were those of the present slopes
+    def moved(self, multiples=None):
+        self._snapshots = [self._snapshots[-1]._replace(slopes=self._slopes)]
+        self._grouped, self._group_sizes = np.ones(1), np.zeros((1, 1))
+        rest(self, np.ones(1))  # as if the scores were those of the present slopes
 
     monkeypatch.setattr(DriftingScores, "_set_rest", moved)
+
+
+def one_part(monkeypatch):
+    parts = DriftingScores._set_parts
+
+    def alone(self):
+        parts(self)
+        self._other = 0 * self._other
+
+    monkeypatch.setattr(DriftingScores, "_set_parts", alone)
+
+
+def near_enough(monkeypatch):
+    closely = DriftingScores.closely
+
+    def nearer(self, group, candidate):
+        found = closely(self, group, candidate)
+        return None if found is None else (found[1], found[1])
+
+    monkeypatch.setattr(DriftingScores, "closely", nearer)
 
 
 def no_way(monkeypatch):
@@ -228,6 +258,46 @@ def test_broken_bounds_are_noticed(everywhere, twin, monkeypatch):
     monkeypatch.setattr(scores, "_LOOSE", 0.0)
     walk(problem, engine, 0.5, np.random.default_rng(0), Noise(3))
     twin(monkeypatch)
+    with pytest.raises(Broken):
+        walk(problem, engine, 0.5, np.random.default_rng(0), Noise(8), steps=200)
+
+
+@pytest.mark.parametrize("everywhere", ["singles"], indirect=True)
+@pytest.mark.parametrize("body", [L1Ball(3.0), Simplex(3.0)], ids=["ball", "simplex"])
+def test_slopes_between_two_snapshots_have_scores_between(everywhere, body, monkeypatch):
+    rng = np.random.default_rng(17)
+    x, y = rng.uniform(-1, 1, (50, 9)), rng.uniform(-1, 1, 50)
+    problem = Problem(Squared(), body, Bounds(1.0, 1.0), 50, 9)
+
+    def known_between():
+        engine = LocalEngine(sparse.csr_array(x), y, problem.bounds)
+        theta = Vector.zero(9)
+        for share in (0.9, 0.1, 0.1):
+            known = engine.scores(problem.set.scores(problem.gradient(theta)), 1.0)
+            known.groups()
+            known._take_snapshot()
+            theta = theta.toward(problem.set.vertex(4), share)
+        theta = theta.toward(Vector.zero(9), 0.6)
+        return engine.scores(problem.set.scores(problem.gradient(theta)), 1.0)
+
+    known = known_between()
+    known.groups()
+    assert known._rest_length < 1e-3 * np.linalg.norm(known._slopes)
+    one_part(monkeypatch)
+    with pytest.raises(Broken):
+        known_between().groups()
+
+
+@pytest.mark.parametrize("everywhere", ["singles"], indirect=True)
+def test_a_quick_look_that_claims_too_much_is_noticed(everywhere, monkeypatch):
+    problem, engine = small(rows=np.asarray, p=60)  # more than are kept
+    monkeypatch.setattr(scores, "_SLIGHT", 1e9)
+    walk(problem, engine, 0.5, np.random.default_rng(0), Noise(3))
+    looks = []
+    monkeypatch.setattr(scores, "Look", lambda *args: looks.append(args[3]))
+    walk(problem, engine, 0.5, np.random.default_rng(0), Noise(3))
+    assert any(off > 0 for off in looks)  # there were quick ones
+    near_enough(monkeypatch)
     with pytest.raises(Broken):
         walk(problem, engine, 0.5, np.random.default_rng(0), Noise(8), steps=200)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.prompt import Confirm, FloatPrompt, IntPrompt, Prompt
+from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
-from riata.errors import CollectError
+from riata.errors import CollectError, RiataError
 from riata.local import Aggregator, Task
+from riata.local.channel import LARGEST_EPSILON
+from riata.local.encoding import Feature
+from riata.local.fields import Fields
 
 app = typer.Typer(help="Collect reports from people who trust nobody.", no_args_is_help=True)
 console = Console()
@@ -28,19 +33,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 @app.command()
 def init(
     path: TaskFile,
-    people: Annotated[int | None, typer.Option(help="How many people will answer.")] = None,
+    people: Annotated[int | None, typer.Option(help="How many people will answer.", min=1)] = None,
     force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
 ) -> None:
     """Ask about a survey and write its task file, with comments."""
+    if path.suffix != ".toml":
+        raise CollectError(f"{path} would be TOML. Give it a name that ends in .toml.")
     if path.exists() and not force:
         raise CollectError(f"{path} exists. Choose another name, or pass --force.")
-    text = _wizard(people)
+    text = _wizard()
     task = Task.read(text, toml=True)
     path.write_text(text, encoding="utf-8")
-    console.print(f"\nWrote {path}. The id of this task is {task.id[:12]}….")
+    typer.echo(f"\nWrote {path}. The id of this task is {task.id[:12]}….")
     if people is not None:
-        console.print(str(task.plan(people)), highlight=False)
-    console.print(f"Read it, correct it, then: riata collect serve {path}")
+        typer.echo(str(task.plan(people)))
+    typer.echo(f"Read it, correct it, then: riata collect serve {path}")
 
 
 @app.command()
@@ -52,7 +59,7 @@ def plan(path: TaskFile, people: int, as_json: AsJson = False) -> None:
                  "needed": found.needed, "advice": found.advice}  # fmt: skip
         typer.echo(json.dumps(facts))
     else:
-        console.print(str(found), highlight=False)
+        typer.echo(str(found))
 
 
 @app.command()
@@ -62,17 +69,22 @@ def serve(
         str, typer.Option(help="A directory, or the address of a database for many collectors.")
     ] = "reports",
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen at.")] = 8080,
-    people: Annotated[int, typer.Option(help="How many people are expected.")] = 0,
+    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 8080,
+    people: Annotated[int, typer.Option(help="How many people are expected.", min=0)] = 0,
     tokens: Annotated[
         Path | None, typer.Option(help="The file with the key of one-time tokens.")
     ] = None,
 ) -> None:
     """Serve the survey's page and accept reports."""
-    from riata.collect.run import run
+    from riata.collect.run import run, shown
 
     task = Task.load(path)
-    typer.echo(f"{task!r}\nSurvey:    http://{host}:{port}/\nReports:   {store}")
+    if not task.open_on(datetime.datetime.now(datetime.UTC).date()):
+        raise CollectError(
+            f"The deadline of the task was {task.deadline}, and all reports would be refused. "
+            "Learn from what came, or begin another task."
+        )
+    typer.echo(f"{task!r}\nSurvey:    http://{host}:{port}/\nReports:   {shown(store)}")
     run(task, store, host, port, people=people, tokens=tokens)
 
 
@@ -110,7 +122,7 @@ def export(path: TaskFile, out: Path, store: Stores = None) -> None:
     """Write the sums of all reports to a file that other shards can be merged with."""
     aggregator = _aggregated(Task.load(path), store or ["reports"])
     aggregator.save(out)
-    console.print(f"Wrote the sums of {aggregator.count:,} reports to {out}.")
+    typer.echo(f"Wrote the sums of {aggregator.count:,} reports to {out}.")
 
 
 @app.command()
@@ -126,14 +138,15 @@ def learn(
     for one in shard or []:
         aggregator.merge(Aggregator.load(one))
     model = aggregator.solve()
-    console.print(str(model), highlight=False)
-    console.print(model.privacy.sentence, highlight=False)
+    typer.echo(f"{model}\n{model.privacy.sentence}")
     for place in [Path(one) for one in store or ["reports"] if "://" not in one]:
         if out is None and place.is_dir():
             out = place / "model.json"  # where the dashboard looks
     if out is not None:
-        out.write_text(json.dumps(_facts(model), indent=1), encoding="utf-8")
-        console.print(f"Wrote {out}.")
+        beside = out.with_name(f"{out.name}.new")
+        beside.write_text(json.dumps(_facts(model), indent=1, allow_nan=False), encoding="utf-8")
+        beside.replace(out)  # the dashboard may be reading
+        typer.echo(f"Wrote {out}.")
 
 
 def _aggregated(task: Task, stores: list[str]) -> Aggregator:
@@ -176,20 +189,24 @@ def _facts(model: Any) -> dict[str, Any]:
     return facts
 
 
-def _wizard(people: int | None) -> str:
+def _wizard() -> str:
     """The text of a task file, from answers on the terminal."""
     title = Prompt.ask("What is the survey called?")
     kinds = {"averages": "mean", "predict a number": "linear", "predict yes or no": "logistic"}
     wanted = Prompt.ask("What do you want to learn?", choices=list(kinds), default="averages")
-    epsilon = FloatPrompt.ask("Epsilon of one report (1 is strong, 4 is weak)", default=1.0)
+    epsilon = 0.0
+    while not 0 < epsilon <= LARGEST_EPSILON:
+        epsilon = FloatPrompt.ask("Epsilon of one report (1 is strong, 4 is weak)", default=1.0)
+    names: set[str] = set()
     features: list[str] = []
     while not features or Confirm.ask("Another question?", default=True):
-        features.append(_asked("features", "A question for people to answer"))
+        features.append(_asked("features", "A question for people to answer", names))
     target = ""
     if wanted != "averages":
-        target = _asked("target", "What is to be predicted", yes_no=kinds[wanted] == "logistic")
+        yes_no = kinds[wanted] == "logistic"
+        target = _asked("target", "What is to be predicted", names, yes_no=yes_no)
     return _TEMPLATE.format(
-        title=json.dumps(title),
+        title=_quoted(title),
         kind=kinds[wanted],
         epsilon=epsilon,
         features="\n".join(features),
@@ -197,27 +214,44 @@ def _wizard(people: int | None) -> str:
     )
 
 
-def _asked(table: str, what: str, yes_no: bool = False) -> str:
+def _asked(table: str, what: str, names: set[str], yes_no: bool = False) -> str:
+    """The lines of one question. What a task would refuse is asked again."""
+    while True:
+        lines = _lines(what, yes_no, choices=table == "features")
+        try:
+            feature = Feature.read(Fields(tomllib.loads("\n".join(lines))))
+        except RiataError as problem:
+            typer.echo(f"  {problem}")
+            continue
+        if feature.name not in names:
+            names.add(feature.name)
+            head = f"[[{table}]]" if table == "features" else f"[{table}]"
+            return "\n".join([head, *lines]) + "\n"
+        typer.echo(f"  Another question is called {feature.name} already.")
+
+
+def _lines(what: str, yes_no: bool, choices: bool) -> list[str]:
     question = Prompt.ask(what)
-    name = Prompt.ask("  A short name for it", default="".join(question.lower().split())[:12])
+    short = "".join(one for one in question.lower() if one.isalnum())[:12]
+    name = Prompt.ask("  A short name for it", default=short or "answer")
     kind = "yes-no"
     if not yes_no:
-        known = ["number", "yes-no"] + (["choice"] if table == "features" else [])
+        known = ["number", "yes-no", *(["choice"] if choices else [])]
         kind = Prompt.ask("  Its answers", choices=known, default="number")
-    lines = [
-        f"[[{table}]]" if table == "features" else f"[{table}]",
-        f"name = {json.dumps(name)}",
-        f"question = {json.dumps(question)}",
-        f'kind = "{kind}"',
-    ]
+    lines = [f"name = {_quoted(name)}", f"question = {_quoted(question)}", f'kind = "{kind}"']
     if kind == "number":
-        low = IntPrompt.ask("  The smallest possible answer")
-        high = IntPrompt.ask("  The largest possible answer")
+        low = FloatPrompt.ask("  The smallest possible answer")
+        high = FloatPrompt.ask("  The largest possible answer")
         lines.append(f"bounds = [{low}, {high}]   # answers outside are clipped on the device")
     if kind == "choice":
-        choices = [one.strip() for one in Prompt.ask("  The choices, with commas").split(",")]
-        lines.append(f"choices = {json.dumps(choices)}")
-    return "\n".join(lines) + "\n"
+        said = [one.strip() for one in Prompt.ask("  The choices, with commas").split(",")]
+        lines.append(f"choices = [{', '.join(_quoted(one) for one in said if one)}]")
+    return lines
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: as JSON has it, but with all of Unicode as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 _TEMPLATE = """\

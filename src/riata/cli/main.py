@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from riata.cli import collect
 from riata.errors import RiataError
@@ -20,9 +21,18 @@ app.add_typer(collect.app, name="collect")
 
 
 def main() -> None:
-    """Run a command. What riata says is wrong ends it with status 2, without a traceback."""
+    """Run a command. What riata or the system says is wrong ends it with status 2."""
     try:
         app()
     except RiataError as problem:
-        Console(stderr=True).print(f"[bold red]Error:[/] {problem}", highlight=False)
-        sys.exit(2)
+        _end(str(problem))
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename is not None else ""
+        _end(f"{where}{problem.strerror or type(problem).__name__}.")
+
+
+def _end(message: str) -> None:
+    # As plain text: brackets in it are not marks of style.
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(Text("Error: ", "bold red").append(message, "not bold default"))
+    sys.exit(2)

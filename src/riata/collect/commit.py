@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from riata.local import wire
+
 
 class Store(Protocol):
     """Where reports are kept."""
@@ -20,7 +22,7 @@ class Store(Protocol):
 
 
 class _Waiting(NamedTuple):
-    seeds: np.ndarray
+    reports: bytes
     token: int | None
     done: asyncio.Future[bool]
 
@@ -40,21 +42,28 @@ class Committer:
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "riata-store")
         self._running: asyncio.Task[None] | None = None
+        self._closing = False
 
     def start(self) -> None:
         """Begin to write, in the running event loop."""
         self._running = asyncio.create_task(self._run())
 
-    async def add(self, seeds: np.ndarray, token: int | None = None) -> bool:
-        """Whether the reports were accepted, when they are durable; raise what the store raises."""
+    def add(self, reports: bytes, token: int | None = None) -> asyncio.Future[bool]:
+        """Whether the reports were accepted, when they are durable; raise what the store raises.
+
+        With a token, it is one report.
+        """
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(seeds, token, done))
+        if self._closing:
+            done.set_exception(ConnectionAbortedError("The collector stops."))
+            return done
+        self._queue.append(_Waiting(reports, token, done))
         self._wake.set()
-        return await done
+        return done
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._closing or self._queue:
             await self._wake.wait()
             self._wake.clear()
             queue, self._queue = self._queue, []
@@ -71,24 +80,23 @@ class Committer:
                         one.done.set_result(accepted)
 
     def _write(self, queue: list[_Waiting]) -> list[bool]:
-        """In the store's thread: with tokens each request is one report."""
-        free = [one for one in queue if one.token is None]
+        """In the store's thread."""
+        free = [one.reports for one in queue if one.token is None]
         if free:
-            self.store.add(np.concatenate([one.seeds for one in free]))
+            self.store.add(wire.from_bytes(b"".join(free)))
         bound = [one for one in queue if one.token is not None]
-        accepted: dict[int, bool] = {}
-        if bound:
-            seeds = np.concatenate([one.seeds for one in bound])
-            tokens = np.array([one.token for one in bound], dtype=np.uint64)
-            found = self.store.add(seeds, tokens)
-            accepted = {id(one): bool(good) for one, good in zip(bound, found, strict=True)}
-        return [accepted.get(id(one), True) for one in queue]
+        if not bound:
+            return [True] * len(queue)
+        tokens = np.array([one.token for one in bound], dtype=np.uint64)
+        found = self.store.add(wire.from_bytes(b"".join(one.reports for one in bound)), tokens)
+        accepted = iter(found.tolist())
+        return [True if one.token is None else next(accepted) for one in queue]
 
     async def close(self) -> None:
         """Write what waits, then let go of the store."""
-        while self._queue:
-            await asyncio.sleep(0.01)
+        self._closing = True
+        self._wake.set()
         if self._running is not None:
-            self._running.cancel()
+            await self._running
         self._thread.shutdown(wait=True)
         self.store.close()

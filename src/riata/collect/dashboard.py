@@ -27,6 +27,7 @@ class Dashboard:
         self._people = people
         self._model = model
         self._forecasts: dict[int, dict[str, Any]] = {}
+        self._one = asyncio.Lock()
 
     async def facts(self, task: Task, reports: int, refused: int) -> dict[str, Any]:
         """Plain data for the page."""
@@ -48,16 +49,24 @@ class Dashboard:
         if people < 1:
             return None
         rounded = int(float(f"{people:.1e}"))
-        if rounded not in self._forecasts:
-            plan = await asyncio.to_thread(task.plan, rounded)
-            self._forecasts[rounded] = {
-                "people": rounded, "share": plan.share, "low": plan.interval[0],
-                "high": plan.interval[1], "advice": plan.advice,
-            }  # fmt: skip
+        async with self._one:
+            if rounded not in self._forecasts:
+                plan = await asyncio.to_thread(task.plan, rounded)
+                self._forecasts[rounded] = {
+                    "people": rounded, "share": plan.share, "low": plan.interval[0],
+                    "high": plan.interval[1], "advice": plan.advice,
+                }  # fmt: skip
         return self._forecasts[rounded]
 
     def _learned(self) -> dict[str, Any] | None:
-        if self._model is None or not self._model.exists():
+        if self._model is None:
             return None
-        held = json.loads(self._model.read_text(encoding="utf-8"))
-        return {key: held[key] for key in ("reports", "signal", "columns") if key in held}
+        try:
+            held = json.loads(self._model.read_text(encoding="utf-8"), parse_constant=_refused)
+            return {key: held[key] for key in ("reports", "signal", "columns") if key in held}
+        except (OSError, ValueError, TypeError):
+            return None  # not there, or not a model
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(constant)

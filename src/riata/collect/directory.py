@@ -29,12 +29,17 @@ class Directory:
     """
 
     def __init__(self, path: str | Path, task: Task) -> None:
-        self.path = Path(path)
+        self.path = Path(path).resolve()
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = self._locked()
-        self._claim(task)
-        self._reports = Segments(self.path, _REPORTS)
-        self._tokens = Segments(self.path, _TOKENS)
+        try:
+            self._claim(task)
+            self._reports = Segments(self.path, _REPORTS)
+            # Frames of both sets in the order in which they came would pair tokens with reports.
+            self._tokens = Segments(self.path, _TOKENS, sorts=True)
+        except BaseException:
+            os.close(self._lock)
+            raise
 
     def _locked(self) -> int:
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -69,13 +74,14 @@ class Directory:
         """Keep the reports that are new, durably, and say which were accepted.
 
         A report that is known already is accepted again and changes nothing. With tokens, a new
-        report is accepted only if its token is unused.
+        report is accepted only if its token is unused; the token of a known report is used too.
         """
         if tokens is None:
             self._reports.add(seeds)
             return np.ones(len(seeds), dtype=bool)
-        held = self._reports.known.holds(seeds)
-        accepted = held | (fresh(tokens) & ~self._tokens.known.holds(tokens))
+        unused = fresh(tokens) & ~self._tokens.known.holds(tokens)
+        accepted = unused | self._reports.known.holds(seeds)
+        accepted |= np.isin(seeds, seeds[accepted])  # the same report twice at once
         # A crash between the two leaves a token that can be used again, never a lost report.
         self._reports.add(seeds[accepted])
         self._tokens.add(tokens[accepted])
@@ -92,15 +98,16 @@ class ReadDirectory:
     """The reports of a directory that another process may be writing to."""
 
     def __init__(self, path: str | Path, task: Task) -> None:
-        self.path = Path(path)
+        self.path = Path(path).resolve()
         if not (self.path / "task.json").exists():
             raise CollectError(f"{path} holds no reports. Name the --store that `serve` writes to.")
         _check_task(self.path, task)
 
     def batches(self) -> Iterator[np.ndarray]:
         """All reports, some at a time."""
-        for path in segment_paths(self.path, _REPORTS):
-            for seeds, _ in frames(path.read_bytes()):
+        paths = segment_paths(self.path, _REPORTS)
+        for path in paths:
+            for seeds, _ in frames(path.read_bytes(), path, last=path == paths[-1]):
                 yield seeds
 
     def close(self) -> None:

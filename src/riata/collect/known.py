@@ -40,3 +40,7 @@ class Known:
         while len(self._levels) > 1 and len(self._levels[-2]) < 2 * len(self._levels[-1]):
             last = self._levels.pop()
             self._levels[-1] = np.sort(np.concatenate([self._levels[-1], last]), kind="stable")
+
+    def everything(self) -> np.ndarray:
+        """All seeds, sorted."""
+        return np.sort(np.concatenate([*self._levels, np.empty(0, np.uint64)]), kind="stable")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 from riata.collect.commit import Committer, Store
 from riata.collect.directory import Directory, ReadDirectory
@@ -14,6 +16,9 @@ from riata.collect.sql import Database
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local.task import Task
+
+#: Requests that are handled at once, so that bodies cannot fill the memory.
+MOST_CONNECTIONS = 1000
 
 
 class Reports(Protocol):
@@ -61,13 +66,33 @@ def run(
         raise CollectError(
             'The collector needs Starlette and uvicorn. Install them: pip install "riata[collect]".'
         ) from None
+    key = None if tokens is None else Tokens.at(tokens, task.id)
     collector = Collector(
         task,
         Committer(to_write(place, task)),
-        tokens=None if tokens is None else Tokens.at(tokens, task.id),
+        tokens=key,
         dashboard=Dashboard(people, None if "://" in place else Path(place) / "model.json"),
     )
     assert collector.dashboard is not None
     print(f"Dashboard: http://{host}:{port}/dashboard#{collector.dashboard.key}", flush=True)
     # No access log: it would hold addresses.
-    uvicorn.run(application(collector), host=host, port=port, access_log=False, log_level="warning")
+    uvicorn.run(
+        application(collector),
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        ws="none",
+    )
+
+
+def shown(place: str) -> str:
+    """A store's address without its password."""
+    if "://" not in place:
+        return place
+    try:
+        return make_url(place).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "a database"

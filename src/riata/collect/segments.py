@@ -3,15 +3,19 @@
 A file is a row of frames. A frame is written in one go and counts only if it is whole:
 
     4 bytes   how many words follow
-    4 bytes   the CRC-32 of the number and of the words
+    4 bytes   the CRC-32 of the words
+    4 bytes   the CRC-32 of the eight bytes before
     8 bytes   for each word
 
-What a crash left of a frame is cut off when the file is opened again. It was never acknowledged.
+Each frame is durable before the next is written, so a crash can leave only the last one broken: cut
+short, or followed by nothing. That is cut off when the file is opened again; it was never
+acknowledged. Anything else that is broken is damage, and an error.
 The words of a frame are sorted, so their order tells nothing of the order in which they came.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import struct
@@ -28,8 +32,11 @@ from riata.privacy.chain import sync_directory
 
 #: A file that has grown this large is closed, and a new one begun.
 SEGMENT_BYTES = 1 << 28
-_HEAD = struct.Struct(">II")
+_COUNTS = struct.Struct(">II")
+_HEAD = struct.Struct(">III")
 _LARGEST_FRAME = 1 << 20
+#: New words after which they may be sorted into the old ones, at least.
+_SORT_AFTER = 1024
 
 
 class Segments:
@@ -40,41 +47,42 @@ class Segments:
     directory : path
     name : str
         What the words are.
+    sorts : bool, default=False
+        From time to time all words are written anew in their order, so that the file forgets when
+        they came.
     """
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self._directory, self._name = directory, name
+    def __init__(self, directory: Path, name: str, sorts: bool = False) -> None:
+        self._directory, self._name, self._sorts = directory, name, sorts
         self.known = Known()
+        self._unsorted = 0
         paths = segment_paths(directory, name)
         for path in paths:
             self._recover(path, last=path == paths[-1])
         self._number = int(paths[-1].stem) if paths else 1
-        self._file = self._opened()
+        self._open()
+        self._forget_order()
 
     def _recover(self, path: Path, last: bool) -> None:
         """Learn what a file holds, and cut off a last frame that is not whole."""
-        good = 0
         with open(path, "r+b") as file:
-            data = file.read()
-            for words, end in frames(data):
+            data, good = file.read(), 0
+            for words, end in frames(data, path, last):
                 self.known.add(self.known.new(words))
                 good = end
-            left = len(data) - good
-            if left == 0:
-                return
-            if not last or left > _HEAD.size + wire.REPORT_BYTES * _LARGEST_FRAME:
-                raise CollectError(
-                    f"{path} is damaged after {good} of {len(data)} bytes: more than a crash can "
-                    "do. Restore it from a copy; cutting it off would lose reports."
-                )
-            file.truncate(good)
-            os.fsync(file.fileno())
+                self._unsorted += len(words)
+            if good < len(data):
+                file.truncate(good)
+                os.fsync(file.fileno())
 
-    def _opened(self) -> int:
-        path = self._directory / f"{self._number:08d}.{self._name}"
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    def _open(self) -> None:
+        path = self._path(self._number)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._size = os.fstat(self._file).st_size
         sync_directory(str(path))
-        return handle
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"{number:08d}.{self._name}"
 
     def add(self, words: np.ndarray) -> None:
         """Add those of the words that are new. They are on the disk when this returns.
@@ -89,25 +97,63 @@ class Segments:
             part = new[start : start + _LARGEST_FRAME]
             self._write(wire.to_bytes(part))
             self.known.add(part)
+            self._unsorted += len(part)
+        if self._unsorted >= max(_SORT_AFTER, len(self.known) // 2):
+            with contextlib.suppress(OSError):  # they are durable already; later will do
+                self._forget_order()
 
     def _write(self, words: bytes) -> None:
         """One frame, whole or not at all."""
-        if os.fstat(self._file).st_size >= SEGMENT_BYTES:
-            os.close(self._file)
-            self._number += 1
-            self._file = self._opened()
-        before = os.fstat(self._file).st_size
-        count = struct.pack(">I", len(words) // wire.REPORT_BYTES)
-        frame = count + struct.pack(">I", zlib.crc32(count + words)) + words
+        if self._size >= SEGMENT_BYTES:
+            full, self._number = self._file, self._number + 1
+            try:
+                self._open()
+            except OSError:
+                self._number -= 1
+                raise
+            os.close(full)
+        data = frame(words)
         try:
-            if os.write(self._file, frame) != len(frame):
+            # What an earlier failure left behind and could not take back goes first.
+            if os.fstat(self._file).st_size != self._size:
+                os.ftruncate(self._file, self._size)
+            if os.write(self._file, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, before)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._size)
             raise
+        self._size += len(data)
+
+    def _forget_order(self) -> None:
+        """Replace the files by one in which all words are sorted."""
+        if not self._sorts or not self._unsorted:
+            return
+        first, beside = self._path(1), self._directory / f"{self._name}.new"
+        everything = self.known.everything()
+        try:
+            with open(beside, "wb") as file:
+                os.fchmod(file.fileno(), 0o600)
+                for start in range(0, len(everything), _LARGEST_FRAME):
+                    part = everything[start : start + _LARGEST_FRAME]
+                    file.write(frame(wire.to_bytes(part)))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
+        os.replace(beside, first)
+        sync_directory(str(first))
+        for path in segment_paths(self._directory, self._name)[1:]:
+            path.unlink()
+        os.close(self._file)
+        self._number, self._unsorted = 1, 0
+        self._open()
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._forget_order()
         os.close(self._file)
 
 
@@ -116,14 +162,46 @@ def segment_paths(directory: Path, name: str) -> list[Path]:
     return sorted(directory.glob(f"[0-9]*.{name}"))
 
 
-def frames(data: bytes) -> Iterator[tuple[np.ndarray, int]]:
-    """The words of each whole frame, and where it ends."""
+def frame(words: bytes) -> bytes:
+    """The bytes of a frame."""
+    counts = _COUNTS.pack(len(words) // wire.REPORT_BYTES, zlib.crc32(words))
+    return counts + struct.pack(">I", zlib.crc32(counts)) + words
+
+
+def frames(data: bytes, path: Path, last: bool) -> Iterator[tuple[np.ndarray, int]]:
+    """The words of each whole frame, and where it ends.
+
+    Raises
+    ------
+    CollectError
+        If something is broken that a crash cannot have broken.
+    """
     at = 0
-    while at + _HEAD.size <= len(data):
-        count, check = _HEAD.unpack_from(data, at)
+    while at < len(data):
+        left = len(data) - at
+        if left < _HEAD.size:
+            break
+        count, check, head = _HEAD.unpack_from(data, at)
+        if zlib.crc32(data[at : at + _COUNTS.size]) != head:
+            if any(data[at:]):  # a crash can leave zeros where a frame was to be
+                raise _damaged(path, at, len(data))
+            break
         end = at + _HEAD.size + wire.REPORT_BYTES * count
         words = data[at + _HEAD.size : end]
-        if end > len(data) or count == 0 or zlib.crc32(data[at : at + 4] + words) != check:
-            return
+        if end > len(data):
+            break
+        if zlib.crc32(words) != check:
+            if end < len(data):
+                raise _damaged(path, at, len(data))
+            break
         yield wire.from_bytes(words), end
         at = end
+    if at < len(data) and not last:
+        raise _damaged(path, at, len(data))
+
+
+def _damaged(path: Path, at: int, size: int) -> CollectError:
+    return CollectError(
+        f"{path} is damaged after {at} of {size} bytes, as no crash does it. Restore it from a "
+        "copy; cutting it off would lose reports."
+    )

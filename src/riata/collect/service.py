@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
 import errno
 import hmac
+import logging
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from riata.collect.commit import Committer
 from riata.collect.dashboard import Dashboard
@@ -22,8 +25,11 @@ from riata.collect.tokens import Tokens
 from riata.local import wire
 from riata.local.task import Task
 
+_log = logging.getLogger(__name__)
 #: Reports in one request, at most.
 MOST_REPORTS = 1 << 16
+#: How long the rest of a body may take.
+BODY_SECONDS = 30.0
 #: Nothing that a browser shows here may load anything from elsewhere, or be shown elsewhere.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -31,9 +37,12 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+_NO_BODY = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+_ANSWERS = [*_NO_BODY, (b"content-type", b"application/json")]
 #: Whatever was wrong with a request, this is all that its sender hears.
 _REFUSED = b'{"error": "The reports were not accepted."}'
 _FULL = b'{"error": "The collector has no room. Send the same bytes again later."}'
+_BROKEN = b'{"error": "The collector cannot keep reports now. Send the same bytes again later."}'
 
 
 class Collector:
@@ -65,55 +74,56 @@ class Collector:
         self.dashboard = dashboard
         self.today = today
         self.refused = 0
+        self._path = f"/tasks/{task.id}/reports"
 
-    async def reports(self, request: Request) -> Response:
-        """Accept reports: 201 when they are durable. A repeat changes nothing and is accepted."""
+    async def upload(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Accept reports: 201 when they are durable. A repeat changes nothing and is accepted.
+
+        A bare ASGI endpoint, because everything that is sent goes through it.
+        """
         try:
-            accepted = await self._accepted(request)
-        except OSError as problem:
-            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            return _answer(_FULL, 507)
-        if not accepted:
+            accepted = await self._accepted(scope, receive)
+        except Exception as problem:  # of the store: the disk, the database
+            if getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                await _send(send, 507, _FULL)
+                return
+            # Its name only: a text might hold what was sent.
+            _log.error("Reports could not be kept: %s.", type(problem).__name__)
+            await _send(send, 503, _BROKEN)
+            return
+        if accepted:
+            await _send(send, 201, b"")
+        else:
             self.refused += 1
-            return _answer(_REFUSED, 400)
-        return Response(status_code=201, headers=_HEADERS)
+            await _send(send, 400, _REFUSED)
 
-    async def _accepted(self, request: Request) -> bool:
-        body = await self._body(request)
+    async def _accepted(self, scope: Scope, receive: Receive) -> bool:
+        headers = _single(scope["headers"])
+        size = self._size(scope, headers)
+        body = await _read(receive, size) if size else None
         if body is None:
             return False
         if self.tokens is None:
-            return await self.committer.add(wire.from_bytes(body))
-        token = self.tokens.read(request.headers.get("riata-token", ""))
+            return await self.committer.add(body)
+        token = self.tokens.read(headers.get(b"riata-token", b"").decode("latin-1"))
         if token is None or len(body) != wire.REPORT_BYTES:
             return False
-        return await self.committer.add(wire.from_bytes(body), token)
+        return await self.committer.add(body, token)
 
-    async def _body(self, request: Request) -> bytes | None:
-        """The bytes of a request that is right in every way, else None."""
-        said = request.headers.get("content-length", "")
+    def _size(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
+        """The bytes that a request announces, if it is right in every way that shows so far."""
+        said = headers.get(b"content-length", b"")
         good = (
-            said.isascii()
-            and said.isdigit()
+            said.isdigit()
             and len(said) <= 7
-            and 0 < int(said) <= MOST_REPORTS * wire.REPORT_BYTES
+            and int(said) <= MOST_REPORTS * wire.REPORT_BYTES
             and int(said) % wire.REPORT_BYTES == 0
-            and request.path_params["task"] == self.task.id
-            and request.headers.get("content-type") == "application/octet-stream"
+            and b"transfer-encoding" not in headers
+            and scope["path"] == self._path
+            and headers.get(b"content-type") == b"application/octet-stream"
             and self.task.open_on(self.today())
         )
-        if not good:
-            return None
-        body = bytearray()
-        try:
-            async for part in request.stream():
-                body += part
-                if len(body) > int(said):
-                    return None
-        except ClientDisconnect:
-            return None
-        return bytes(body) if len(body) == int(said) else None
+        return int(said) if good else 0
 
     async def task_file(self, request: Request) -> Response:
         """The bytes whose SHA-256 is the task's id."""
@@ -141,14 +151,46 @@ class Collector:
     async def facts(self, request: Request) -> Response:
         """What the dashboard shows, for who knows its key."""
         board = self.dashboard
-        if board is None or not hmac.compare_digest(request.path_params["key"], board.key):
+        if board is None or not hmac.compare_digest(
+            request.path_params["key"].encode(), board.key.encode()
+        ):
             return PlainTextResponse("Not found\n", 404, headers=_HEADERS)
         facts = await board.facts(self.task, self.committer.counted, self.refused)
         return JSONResponse(facts, headers=_HEADERS)
 
 
-def _answer(body: bytes, status: int) -> Response:
-    return Response(body, status, headers=_HEADERS, media_type="application/json")
+def _single(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Headers by name; one that stands twice says nothing."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        found[name] = b"" if name in found else value
+    return found
+
+
+async def _read(receive: Receive, size: int) -> bytes | None:
+    """A body of exactly this size, else None."""
+    message = await receive()
+    body = message.get("body", b"")
+    if message.get("more_body", False):
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                grown = bytearray(body)
+                while message.get("more_body", False) and len(grown) <= size:
+                    message = await receive()
+                    grown += message.get("body", b"")
+                body = bytes(grown)
+        except TimeoutError:
+            return None
+    # Who has gone before the end has sent nothing.
+    return body if message["type"] == "http.request" and len(body) == size else None
+
+
+async def _send(send: Send, status: int, body: bytes) -> None:
+    headers = _ANSWERS if body else _NO_BODY
+    length = (b"content-length", b"%d" % len(body))
+    with contextlib.suppress(RuntimeError, OSError):  # who has gone hears nothing
+        await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _page(name: str, kind: str) -> Any:
@@ -160,7 +202,7 @@ def _page(name: str, kind: str) -> Any:
     return page
 
 
-def application(collector: Collector) -> Starlette:
+def application(collector: Collector) -> ASGIApp:
     """The service as an ASGI application."""
 
     @contextlib.asynccontextmanager
@@ -173,9 +215,9 @@ def application(collector: Collector) -> Starlette:
         Route("/", _page("survey.html", "text/html; charset=utf-8")),
         Route("/survey.js", _page("survey.js", "text/javascript; charset=utf-8")),
         Route("/survey.css", _page("survey.css", "text/css; charset=utf-8")),
+        Route("/icon.svg", _page("icon.svg", "image/svg+xml")),
         Route("/riata.js", _page("riata.js", "text/javascript; charset=utf-8")),
         Route("/task", collector.task_file),
-        Route("/tasks/{task}/reports", collector.reports, methods=["POST"]),
         Route("/dashboard", _page("dashboard.html", "text/html; charset=utf-8")),
         Route("/dashboard.js", _page("dashboard.js", "text/javascript; charset=utf-8")),
         Route("/dashboard/{key}", collector.facts),
@@ -183,4 +225,17 @@ def application(collector: Collector) -> Starlette:
         Route("/metrics", collector.metrics),
         Route("/openapi.json", collector.openapi),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
+    pages = Starlette(routes=routes, lifespan=lifespan)
+    pages.router.redirect_slashes = False
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and _for_reports(scope["path"]):
+            await collector.upload(scope, receive, send)
+        else:
+            await pages(scope, receive, send)
+
+    return serve
+
+
+def _for_reports(path: str) -> bool:
+    return path.startswith("/tasks/") and path.endswith("/reports")

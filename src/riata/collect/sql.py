@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from riata.collect.tokens import fresh
 from riata.errors import CollectError
 from riata.local.task import Task
 
@@ -47,20 +50,36 @@ class Database:
     def __init__(self, url: str, task: Task) -> None:
         self._task = bytes.fromhex(task.id)
         try:
-            self._engine = sa.create_engine(url, pool_pre_ping=True)
-            _TABLES.create_all(self._engine)
+            # Without hide_parameters an error's text would hold reports.
+            self._engine = sa.create_engine(url, pool_pre_ping=True, hide_parameters=True)
+            if self._engine.dialect.name not in ("sqlite", "postgresql"):
+                raise CollectError(
+                    f"The database is {self._engine.dialect.name}. Reports can be kept in "
+                    "PostgreSQL or SQLite."
+                )
+            self._create_tables()
+            self._count = self._begin(task)
         except (sa.exc.SQLAlchemyError, ImportError) as problem:
             raise CollectError(
                 f"The database cannot be used ({type(problem).__name__}). Check its address and "
                 'that its driver is installed: pip install "riata[collect,postgres]".'
             ) from None
+
+    def _create_tables(self) -> None:
+        try:
+            _TABLES.create_all(self._engine)
+        except sa.exc.DBAPIError:  # another collector began at the same moment
+            _TABLES.create_all(self._engine)
+
+    def _begin(self, task: Task) -> int:
+        """Name the task, and say how many reports it has."""
         with self._engine.begin() as connection:
             row = {"task": self._task, "file": task.canonical}
             connection.execute(self._insert(_TASKS), [row])
             query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
-            self._count = int(connection.execute(query.select_from(_REPORTS)).scalar_one())
+            return int(connection.execute(query.select_from(_REPORTS)).scalar_one())
 
-    def _insert(self, table: sa.Table) -> sa.Insert:
+    def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """An insertion that leaves out what is there already."""
         if self._engine.dialect.name == "sqlite":
             return sqlite.insert(table).on_conflict_do_nothing()
@@ -74,33 +93,46 @@ class Database:
         """Keep the reports that are new, durably, and say which were accepted, as `Directory` does.
 
         Of two collectors that meet the same unused token at once, only one accepts it.
-        """
-        with self._engine.begin() as connection:
-            if tokens is None:
-                self._count += self._keep(connection, _REPORTS, seeds)
-                return np.ones(len(seeds), dtype=bool)
-            accepted = self._held(connection, _REPORTS, seeds)
-            for i in np.flatnonzero(~accepted):
-                accepted[i] = self._keep(connection, _TOKENS, tokens[i : i + 1]) == 1
-            self._count += self._keep(connection, _REPORTS, seeds[accepted])
-            return accepted
 
-    def _keep(self, connection: sa.Connection, table: sa.Table, words: np.ndarray) -> int:
-        """Insert words that are not there, and say how many they were."""
-        rows = [{"task": self._task, "seed": int(word)} for word in np.unique(words).view(np.int64)]
-        new = 0
+        Raises
+        ------
+        OSError
+            With ENOSPC if the database has no room.
+        """
+        try:
+            with self._engine.begin() as connection:
+                accepted = np.ones(len(seeds), dtype=bool)
+                if tokens is not None:
+                    # In the order of the tokens, then of the reports: collectors that wait for
+                    # each other's rows never do so in a circle.
+                    unused = np.isin(tokens, self._keep(connection, _TOKENS, tokens))
+                    accepted = (unused & fresh(tokens)) | self._held(connection, seeds)
+                    accepted |= np.isin(seeds, seeds[accepted])
+                new = len(self._keep(connection, _REPORTS, seeds[accepted]))
+        except sa.exc.DBAPIError as problem:
+            raise _without_room(problem) or problem from None
+        self._count += new
+        return accepted
+
+    def _keep(self, connection: sa.Connection, table: sa.Table, words: np.ndarray) -> np.ndarray:
+        """Insert the words that are not there, and give them back."""
+        rows = [{"task": self._task, "seed": seed} for seed in _signed(words)]
+        new: list[int] = []
         for start in range(0, len(rows), _BATCH):
             statement = self._insert(table).values(rows[start : start + _BATCH])
-            new += connection.execute(statement).rowcount
-        return new
+            new += connection.execute(statement.returning(table.c.seed)).scalars()
+        return np.array(new, dtype=np.int64).view(np.uint64)
 
-    def _held(self, connection: sa.Connection, table: sa.Table, words: np.ndarray) -> np.ndarray:
-        """Which of the words are there."""
-        query = sa.select(table.c.seed).where(
-            table.c.task == self._task, table.c.seed.in_(words.view(np.int64).tolist())
-        )
-        found = np.array(connection.execute(query).scalars().all(), dtype=np.int64)
-        return np.isin(words.view(np.int64), found)
+    def _held(self, connection: sa.Connection, seeds: np.ndarray) -> np.ndarray:
+        """Which of the reports are there."""
+        asked, found = _signed(seeds), list[int]()
+        for start in range(0, len(asked), _BATCH):
+            query = sa.select(_REPORTS.c.seed).where(
+                _REPORTS.c.task == self._task,
+                _REPORTS.c.seed.in_(asked[start : start + _BATCH]),
+            )
+            found += connection.execute(query).scalars()
+        return np.isin(seeds, np.array(found, dtype=np.int64).view(np.uint64))
 
     def batches(self) -> Iterator[np.ndarray]:
         """All reports, some at a time."""
@@ -112,3 +144,16 @@ class Database:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _signed(words: np.ndarray) -> list[int]:
+    """Each word once, in order, as databases have them."""
+    return np.unique(words.view(np.int64)).tolist()
+
+
+def _without_room(problem: sa.exc.DBAPIError) -> OSError | None:
+    """The error of a full disk, if it is one: 53100 in PostgreSQL, SQLITE_FULL in SQLite."""
+    full = getattr(problem.orig, "sqlstate", None) == "53100" or (
+        getattr(problem.orig, "sqlite_errorname", None) == "SQLITE_FULL"
+    )
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if full else None

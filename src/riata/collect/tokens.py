@@ -2,7 +2,8 @@
 
 A token is 8 random bytes and 16 bytes of their HMAC-SHA-256 under the collector's key. It says
 nothing about a person unless somebody writes down who got which, and nothing about a report: the
-device draws the report without it, and the collector keeps the two in separate files, each sorted.
+device draws the report without it, and the collector keeps the two in separate sets, of which the
+one with the tokens is sorted from time to time. A request in hand holds both.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-_NONCE, _MAC = 8, 16
+from riata.errors import CollectError
+
+_KEY, _NONCE, _MAC = 32, 8, 16
 
 
 class Tokens:
@@ -37,12 +40,19 @@ class Tokens:
     def at(cls, path: Path, task: str) -> Tokens:
         """With the key in a file, made if it is not there."""
         if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(os.urandom(32))
+                file.write(os.urandom(_KEY))
                 file.flush()
                 os.fsync(file.fileno())
-        return cls(path.read_bytes(), task)
+        key = path.read_bytes()
+        if len(key) != _KEY:
+            raise CollectError(
+                f"{path} is not a key of tokens: it has {len(key)} bytes, not {_KEY}. Name the "
+                "file that `riata collect invite` made."
+            )
+        return cls(key, task)
 
     def make(self, n: int) -> list[str]:
         """New tokens, 32 characters each."""
@@ -51,6 +61,8 @@ class Tokens:
 
     def read(self, token: str) -> int | None:
         """The number of a token, or None if it is not one of this task."""
+        if len(token) != 4 * (_NONCE + _MAC) // 3:
+            return None
         try:
             data = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):

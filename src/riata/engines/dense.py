@@ -22,7 +22,7 @@ _WORTH_THREADS = 2**20
 
 #: A column that lies scattered in memory costs as much as so many that are read on the way. And
 #: what goes with a look at a column takes as long as to read so many entries.
-_SCATTERED, _LOOK = 25, 200_000
+_SCATTERED, _LOOK = 25, 100_000
 
 #: Entries that need no clipping are summed as they are, about so many at a time.
 ENTRIES_AS_THEY_ARE = 2**18
@@ -59,6 +59,7 @@ class DenseRows:
         self._columns: dict[int, np.ndarray] = {}
         self.just_read: int | None = None
         self._tame: dict[int, bool] = {}
+        self._as_given = np.zeros(x.shape[1], dtype=bool)  # columns that are known to be tame
         self._most_kept = max(_LEAST_KEPT, int(_PART_KEPT * x.shape[1]))
 
     @property
@@ -108,9 +109,21 @@ class DenseRows:
         self._columns[column] = found
         return found
 
+    def as_given(self, column: int) -> np.ndarray | None:
+        """One column off the grid, as the caller gave it, if nothing in it is to be clipped."""
+        if not self._as_given[column] or column in self._columns:
+            return None
+        self.just_read = column
+        return self._x[:, column]
+
     def knows(self, column: int) -> bool:
         """Whether a column was read before and is kept."""
         return column in self._columns
+
+    def steps_of(self, column: int) -> float:
+        """How many steps of the grid make 1 in a column."""
+        assert self._bounds is not None
+        return X_STEPS / float(self._bounds.of_columns(column))
 
     def _grid(self, rows: slice, columns: slice, out: np.ndarray) -> np.ndarray:
         assert self._bounds is not None
@@ -151,30 +164,32 @@ class DenseRows:
         """`work` for a few columns at a time, in threads."""
         self._in_pieces(lambda few, buffer: work(few, self.columns(few, buffer)), columns=True)
 
-    def sums(self, of_rows: OfRows) -> np.ndarray:
+    def sums(self, of_rows: OfRows, shape: tuple[int, ...] = ()) -> np.ndarray:
         """The sum over all rows of an array with one entry for each column, up to rounding.
 
-        `of_rows` is called with some rows on the grid, which ones these are, and the number 1.
+        `of_rows` is called with some rows on the grid, which ones these are, and the number 1. It
+        may return several such arrays, of a `shape`.
         """
         if not self._by_columns:
             total: np.ndarray = self.each(lambda few, rows: of_rows(rows, few, 1.0))
             return total
-        out = np.empty(self.shape[1])
+        out = np.empty((*shape, self.shape[1]))
 
         def fill(few: slice, columns: np.ndarray) -> None:
-            out[few] = of_rows(columns, slice(None), 1.0)
+            out[..., few] = of_rows(columns, slice(None), 1.0)
 
         self.each_column(fill)
         return out
 
-    def rough_sums(self, of_rows: OfRows, degree: int) -> np.ndarray:
+    def rough_sums(self, of_rows: OfRows, degree: Any) -> np.ndarray:
         """The same with entries that are off the grid by up to half a step, which is quicker.
 
         Where nothing is to be clipped `of_rows` is called with the caller's entries as they are,
-        and with what a step is. It must be homogeneous in the entries, of a `degree`.
+        and with what a step is. It must be homogeneous in the entries, of a `degree`, or with a
+        column of degrees each of the arrays that it returns.
         """
         if not self.rough:
-            return self.sums(of_rows)
+            return self.sums(of_rows, np.shape(degree)[:-1])
         assert self._bounds is not None
         limits = self._bounds.per_column(self.shape[1])
         units, powers = limits / X_STEPS, (X_STEPS / limits) ** degree
@@ -187,15 +202,17 @@ class DenseRows:
                 return of_rows(self.rows(few, buffer), few, 1.0)
 
             total: np.ndarray = self._in_pieces(some_rows, ENTRIES_AS_THEY_ARE)
+            self._as_given[:] = all(self._tame.values())
             return total
-        out = np.empty(self.shape[1])
+        out = np.empty(powers.shape)
 
         def some_columns(few: slice, buffer: np.ndarray) -> None:
             columns = self._x[:, few]
             if self._is_tame(columns, limits[few], few.start):
-                out[few] = of_rows(columns, slice(None), units[few]) * powers[few]
+                out[..., few] = of_rows(columns, slice(None), units[few]) * powers[..., few]
+                self._as_given[few] = True
             else:
-                out[few] = of_rows(self.columns(few, buffer), slice(None), 1.0)
+                out[..., few] = of_rows(self.columns(few, buffer), slice(None), 1.0)
 
         self._in_pieces(some_columns, ENTRIES_AS_THEY_ARE, columns=True)
         return out
@@ -321,9 +338,26 @@ class DenseColumns:
 
     def rough_sums(self, slopes: np.ndarray) -> np.ndarray:
         """The same, off by no more than `roughness` for each step of a slope."""
-        return self._rows.rough_sums(
-            lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit), degree=1
-        )
+        if "lengths" in self.__dict__:
+            return self._rows.rough_sums(
+                lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit), degree=1
+            )
+
+        # The first time, lengths are found on the way.
+        def both(rows: np.ndarray, few: slice, unit: Any) -> np.ndarray:
+            rows = self._clipped(rows, unit)
+            return np.stack([slopes[few] @ rows, np.einsum("ij,ij->j", rows, rows)])
+
+        sums, squares = self._rows.rough_sums(both, degree=np.array([[1.0], [2.0]]))
+        self.lengths = self._lengths_of(squares)
+        return sums
+
+    def rough_sum(self, column: int, slopes: np.ndarray) -> float | None:
+        """One of them, if it can be had quicker than the exact sum."""
+        given = self._rows.as_given(column) if self._most == X_STEPS else None
+        if given is None:
+            return None
+        return float(given @ slopes) * self._rows.steps_of(column)
 
     @property
     def roughness(self) -> float:
@@ -338,8 +372,10 @@ class DenseColumns:
             rows = self._clipped(rows, unit)
             return np.einsum("ij,ij->j", rows, rows)
 
-        found = np.sqrt(self._rows.rough_sums(squares, degree=2))
-        return (found + self.roughness * self.shape[0] ** 0.5) * self._rounded_up
+        return self._lengths_of(self._rows.rough_sums(squares, degree=2))
+
+    def _lengths_of(self, squares: np.ndarray) -> np.ndarray:
+        return (np.sqrt(squares) + self.roughness * self.shape[0] ** 0.5) * self._rounded_up
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -12,11 +12,12 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.engines.columns import Columns
 from riata.engines.dense import DenseColumns, DenseRows
+from riata.engines.kernels.codes import known_loss
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
 from riata.engines.scores import DriftingScores, ordinary
 from riata.grid import BLOCK_ROWS
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.losses import OneAgainstRest
 from riata.queries import (
     Coordinate,
     Improvement,
@@ -63,7 +64,7 @@ def walkable(query: Walk) -> bool:
     """Whether compiled code knows the loss, the vertices and the bounds of a walk."""
     loss = query.loss.loss if isinstance(query.loss, OneAgainstRest) else query.loss
     return (
-        type(loss) in (Squared, Huber, Logistic, SmoothedHinge)
+        known_loss(loss) is not None
         and query.bounds.norm == "inf"
         and query.n_rows < 2**31
         and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in _sizes(query, loss))

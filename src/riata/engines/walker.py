@@ -13,14 +13,22 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.engines.kernels import losses, transpose, walk
+from riata.engines.kernels import bounds as drift
+from riata.engines.kernels import hot, losses, snapshot, state, transpose, walk
+from riata.engines.kernels.codes import known_loss
 from riata.grid import SLOPE_STEPS, X_STEPS
-from riata.losses import Huber, Logistic, Loss, OneAgainstRest, SmoothedHinge, Squared
+from riata.losses import OneAgainstRest
 from riata.queries import Walk
 from riata.sets import Simplex
 
 #: One column for so many entries gets bounds of its own at the second snapshot.
 _ENTRIES_A_HOT = 2**16
+
+#: So many entries of hot columns may be copied.
+_MOST_COPIED = 2**31
+
+#: All modules of compiled code.
+KERNELS = (losses, state, snapshot, drift, hot, walk, transpose)
 
 #: Rows and columns are looked at by so many threads.
 THREADS = 2
@@ -29,7 +37,7 @@ THREADS = 2
 class Entries(NamedTuple):
     """The entries by columns, and how long the columns are."""
 
-    columns: walk.Columns
+    columns: state.Columns
     known: np.ndarray
     classes: np.ndarray
     longest: float
@@ -46,12 +54,12 @@ def tell_of_compilation() -> None:
 
 def _kept(folder: Path) -> bool:
     """Whether compiled kernels are kept; those of other sources, that numba may trip on, go."""
-    sources = (Path(module.__file__ or "").read_bytes() for module in (losses, transpose, walk))
+    sources = (Path(module.__file__ or "").read_bytes() for module in KERNELS)
     digest = hashlib.sha256(b"".join(sources)).hexdigest()
     try:
         stamp = folder / "riata-kernels"
         if not stamp.exists() or stamp.read_text() != digest:
-            for module in (losses, transpose, walk):
+            for module in KERNELS:
                 for old in folder.glob(f"{module.__name__.rpartition('.')[2]}.*.nb[ic]"):
                     old.unlink()
             folder.mkdir(parents=True, exist_ok=True)
@@ -90,31 +98,19 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         indptr, indices, data = x.indptr, x.indices, x.data
         if data.dtype != np.float32:
             data, units = transpose.on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
-    columns = walk.Columns(
+    columns = state.Columns(
         np.asarray(indptr).astype(np.uint64),
         np.ascontiguousarray(indices, np.int32).view(np.uint32),
         np.ascontiguousarray(data),
         units, relative, lowest,
     )  # fmt: skip
-    if walk.all_on_grid(columns):
-        columns = columns._replace(lowest=walk.READY)
     p = len(indptr) - 1
+    found = in_threads(lambda b, e: snapshot.where_entries_are(columns, b, e), p)
+    if min(found) > 0:
+        columns = columns._replace(lowest=max(found))
     known, classes = np.zeros((p, 4), np.float32), np.empty(p, np.uint8)
-    in_threads(lambda b, e: walk.measure_columns(columns, known, b, e), p)
-    return Entries(columns, known, classes, walk.classify_lengths(known, classes))
-
-
-def known_loss(loss: Loss) -> tuple[int, float] | None:
-    """The number of a loss that the kernels know, and its parameter."""
-    if isinstance(loss, OneAgainstRest):
-        return known_loss(loss.loss)
-    numbers = {
-        Squared: (losses.SQUARED, 0.0),
-        Logistic: (losses.LOGISTIC, 0.0),
-        Huber: (losses.HUBER, getattr(loss, "threshold", 0.0)),
-        SmoothedHinge: (losses.HINGE, getattr(loss, "smoothing", 0.0)),
-    }
-    return numbers.get(type(loss))
+    in_threads(lambda b, e: snapshot.measure_columns(columns, known, b, e), p)
+    return Entries(columns, known, classes, snapshot.classify_lengths(known, classes))
 
 
 class Walker:
@@ -141,35 +137,39 @@ class Walker:
             y, y_bound = query.loss.labels(y), 1.0
         bend = losses.bend(code, y_bound)
         self._columns, self._classes, self._query = entries.columns, entries.classes.copy(), query
-        self._facts = walk.Facts(
+        self._facts = state.Facts(
             code, parameter, math.isfinite(bend), query.polytope.mirrored,
             query.polytope.reach(query.bounds), y_bound, epsilon / (2 * query.changed),
             losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
             math.sqrt(n),
         )  # fmt: skip
         omega = np.zeros(n if self._facts.smooth else 0, np.float32)
-        self._rows = walk.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
+        self._rows = state.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
         self._known = entries.known  # only the last walk over the entries writes to it
-        most = walk.BINS * walk.LENGTHS
+        most = snapshot.BINS * snapshot.LENGTHS
         whole, number = np.int64, np.float64
-        several = most + walk.MOST_HOT
-        self._groups = walk.Groups(
+        several = most + state.MOST_HOT
+        self._groups = state.Groups(
             np.empty(p, np.int32), np.empty(most, whole), np.empty(most, whole),
             np.empty(most, number), np.empty(most, number), np.empty(most, number),
             np.empty(several, whole), np.empty(several, whole), np.empty(several, number),
         )  # fmt: skip
-        hot = walk.MOST_HOT
-        self._hot = walk.Hot(
-            np.empty(hot, whole), np.empty(hot), np.empty(hot), np.empty(hot), np.empty(hot),
-            np.empty(hot), np.empty(hot), np.empty(hot, whole), np.empty(hot), np.empty(hot),
-            np.full((hot, hot), math.nan), np.zeros((hot, hot)),
+        few = state.MOST_HOT
+        self._hot = state.Hot(
+            np.empty(few, whole), np.empty(few), np.empty(few), np.empty(few), np.empty(few),
+            np.empty(few), np.empty(few), np.empty(few, whole), np.empty(few), np.empty(few),
+            np.empty((few, few)), np.zeros((few, few)), np.zeros(few, whole),
+            np.zeros(few, whole), np.empty(few),
         )  # fmt: skip
+        self._across = state.Across(
+            np.zeros(2, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
+        )
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
-        self._walk = walk.Walk(
+        self._walk = state.Walk(
             query.scales, query.gains, np.empty(query.steps, whole),
             np.full(slots, -1, whole), np.zeros(slots),
         )  # fmt: skip
-        self._state = np.zeros(1, walk.STATE)
+        self._state = np.zeros(1, state.STATE)
         self._words = np.empty(0, np.uint64)
         self._state["longest"] = entries.longest
         self._question = walk.DONE
@@ -198,8 +198,8 @@ class Walker:
     @property
     def passes(self) -> float:
         """How often all entries were read, in a manner of speaking."""
-        state, entries = self._state[0], max(int(self._columns.indptr[-1]), 1)
-        return float(state["snapshots"]) + float(state["read"]) / entries
+        st, entries = self._state[0], max(int(self._columns.indptr[-1]), 1)
+        return float(st["snapshots"]) + float(st["read"]) / entries
 
     def advance(self, until: int) -> str | None:
         """Go on to step `until`, or to a question: for "words", or to "decide" something."""
@@ -210,13 +210,16 @@ class Walker:
                 self._snapshot()
             found = walk.advance(
                 until, self._columns, self._rows, self._known, self._classes, self._groups,
-                self._hot, self._walk, self._facts, self._words, self._state,
+                self._hot, self._across, self._walk, self._facts, self._words, self._state,
             )  # fmt: skip
             if found == walk.SNAPSHOT:
                 self._snapshot()
                 continue
+            if found == walk.ACROSS:
+                self._copy_hot()
+                continue
             if found == walk.REGROUP:
-                self._group(self._scale / float(self._state["scale0"][0]))
+                self._group(drift.numbers_now(self._facts, self._walk, self._state).multiple)
                 self._state["regroupings"] += 1
                 continue
             self._question = found
@@ -235,16 +238,16 @@ class Walker:
 
     def exact_chance(self, mp: Any, epsilon: Any) -> Any:
         """The probability that a question is about, in the precision of a context."""
-        state = self._state[0]
+        st = self._state[0]
         relative = self._columns.relative
-        weight = float(relative[min(int(state["column"]), len(relative) - 1)])
+        weight = float(relative[min(int(st["column"]), len(relative) - 1)])
         changed = self._query.changed * X_STEPS * SLOPE_STEPS
-        value = -epsilon / 2 * int(state["total"]) * mp.mpf(weight) / changed
+        value = -epsilon / 2 * int(st["total"]) * mp.mpf(weight) / changed
         if self._question == walk.DECIDE_SIGN:
             return 1 / (1 + mp.exp(-2 * value))
         log = abs(value) + mp.log1p(mp.exp(-2 * abs(value))) if self._facts.mirrored else value
-        height = mp.ldexp(int(state["height"]), -int(state["bits"]))
-        return mp.exp(log - mp.mpf(float(state["top"]))) / height
+        height = mp.ldexp(int(st["height"]), -int(st["bits"]))
+        return mp.exp(log - mp.mpf(float(st["top"]))) / height
 
     def answer(self, positive: bool) -> None:
         """What was decided: accepted or not, or the sign."""
@@ -257,31 +260,39 @@ class Walker:
     # The snapshot.
 
     def _snapshot(self) -> None:
-        state, facts = self._state[0], self._facts
-        scale, offset = self._scale, float(state["offset"])
+        st, facts = self._state[0], self._facts
+        scale, offset = self._scale, float(st["offset"])
         factor = scale * facts.reach / X_STEPS
         n, p = len(self._rows.v), len(self._known)
-        pairs = np.empty((n, 2), np.float32)
+        # What slopes are at 0 is found out once, if there is no need for more.
+        first = st["snapshots"] == 0 or offset != float(st["offset0"])
+        both = facts.smooth and (facts.bend > 0 or first) and bool(self._rows.v.any())
+        pairs = np.empty((n, 2 if both else 1), np.float32)
         found = in_threads(
-            lambda b, e: walk.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n
+            lambda b, e: snapshot.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n
         )
         squares, largest, slopes = zip(*found, strict=True)
-        shrinking = facts.smooth and max(largest) > 0
-        in_threads(
-            lambda b, e: walk.look_at_columns(self._columns, self._known, shrinking, pairs, b, e), p
-        )
+        known = self._known
+        in_threads(lambda b, e: snapshot.look_at_columns(self._columns, known, pairs, b, e), p)
+        if not both and facts.bend > 0:
+            known[:, state.SHRINKING] = 0.0
+        elif not both and first:
+            known[:, state.AT_ZERO] = known[:, state.SCORE]
         self._rows.moved[:] = 0.0
-        state["scale0"], state["offset0"] = scale, offset
-        state["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-24)
-        state["m0_largest"], state["largest0"] = max(largest), max(slopes)
-        moved = max(float(state["v_square"]), 0.0) + 2.0**-52 * float(state["v_turnover"])
+        st["scale0"], st["offset0"] = scale, offset
+        st["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-24)
+        st["m0_largest"], st["largest0"] = max(largest), max(slopes)
+        moved = max(float(st["v_square"]), 0.0) + 2.0**-52 * float(st["v_turnover"])
         self._drift = facts.steep * factor * math.sqrt(moved)
-        state["v_square"] = state["v_turnover"] = state["v_largest"] = 0.0
+        st["v_square"] = st["v_turnover"] = st["v_largest"] = 0.0
+        st["v_cross"] = st["cross_turnover"] = 0.0
         self._hot.effect[:], self._hot.open[:], self._hot.bound[:] = 0.0, 0.0, 0.0
         self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
         self._hot.far[:], self._hot.way[:] = math.inf, 0.0
         if facts.bend > 0:
-            self._hot.products[:] = math.nan  # they depend on where the margins are
+            n_hot = int(st["n_hot"])
+            self._hot.products[:n_hot, :n_hot] = math.nan  # they depend on where the margins are
+            self._hot.met[:] = 0
         self._choose_hot()
         self._group(1.0)
         self._state["wasted"] = 0
@@ -292,28 +303,45 @@ class Walker:
 
         None at the first snapshot: few walks need another.
         """
-        snapshots, state = int(self._state["snapshots"][0]), self._state
+        snapshots, st = int(self._state["snapshots"][0]), self._state
         entries = int(self._columns.indptr[-1])
-        wanted = min(walk.MOST_HOT, entries // _ENTRIES_A_HOT, len(self._known) // 8)
-        more = wanted - int(state["n_hot"][0])
+        wanted = min(state.MOST_HOT, entries // _ENTRIES_A_HOT, len(self._known) // 8)
+        more = wanted - int(st["n_hot"][0])
         if snapshots == 0 or more <= 0:
             return
         known = self._known
-        likely = np.abs(known[:, walk.SCORE])
-        likely += np.float32(self._drift) * known[:, walk.LENGTH]
-        likely[self._classes >= walk.HOT] = -math.inf
+        likely = np.abs(known[:, state.SCORE])
+        likely += np.float32(self._drift) * known[:, state.LENGTH]
+        likely[self._classes >= state.HOT] = -math.inf
         least = np.partition(likely, -more)[-more]
         for k in np.flatnonzero(likely >= least)[:more]:
-            walk.add_hot(int(k), self._classes, self._hot, state)
+            hot.add_hot(int(k), self._classes, self._hot, st)
 
-    def _group(self, kept: float) -> None:
+    def _copy_hot(self) -> None:
+        """The hot columns once more, row by row: then a column that moves knows whom it meets."""
+        n_hot, n = int(self._state["n_hot"][0]), len(self._rows.v)
+        columns, levels = self._hot.columns[:n_hot], np.zeros(state.MOST_HOT)
+        sizes = np.cumsum(self._columns.indptr[columns + 1] - self._columns.indptr[columns])
+        fitting = int(np.searchsorted(sizes, _MOST_COPIED, side="right"))
+        starts = np.zeros(n + 2, np.uint32)
+        same = hot.count_across(self._columns, columns, fitting, starts, levels)
+        np.cumsum(starts, out=starts)
+        places = np.empty(int(starts[-1]), np.uint16)
+        values = np.empty(0 if same else len(places), np.float32)
+        hot.fill_across(self._columns, columns, fitting, starts, places, values)
+        self._across = state.Across(starts, places, values, levels)
+        self._hot.met[:] = 0
+        self._state["n_across"] = fitting
+        self._state["unknown_read"] = 0 if fitting == n_hot else -(2**62)  # all that fit are there
+
+    def _group(self, multiple: float) -> None:
         """Groups of columns with similar bounds, without those that are hot."""
-        state, facts = self._state[0], self._facts
-        reach = self._scale * facts.reach * float(state["w_sum"]) + abs(float(state["offset"]))
-        bound = walk.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
-        walk.group_columns(
-            self._known, self._classes, self._groups, facts.strength / bound, kept, facts.mirrored,
-            self._state,
+        st, facts = self._state[0], self._facts
+        reach = self._scale * facts.reach * float(st["w_sum"]) + abs(float(st["offset"]))
+        bound = losses.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
+        snapshot.group_columns(
+            self._known, self._classes, self._groups, facts.strength / bound, multiple,
+            facts, self._state,
         )  # fmt: skip
 
     @property

@@ -7,7 +7,6 @@ person; in a real collection each row stays on its owner's device, which runs `r
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,8 +19,11 @@ from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes, rows, rows_and_targets
 from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds, checked_seed
+from riata.estimators.classifier import OBSERVED
 from riata.estimators.progress import progress_bar
 from riata.local.aggregator import Aggregator
+from riata.local.channel import LARGEST_EPSILON
+from riata.local.fields import LARGEST
 from riata.local.learners import learn
 from riata.local.learners.mean import THRESHOLDS
 from riata.local.learners.model import LocalModel, statement
@@ -50,16 +52,19 @@ class LocalEstimator(BaseEstimator):
     def task(self, n_features: int) -> Task:
         """The task that rows of so many columns would answer. Reads nothing."""
         bounds = checked_bounds(self)
-        reach = np.broadcast_to(np.asarray(bounds.x, dtype=float), (n_features,)).tolist()
-        features: list[dict[str, Any]]
+        bounds.check_size(n_features)
+        check_number("epsilon", self.epsilon, LARGEST_EPSILON, "it is what one report costs")
+        lowest = 0.0 if bounds.nonnegative else -1.0
+
+        def feature(name: str, kind: str, reach: float) -> dict[str, Any]:
+            both = [lowest * reach, reach]
+            return {"name": name, "kind": kind, "bounds": both, "center": 0.0}
+
         if np.ndim(bounds.x) == 0:
-            both = [-float(bounds.x), float(bounds.x)]
-            features = [{"name": "x", "kind": "vector", "size": n_features, "bounds": both}]
+            features = [feature("x", "vector", float(bounds.x)) | {"size": n_features}]
         else:
-            features = [
-                {"name": f"x[{j}]", "kind": "number", "bounds": [-one, one]}
-                for j, one in enumerate(reach)
-            ]
+            reach = bounds.per_column(n_features).tolist()
+            features = [feature(f"x[{j}]", "number", one) for j, one in enumerate(reach)]
         table = {
             "kind": self._kind(n_features),
             "epsilon": self.epsilon,
@@ -73,36 +78,29 @@ class LocalEstimator(BaseEstimator):
         """What can be learned from so many people. Reads nothing; see `riata.local.Task.plan`."""
         return self.task(n_features).plan(n_rows, **guess)
 
-    def _play(self, task: Task, x: Any, targets: np.ndarray | None) -> Aggregator:
-        """Every device in turn, and the server that adds their reports up."""
+    def _learn(
+        self, task: Task, x: Any, targets: np.ndarray | None, *notes: str, **how: Any
+    ) -> LocalModel:
+        """Every device in turn, the server that adds their reports up, and what it learns."""
         noise = Noise(checked_seed(self))
         aggregator = Aggregator(task, expected=x.shape[0])
-        batch = max(1, _AT_ONCE // x.shape[1])
-        steps = -(-x.shape[0] // batch)
+        steps = len(_parts(x))
         with progress_bar(type(self).__name__, steps, self.verbose) as callback:
-            for start in range(0, x.shape[0], batch):
-                part = slice(start, start + batch)
-                block = x[part]
-                block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-                encoded = task.encoding.encode_array(block.astype(float))
+            for part in _parts(x):
                 answers = None if targets is None else targets[part]
-                aggregator.add(play(task, encoded, answers, noise))
+                aggregator.add(play(task, _encoded(task, x[part]), answers, noise))
                 if callback is not None:
                     callback(None)
-        self._seeded = noise.seeded
-        return aggregator
-
-    def _keep(self, model: LocalModel) -> None:
-        self.task_ = model.task
-        self.model_ = model
-        self.signal_ = model.signal
-        self.privacy_ = statement(model.task, model.reports, SIMULATED, seeded=self._seeded)
+        model = learn(aggregator, **how)
+        self.task_, self.model_, self.signal_ = task, model, model.signal
+        self.privacy_ = statement(task, model.reports, SIMULATED, *notes, seeded=noise.seeded)
+        return model
 
     def _decision(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         x = rows(self, X, reset=False)
-        x = x.toarray() if sparse.issparse(x) else x
-        return self.model_.decision(self.task_.encoding.encode_array(x.astype(float)))
+        parts = [self.model_.decision(_encoded(self.task_, x[part])) for part in _parts(x)]
+        return np.concatenate(parts)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,6 +108,25 @@ class LocalEstimator(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _parts(x: Any) -> list[slice]:
+    """Rows that are looked at together."""
+    batch = max(1, _AT_ONCE // x.shape[1])
+    return [slice(start, start + batch) for start in range(0, x.shape[0], batch)]
+
+
+def _encoded(task: Task, block: Any) -> np.ndarray:
+    block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+    return task.encoding.encode_array(block.astype(float))
+
+
+def check_number(name: str, value: Any, most: float, why: str) -> None:
+    """Raise unless `value` is a number above 0 and at most `most`."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or isinstance(value, bool) or not 0 < value <= most:
+        upper = "" if most == math.inf else f" and at most {most:g}"
+        raise InvalidArgument(f"{name}={value!r}: {why}. Pass a number above 0{upper}.")
 
 
 class LocalSparseMean(LocalEstimator):
@@ -164,18 +181,17 @@ class LocalSparseMean(LocalEstimator):
         self.verbose = verbose
 
     def _kind(self, columns: int) -> str:
-        return "mean" if self.threshold == "none" else "sparse-mean"
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Play every device and estimate the mean. `y` is ignored."""
         if self.threshold not in THRESHOLDS:
             raise InvalidArgument(
                 f"threshold={self.threshold!r} is not known. Use one of {list(THRESHOLDS)}."
             )
+        return "mean" if self.threshold == "none" else "sparse-mean"
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Play every device and estimate the mean. `y` is ignored."""
         checked_bounds(self)
         x = rows(self, X, reset=True)
-        model = learn(self._play(self.task(x.shape[1]), x, None), threshold=self.threshold)
-        self._keep(model)
+        model = self._learn(self.task(x.shape[1]), x, None, threshold=self.threshold)
         self.mean_, self.mean_error_ = model.mean, model.errors
         return self
 
@@ -191,18 +207,16 @@ class _LocalRegressor(RegressorMixin, LocalEstimator):
         return {"name": "y", "kind": "number", "bounds": [-float(reach), float(reach)]}
 
     def _fit(self, X: Any, y: Any, **how: Any) -> LocalModel:
-        target = self._target()
+        self._target()
         x, y = rows_and_targets(self, X, y, numeric=True)
         task = self.task(x.shape[1])
         assert task.target is not None
-        self._reach = target["bounds"][1]
-        model = learn(self._play(task, x, task.target.scaled(y)), **how)
-        self._keep(model)
-        return model
+        return self._learn(task, x, task.target.scaled(y), **how)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y for each row, read as devices read rows."""
-        return self._reach * self._decision(X)
+        margins = self._decision(X)
+        return self.task_.target.reach * margins
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -265,6 +279,8 @@ class LocalLasso(_LocalRegressor):
         self.verbose = verbose
 
     def _kind(self, columns: int) -> str:
+        if self.penalty not in ("l1", "l2"):
+            raise InvalidArgument(f'penalty={self.penalty!r} is not known. Use "l1" or "l2".')
         if columns + bool(self.fit_intercept) > MOST_COLUMNS:
             return "sparse-linear"
         return "lasso" if self.penalty == "l1" else "linear"
@@ -274,13 +290,8 @@ class LocalLasso(_LocalRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Play every device and learn the coefficients."""
-        if self.penalty not in ("l1", "l2"):
-            raise InvalidArgument(f'penalty={self.penalty!r} is not known. Use "l1" or "l2".')
-        if not self.radius > 0:
-            raise InvalidArgument(f"radius={self.radius!r} must be a positive number.")
-        target = self._target()
-        reach = float(np.max(np.asarray(checked_bounds(self).x)))
-        model = self._fit(X, y, radius=self.radius * reach / target["bounds"][1])
+        check_number("radius", self.radius, math.inf, "coefficients of length 0 say nothing")
+        model = self._fit(X, y, radius=self.radius)
         self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
         return self
 
@@ -325,6 +336,11 @@ class LocalKernelRidge(_LocalRegressor):
         return "kernel"
 
     def _extra(self) -> dict[str, Any]:
+        check_number("width", self.width, LARGEST, "rows further apart have little in common")
+        most = MOST_COLUMNS // 2
+        check_number("pairs", self.pairs, most, "it is the number of Fourier features of a kind")
+        if not isinstance(self.pairs, int | np.integer):
+            raise InvalidArgument(f"pairs={self.pairs!r} is not whole. Pass a whole number.")
         kernel = {"width": self.width, "pairs": self.pairs}
         return {"target": self._target(), "kernel": kernel}
 
@@ -344,7 +360,8 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     bounds : Bounds
         Of a row.
     classes : sequence of two labels, optional
-        The public classes. Without them those of `y` are taken, and the Statement says so.
+        The public classes; other labels count as neither. Without them, or with "observed", those
+        of `y` are taken, and the Statement says so.
     fit_intercept : bool, default=True
         Leave it out for centred rows and balanced classes.
     random_state : int, optional
@@ -389,28 +406,43 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Play every device and learn the log odds."""
         checked_bounds(self)
+        observed = self.classes is None or (
+            isinstance(self.classes, str) and self.classes == OBSERVED
+        )
+        labels = np.asarray(y) if observed and y is not None else None
         x, y = rows_and_targets(self, X, y, numeric=False)
-        if self.classes is None:
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
-        else:
-            self.classes_ = np.asarray(self.classes)
-        if len(self.classes_) != 2:
-            raise InvalidArgument(
-                f"{type(self).__name__} learns two classes, got {len(self.classes_)} "
-                f"class{'' if len(self.classes_) == 1 else 'es'}. Fit one model for each class "
-                "against the rest."
-            )
-        codes = labels_as_codes(y, self.classes_)
+        notes: tuple[str, ...] = ()
+        if labels is not None:
+            check_classification_targets(labels)
+            notes = ("The classes were taken from the labels.",)
+        classes = self._two_classes(labels)
+        codes = labels_as_codes(y, classes)
         targets = np.where(codes < 0, 0.0, 2.0 * codes - 1.0)
-        model = learn(self._play(self.task(x.shape[1]), x, targets))
-        self._keep(model)
-        if self.classes is None:
-            note = "The classes were taken from the labels."
-            self.privacy_ = replace(self.privacy_, notes=(*self.privacy_.notes, note))
+        model = self._learn(self.task(x.shape[1]), x, targets, *notes)
+        self.classes_ = classes
         self.coef_, self.coef_error_ = model.coef[None], model.errors[None]
         self.intercept_ = np.array([model.intercept])
         return self
+
+    def _two_classes(self, labels: np.ndarray | None) -> np.ndarray:
+        """Those that the user named, or those of the labels."""
+        if labels is None and isinstance(self.classes, str):
+            raise InvalidArgument(
+                f'classes={self.classes!r} must be a list of two labels, or "observed".'
+            )
+        classes = np.unique(np.asarray(self.classes) if labels is None else labels)
+        if len(classes) != 2:
+            got = f"{len(classes)} class{'' if len(classes) == 1 else 'es'}"
+            hint = (
+                "Pass classes=[...] with both labels that could occur."
+                if len(classes) < 2
+                else "Fit one model for each class against the rest."
+            )
+            raise InvalidArgument(
+                f"Only binary classification is supported: {type(self).__name__} learns two "
+                f"classes, got {got}. {hint}"
+            )
+        return classes
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The log odds of the second class."""
@@ -418,7 +450,8 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The more probable class of each row."""
-        return self.classes_[(self._decision(X) > 0).astype(int)]
+        margins = self._decision(X)
+        return self.classes_[(margins > 0).astype(int)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probabilities of both classes."""

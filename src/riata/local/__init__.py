@@ -13,6 +13,7 @@ eight bytes on that person's own device, and an `Aggregator` adds reports up and
 from riata.local.aggregator import Aggregator
 from riata.local.client import Client
 from riata.local.learners import LocalModel
+from riata.local.planning import Guess, TaskPlan
 from riata.local.task import Task
 
-__all__ = ["Aggregator", "Client", "LocalModel", "Task"]
+__all__ = ["Aggregator", "Client", "Guess", "LocalModel", "Task", "TaskPlan"]

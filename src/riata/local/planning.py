@@ -6,8 +6,9 @@ their law, so that a forecast for a billion people takes as long as one for a th
 
 from __future__ import annotations
 
+import difflib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy.special import expit, log_expit
@@ -58,7 +59,8 @@ class Guess:
     def __post_init__(self) -> None:
         for name, most in (("explained", 0.6), ("spread", 1.0), ("length", 1.0), ("decay", 9.0)):
             value = getattr(self, name)
-            if not (isinstance(value, int | float) and 0 <= value <= most):
+            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not (number and 0 <= value <= most):
                 raise InvalidArgument(
                     f"{name}={value!r} is not possible. Guess a number from 0 to {most:g}."
                 )
@@ -66,6 +68,11 @@ class Guess:
             raise InvalidArgument(
                 "explained, spread and length must be above 0: without them there is nothing to "
                 "learn."
+            )
+        if not _is_whole(self.nonzero, 1):
+            raise InvalidArgument(
+                f"nonzero={self.nonzero!r} is not possible. Guess a whole number of columns, at "
+                "least 1."
             )
 
 
@@ -153,8 +160,16 @@ def plan(task: Task, n: int, *, seed: int = 0, **guess: float) -> TaskPlan:
     **guess
         Fields of `Guess`.
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+    if not _is_whole(n, 1):
         raise InvalidArgument(f"n={n!r} must be a number of people, at least 1.")
+    if not _is_whole(seed, 0):
+        raise InvalidArgument(f"seed={seed!r} must be a whole number, at least 0.")
+    known = [one.name for one in fields(Guess)]
+    for name in guess:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise InvalidArgument(f"{name} is not known.{hint} Guess any of {', '.join(known)}.")
     believed = Guess(**guess)  # type: ignore[arg-type]
     shares = _shares(task, int(n), believed, _REPEATS, seed)
     return TaskPlan(
@@ -169,6 +184,11 @@ def plan(task: Task, n: int, *, seed: int = 0, **guess: float) -> TaskPlan:
     )
 
 
+def _is_whole(value: object, least: int) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and int(value) >= least  # type: ignore[call-overload]
+
+
 def influence(arm: Arm, n: int) -> float:
     """How many standard errors of an estimate one lying device can move it, at most.
 
@@ -181,11 +201,16 @@ def influence(arm: Arm, n: int) -> float:
 
 
 def _needed(task: Task, guess: Guess, seed: int) -> int | None:
-    """The smallest power of the square root of ten that gives half of the gain."""
+    """The smallest number on a grid of quarter decades that gives half of the gain."""
+
+    def enough(exponent: float) -> bool:
+        people = round(10.0**exponent)
+        return float(_shares(task, people, guess, _FEWER, seed).mean()) >= WORTHWHILE
+
     for exponent in np.arange(2.0, 12.01, 0.5):
-        n = round(10.0**exponent)
-        if _shares(task, n, guess, _FEWER, seed).mean() >= WORTHWHILE:
-            return n
+        if enough(exponent):
+            least = exponent - 0.25 if enough(exponent - 0.25) else exponent
+            return int(float(f"{10.0**least:.1e}"))
     return None
 
 

@@ -92,6 +92,7 @@ class Envelope:
 def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
     """A candidate with probability proportional to its weight, and for two signs the sign."""
     words, factor, mirrored = _Words(noise), scale.factor, scores.mirrored
+    closely = getattr(scores, "closely", _nothing_closer)  # scores may leave it out
     version, envelope = scores.version, Envelope(scores, factor)
     while True:
         if scores.version != version:
@@ -99,17 +100,63 @@ def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
         group, place = envelope.group(words.below(envelope.total))
         candidate = scores.candidate(group, place)
         coin = words.next()
-        u = (coin + 0.5) * 2.0**-BITS
-        low, high = scores.between(group, candidate)
-        most = (max(abs(low), abs(high)) if mirrored else high) * factor
-        # The whole cell of the coin must lie above, even where the probability is tiny.
-        if u > envelope.probability(group, log_weight(most, mirrored)) + band(most):
+        between = scores.between(group, candidate)
+        accepted = _settled(coin, envelope, group, between, factor, mirrored)
+        if accepted is None and (closer := closely(group, candidate)) is not None:
+            between = closer
+            accepted = _settled(coin, envelope, group, between, factor, mirrored)
+        if accepted is None:
+            value = scores.exactly(group, candidate)
+            between = value, value
+            accepted = _accepted(coin, envelope, group, value, scale, mirrored, noise)
+        if not accepted:
             scores.rejected()
             continue
-        value = scores.exactly(group, candidate)
-        if _accepted(coin, envelope, group, value, scale, mirrored, noise):
-            return Drawn(candidate, not mirrored or _positive(words.next(), value, scale, noise))
-        scores.rejected()
+        if not mirrored:
+            return Drawn(candidate, True)
+        coin = words.next()
+        positive = _settled_sign(coin, between, factor)
+        if positive is None:
+            value = scores.exactly(group, candidate)
+            positive = _positive(coin, value, scale, noise)
+        return Drawn(candidate, positive)
+
+
+def _nothing_closer(group: int, candidate: int) -> tuple[float, float] | None:
+    return None
+
+
+def _settled(
+    coin: int, envelope: Envelope, group: int, between: tuple[float, float], factor: float,
+    mirrored: bool,
+) -> bool | None:  # fmt: skip
+    """Whether a candidate is accepted, if bounds on its utility decide that."""
+    u = (coin + 0.5) * 2.0**-BITS
+    least, most = between[0] * factor, between[1] * factor
+    if mirrored:
+        sizes = abs(least), abs(most)
+        least, most = 0.0 if least < 0 < most else min(sizes), max(sizes)
+    # The whole cell of the coin must lie on one side, even where the probability is tiny.
+    if u > envelope.probability(group, log_weight(most, mirrored)) + band(most):
+        return False
+    if u < envelope.probability(group, log_weight(least, mirrored)) - band(least):
+        return True
+    return None
+
+
+def _settled_sign(coin: int, between: tuple[float, float], factor: float) -> bool | None:
+    """Whether the sign is positive, if bounds on the utility decide that."""
+    u = (coin + 0.5) * 2.0**-BITS
+    if u < _chance(between[0] * factor) - band(0.0):
+        return True
+    if u > _chance(between[1] * factor) + band(0.0):
+        return False
+    return None
+
+
+def _chance(scaled: float) -> float:
+    """e^v / (e^v + e^-v)."""
+    return 1 / (1 + math.exp(min(-2 * scaled, 700.0)))
 
 
 def _accepted(
@@ -132,7 +179,7 @@ def _accepted(
 
 def _positive(coin: int, value: float, scale: Scale, noise: Noise) -> bool:
     """True with probability e^v / (e^v + e^-v), v the scaled value."""
-    chance = 1 / (1 + math.exp(min(-2 * value * scale.factor, 700.0)))
+    chance = _chance(value * scale.factor)
     u = (coin + 0.5) * 2.0**-BITS
     if abs(u - chance) > band(0.0):
         return u < chance

@@ -9,6 +9,7 @@ from typing import Any
 from riata import estimators
 from riata.errors import InvalidArgument, ModelFileError
 from riata.estimators.base import PrivateLinearModel
+from riata.estimators.local import LocalEstimator
 from riata.model_file.archive import require, require_small
 from riata.model_file.fitted import check_attributes, read_fitted, read_statement, write_fitted
 from riata.model_file.values import Reader, Writer
@@ -17,8 +18,12 @@ from riata.solvers.plan import check_steps
 
 Model = PrivateLinearModel
 
-ESTIMATORS: dict[str, type[Any]] = {name: getattr(estimators, name) for name in estimators.__all__}
-_ANY_OF_THEM = f"{', '.join(estimators.__all__[:-1])} or {estimators.__all__[-1]}"
+ESTIMATORS: dict[str, type[Any]] = {
+    name: kind
+    for name in estimators.__all__
+    if issubclass(kind := getattr(estimators, name), PrivateLinearModel)
+}
+_ANY_OF_THEM = f"{', '.join([*ESTIMATORS][:-1])} or {[*ESTIMATORS][-1]}"
 
 FORMAT, VERSION = "riata model", 1
 
@@ -34,6 +39,12 @@ def describe(model: Any) -> dict[str, bytes]:
     from riata import __version__
 
     kind = type(model)
+    if isinstance(model, LocalEstimator):
+        raise InvalidArgument(
+            f"Cannot save a {kind.__name__}: it is a simulation, and a model file holds a fitted "
+            f"{_ANY_OF_THEM}. Keep the reports of a real collection with "
+            "riata.local.Aggregator.save, from which the model is solved again."
+        )
     if ESTIMATORS.get(kind.__name__) is not kind:
         raise InvalidArgument(
             f"Cannot save a {kind.__name__}: a model file holds a fitted {_ANY_OF_THEM}, and "

@@ -58,7 +58,8 @@ class Newton:
     """Newton steps on a support.
 
     `share` is the part that it takes of what is left. Of this, `curvature` goes to the matrix of
-    second derivatives, `scales` to scales, and the rest to gradients, by the shares in `steps`.
+    second derivatives, which classifiers measure anew for each step, `scales` to scales, and the
+    rest to gradients, by the shares in `steps`.
     Coefficients below `prune` standard errors are dropped afterwards.
     """
 
@@ -73,7 +74,7 @@ class Newton:
 REFITS = (Newton(0.3, 0.25, 0.08, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.25, 0.75), 1.5))
 
 #: This part of the last Newton step of a classifier counts as an error of its coefficients.
-UNFINISHED = 0.5
+UNFINISHED = 0.25
 
 #: The fits of a solver that takes all columns.
 FITS_OF_ALL = (Newton(0.4, 0.3, 0.06, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.3, 0.7), 1.0))

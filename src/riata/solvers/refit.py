@@ -253,13 +253,16 @@ class Run:
         lengths = self.scale(self.problem.length_sizes(support), each)
         longest = lengths.quantile(defaults.LENGTH_QUANTILE, zeros=False)
         constant = longest / math.sqrt(len(columns)) if self.problem.fit_intercept else 0.0
+        # Where the curvature changes with the model, an old one would leave the steps unfinished.
+        changes = self.problem.loss.classifies
+        looks = len(newton.steps) if changes else 1
         inverse = None
         for part in newton.steps:
             self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
             at = (self.theta, self._refit_limit(), support, longest, constant)
-            if inverse is None:
+            if inverse is None or changes:
                 bend = self.problem.support_curvature(*at)
-                matrix, noise = self._measured(bend, newton.curvature * amount)
+                matrix, noise = self._measured(bend, newton.curvature * amount / looks)
                 inverse = _inverse(matrix, noise)
             query = self.problem.support_gradient(*at)
             gradient, noise = self._measured(query, part * rest)
@@ -290,7 +293,7 @@ class Run:
         move: np.ndarray,
     ) -> None:
         """Standard errors: the noise of the last gradient, that of the rows themselves, and a part
-        of the last step where the curvature changes on the way, so that no step is the last.
+        of the last step where the curvature changes on the way and is measured with less.
         """
         middle = min(self.slopes.quantile(NORMAL_ONE), query.slope_bound())
         ratio = middle**2 / self.largest_curvature  # of the slopes' variance to their curvature

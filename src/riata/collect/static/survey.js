@@ -18,11 +18,13 @@ const TEXTS = {
     encode: "Encode my answers", ready: "These eight bytes will leave your device",
     nothing: "Nothing has been sent yet. They are the whole message.",
     send: "Send the eight bytes", sending: "Sending …",
+    left: "These eight bytes left your device",
     sent: "Thank you. The eight bytes have arrived. Nothing else was sent.",
     again: "You have answered already. The eight bytes below were sent; they would be the same again.",
     failed: "They could not be sent. Try again: the same eight bytes will be sent.",
     refused: "The survey did not accept them. It may be over.",
     closed: "The survey cannot be shown.",
+    insecure: "This page can encode answers only over https. Ask who sent you the link.",
     identity: "Task {id}",
   },
   de: {
@@ -39,11 +41,13 @@ const TEXTS = {
     encode: "Meine Antworten verschlüsseln", ready: "Diese acht Bytes werden Ihr Gerät verlassen",
     nothing: "Noch wurde nichts gesendet. Sie sind die ganze Nachricht.",
     send: "Die acht Bytes senden", sending: "Wird gesendet …",
+    left: "Diese acht Bytes haben Ihr Gerät verlassen",
     sent: "Danke. Die acht Bytes sind angekommen. Sonst wurde nichts gesendet.",
     again: "Sie haben schon geantwortet. Diese acht Bytes wurden gesendet; es wären wieder dieselben.",
     failed: "Sie konnten nicht gesendet werden. Versuchen Sie es noch einmal: Es sind dieselben Bytes.",
     refused: "Die Umfrage hat sie nicht angenommen. Vielleicht ist sie vorbei.",
     closed: "Die Umfrage kann nicht angezeigt werden.",
+    insecure: "Diese Seite kann Antworten nur über https verschlüsseln. Fragen Sie, wer Ihnen den Link geschickt hat.",
     identity: "Aufgabe {id}",
   },
 };
@@ -69,6 +73,16 @@ function question(feature, number) {
     const hint = make("p", { id: `${id}-hint`, className: "hint" }, fill(text.range, { low, high }));
     return make("div", { className: "question" }, make("label", { htmlFor: id }, label), field, hint);
   }
+  if (feature.kind === "vector") {
+    const [low, high] = feature.bounds;
+    const fields = Array.from({ length: feature.size }, (_, i) => {
+      const field = make("input", { type: "number", name: feature.name, min: low, max: high, step: "any" });
+      field.setAttribute("aria-label", `${label} ${i + 1}`);
+      return field;
+    });
+    const hint = make("p", { className: "hint" }, fill(text.range, { low, high }));
+    return make("fieldset", {}, make("legend", {}, label), ...fields, hint);
+  }
   const options = feature.kind === "choice"
     ? feature.choices.map((choice) => [choice, choice])
     : [["yes", text.yes], ["no", text.no]];
@@ -81,7 +95,8 @@ function question(feature, number) {
 
 function answers(form, features) {
   const given = new FormData(form);
-  return Object.fromEntries(features.map(({ name }) => [name, given.get(name) || null]));
+  return Object.fromEntries(features.map(({ name, kind }) =>
+    [name, kind === "vector" ? given.getAll(name) : given.get(name) || null]));
 }
 
 function showBytes(hex, heading, line) {
@@ -89,6 +104,17 @@ function showBytes(hex, heading, line) {
   at("outgoing-text").textContent = line;
   at("bytes").textContent = hex.match(/../g).join(" ");
   at("outgoing").hidden = false;
+}
+
+const recall = (task) => JSON.parse(localStorage.getItem(task.id) || "null");
+
+/** Remember the first report that was drawn, in this tab or another, and give it back. */
+function first(task, report) {
+  const held = recall(task);
+  if (held) return held;
+  const drawn = { report, sent: false };
+  localStorage.setItem(task.id, JSON.stringify(drawn));
+  return drawn;
 }
 
 async function send(task, memory) {
@@ -104,6 +130,7 @@ async function send(task, memory) {
     });
     if (answer.status === 201) {
       localStorage.setItem(task.id, JSON.stringify({ ...memory, sent: true }));
+      showBytes(memory.report, text.left, "");
       at("state").textContent = text.sent;
       button.hidden = true;
       return;
@@ -118,10 +145,21 @@ async function send(task, memory) {
 /** Ready to send, now or again: the same bytes, because new ones would spend epsilon again. */
 function ready(task, memory) {
   at("questions").hidden = true;
+  at("questions").replaceChildren();
+  if (memory.sent) {
+    showBytes(memory.report, text.left, text.again);
+    at("send").hidden = true;
+    return;
+  }
   showBytes(memory.report, text.ready, text.nothing);
   at("send").hidden = false;
   at("send").onclick = () => send(task, memory);
-  at("send").focus();
+  /* The second click of two on the button before must not send what nobody has seen. */
+  at("send").disabled = true;
+  setTimeout(() => {
+    at("send").disabled = false;
+    at("send").focus();
+  }, 800);
 }
 
 async function main() {
@@ -136,14 +174,8 @@ async function main() {
   const odds = Math.exp(epsilon).toLocaleString(language, { maximumSignificantDigits: 2 });
   at("explain-text").append(...text.how.map((line) => make("p", {}, fill(line, { odds, epsilon }))));
   at("footer").textContent = fill(text.identity, { id: task.id });
-  const memory = JSON.parse(localStorage.getItem(task.id) || "null");
-  if (memory && memory.sent) {
-    showBytes(memory.report, text.ready, text.again);
-    at("send").hidden = true;
-    return;
-  }
-  if (memory) {
-    ready(task, memory);
+  if (recall(task)) {
+    ready(task, recall(task));
     return;
   }
   const asked = target ? [...features, target] : features;
@@ -152,12 +184,12 @@ async function main() {
   form.hidden = false;
   form.onsubmit = async (event) => {
     event.preventDefault();
-    const report = await draw(task, answers(form, asked));
+    form.lastChild.disabled = true;
+    const held = recall(task);
+    const report = held ? [] : await draw(task, answers(form, asked));
     const hex = Array.from(report, (byte) => byte.toString(16).padStart(2, "0")).join("");
-    const drawn = { report: hex, sent: false };
-    localStorage.setItem(task.id, JSON.stringify(drawn));
-    ready(task, drawn);
+    ready(task, first(task, hex));
   };
 }
 
-main().catch(() => { at("state").textContent = text.closed; });
+main().catch(() => { at("state").textContent = isSecureContext ? text.closed : text.insecure; });

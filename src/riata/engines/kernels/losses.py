@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-SQUARED, HUBER, LOGISTIC, HINGE = range(4)
+from riata.engines.kernels.codes import HUBER, LOGISTIC, SQUARED
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from riata.engines.kernels.walk import of, on_grid
+from riata.engines.kernels.snapshot import of, on_grid
 
 
 @njit(cache=True, nogil=True)

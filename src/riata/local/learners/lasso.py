@@ -8,7 +8,6 @@ import numpy as np
 
 from riata.local.learners.moments import Centered
 from riata.local.learners.ridge import EVIDENCE, Slopes, ridge
-from riata.sets import L1Ball
 
 _STEPS, _ROUNDS = 500, 4
 
@@ -20,8 +19,8 @@ def filtered(moments: Centered) -> np.ndarray:
     return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
-def lasso(moments: Centered, radius: float = math.inf) -> Slopes:
-    """Coefficients of a few columns, with |theta|_1 <= radius.
+def lasso(moments: Centered, units: np.ndarray, radius: float = math.inf) -> Slopes:
+    """Coefficients of a few columns, with |units * theta|_1 <= radius.
 
     The columns are those of the minimiser of theta'A theta / 2 - b'theta + penalty |theta|_1. The
     penalty is the noise of a coordinate of b - A theta times sqrt(2 log d), found in a few rounds
@@ -32,19 +31,32 @@ def lasso(moments: Centered, radius: float = math.inf) -> Slopes:
     matrix = filtered(moments)
     theta, noise = np.zeros(size), moments.cross_noise
     for _ in range(_ROUNDS):
-        theta = _minimise(matrix, moments.cross, noise * math.sqrt(2 * math.log(size + 1)), radius)
+        penalty = noise * math.sqrt(2 * math.log(size + 1))
+        theta = _minimise(matrix, moments.cross, penalty, units, radius)
         noise = math.hypot(moments.cross_noise, moments.gram_noise * float(np.linalg.norm(theta)))
     kept = np.flatnonzero(theta)
     few = ridge(moments.at(kept), EVIDENCE + 2.0 * math.log(size))
-    theta, covariance = np.zeros(size), np.zeros((size, size))
-    theta[kept] = few.theta
-    covariance[np.ix_(kept, kept)] = few.covariance
-    if np.abs(theta).sum() > radius:
-        theta = L1Ball(radius).project(theta)
-    return Slopes(theta, covariance, few.evidence)
+    theta, variances = np.zeros(size), np.zeros(size)
+    theta[kept], variances[kept] = few.theta, few.variances
+    return Slopes(within(theta, units, radius), variances, few.evidence)
 
 
-def _minimise(matrix: np.ndarray, cross: np.ndarray, penalty: float, radius: float) -> np.ndarray:
+def within(theta: np.ndarray, units: np.ndarray, radius: float) -> np.ndarray:
+    """The nearest theta with |units * theta|_1 <= radius."""
+    if np.abs(units * theta).sum() <= radius:
+        return theta
+    size = np.abs(theta)
+    ratios = size / units  # where |theta_j| - level * units_j vanishes
+    order = np.argsort(-ratios, kind="stable")
+    over = np.cumsum((units * size)[order]) - radius
+    levels = over / np.cumsum(units[order] ** 2)
+    level = levels[np.flatnonzero(ratios[order] > levels)[-1]]
+    return np.sign(theta) * np.maximum(size - level * units, 0.0)
+
+
+def _minimise(
+    matrix: np.ndarray, cross: np.ndarray, penalty: float, units: np.ndarray, radius: float
+) -> np.ndarray:
     """Accelerated proximal gradient steps."""
     curvature = float(np.linalg.eigvalsh(matrix)[-1])
     theta = ahead = np.zeros(len(cross))
@@ -52,8 +64,7 @@ def _minimise(matrix: np.ndarray, cross: np.ndarray, penalty: float, radius: flo
     for _ in range(_STEPS):
         moved = ahead - (matrix @ ahead - cross) / curvature
         new = np.sign(moved) * np.maximum(np.abs(moved) - penalty / curvature, 0.0)
-        if np.abs(new).sum() > radius:
-            new = L1Ball(radius).project(new)
+        new = within(new, units, radius)
         following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         ahead = new + (momentum - 1.0) / following * (new - theta)
         if np.abs(new - theta).max() <= 1e-12:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from riata.local.learners.lasso import lasso
-from riata.local.learners.logistic import scale_and_offset
+from riata.local.learners.lasso import lasso, within
+from riata.local.learners.logistic import odds_variances, scale_and_offset
 from riata.local.learners.mean import thresholded
-from riata.local.learners.model import LocalModel
+from riata.local.learners.model import LocalModel, slope_scale
 from riata.local.learners.moments import Centered, Moments
 from riata.local.learners.ridge import EVIDENCE, Slopes, ridge
 from riata.local.learners.screening import screened
@@ -32,7 +32,7 @@ def learn(
     threshold : {"hard", "soft"}, default="hard"
         For sparse means.
     radius : float, default=inf
-        For the lasso: the largest l1 norm of the coefficients on the encoded scale.
+        For sparse regression: the largest l1 norm of the coefficients in their own units.
     """
     task, count, tallies = aggregator.task, aggregator.count, aggregator.tallies
     if "mean" in tallies:
@@ -45,23 +45,27 @@ def learn(
     kept = screened(cross, noise, constant)
     places = np.append(kept, len(cross) - 1) if constant else kept
     gram, entry_noise = tallies["gram"].matrix_at(places)
-    return wide_model(task, count, kept, Moments(gram, cross[places], entry_noise, noise))
+    return wide_model(task, count, kept, Moments(gram, cross[places], entry_noise, noise), radius)
 
 
 def mean_model(
     task: Task, count: int, mean: np.ndarray, noise: float, threshold: str = "hard"
 ) -> LocalModel:
-    """The mean of a task's vectors, of which coordinates that may be noise are 0."""
+    """The mean of a task's vectors, of which coordinates that may be noise are 0.
+
+    A sparse mean is 0 where not even its largest coordinate is clear. A plain mean is left alone
+    whether there is a signal or not: it is unbiased, and its errors say what it is worth.
+    """
     if task.kind == "mean":
         threshold = "none"
-    kept = thresholded(mean, noise, threshold)
     evidence = float(np.max(np.abs(mean)) / noise) ** 2
-    clear = 2.0 * math.log(len(mean) + 1) + EVIDENCE
+    signal = evidence > 2.0 * math.log(len(mean) + 1) + EVIDENCE
+    kept = thresholded(mean, noise, threshold)
     return LocalModel(
         task=task,
         reports=count,
-        signal=evidence > clear if threshold == "none" else bool(np.any(kept)),
-        theta=kept,
+        signal=signal,
+        theta=kept if signal or threshold == "none" else np.zeros(len(mean)),
         theta_errors=np.full(len(mean), noise),
         offset=0.0,
         evidence=evidence,
@@ -74,35 +78,40 @@ def regression_model(
     """A linear, logistic or kernel model from the moments of all coordinates."""
     centered = moments.without_constant(task.intercept)
     if task.kind in ("lasso", "sparse-linear"):
-        radius *= task.encoding.length / math.sqrt(1.0 - task.intercept)
-        slopes = lasso(centered, radius)
+        slopes = lasso(centered, slope_scale(task), radius)
     else:
         slopes = ridge(centered)
     return _model(task, count, centered, slopes)
 
 
-def wide_model(task: Task, count: int, kept: np.ndarray, moments: Moments) -> LocalModel:
+def wide_model(
+    task: Task, count: int, kept: np.ndarray, moments: Moments, radius: float = math.inf
+) -> LocalModel:
     """A linear model in which only the columns that the screening kept have a coefficient."""
     centered = moments.without_constant(task.intercept)
     wanted = EVIDENCE + 2.0 * math.log(task.encoding.columns)
-    few = _model(task, count, centered, ridge(centered, wanted))
+    slopes = ridge(centered, wanted)
+    slopes = replace(slopes, theta=within(slopes.theta, slope_scale(task)[kept], radius))
+    few = _model(task, count, centered, slopes)
     theta, errors = np.zeros(task.encoding.columns), np.zeros(task.encoding.columns)
     theta[kept], errors[kept] = few.theta, few.theta_errors
     return replace(few, theta=theta, theta_errors=errors)
 
 
 def _model(task: Task, count: int, moments: Centered, slopes: Slopes) -> LocalModel:
-    theta, scale, center = slopes.theta, 1.0, moments.center
+    theta, variances, scale, center = slopes.theta, slopes.variances, 1.0, moments.center
     if task.kind == "logistic":
         explained = float(np.clip(theta @ moments.gram @ theta, 0.0, 1.0))
         explained = max(explained, float(theta @ moments.cross) / 2.0) if slopes.signal else 0.0
         scale, center = scale_and_offset(center, explained)
+        if slopes.filter is not None:
+            variances = odds_variances(moments, slopes.filter, theta, explained)
     return LocalModel(
         task=task,
         reports=count,
         signal=slopes.signal,
         theta=scale * theta,
-        theta_errors=scale * np.sqrt(np.maximum(np.diag(slopes.covariance), 0.0)),
-        offset=center - scale * float(moments.means @ theta),
+        theta_errors=np.sqrt(variances),
+        offset=float(center - scale * (moments.means @ theta)),
         evidence=slopes.evidence,
     )

@@ -14,8 +14,13 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from riata.local.learners.moments import Centered
+from riata.local.learners.ridge import Filter
+
 #: Margins of a standard deviation beyond this are not told apart from certainty.
 STEEPEST = 8.0
+#: No more of a target of -1 and 1 is taken to be explained by a line.
+_MOST_EXPLAINED = 0.6
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -51,3 +56,27 @@ def scale_and_offset(center: float, variance: float) -> tuple[float, float]:
 
     spread = STEEPEST if slope(STEEPEST) <= 0.0 else float(brentq(slope, 0.0, STEEPEST))
     return spread / deviation, _offset(center, spread)
+
+
+def odds_variances(
+    moments: Centered, made: Filter, theta: np.ndarray, explained: float
+) -> np.ndarray:
+    """Mean squares of the errors of the logistic coefficients scale * theta.
+
+    To first order the error is (a G + 2 a' theta theta') db - (a G + a' theta theta') E theta with
+    the noise db of b and E of A: G solves the equation, a is the scale and a' its derivative by
+    the explained variance. The terms with a' are added to those that shrinking leaves, whose scale
+    is the one of all that could be explained.
+    """
+    s, t = moments.cross_noise, moments.gram_noise
+    possible = explained + made.missed
+    scale, _ = scale_and_offset(moments.center, explained)
+    wanted, _ = scale_and_offset(moments.center, max(explained, min(possible, _MOST_EXPLAINED)))
+    step = 0.01 * explained
+    more, _ = scale_and_offset(moments.center, explained + step)
+    slope = (more - scale) / step
+    length = float(theta @ theta)
+    both = scale * slope * made.solved(theta) * theta
+    once = slope**2 * length * theta**2
+    extra = 4.0 * s**2 * (both + once) + t**2 * length * (4.0 * both + 2.0 * once)
+    return made.variances(scale, wanted) + np.maximum(extra, 0.0)

@@ -25,11 +25,13 @@ class LocalModel:
         How many reports it was learned from.
     signal : bool
         Whether the reports show anything at all. If not, all coefficients are 0 and the model is
-        the trivial predictor.
+        the trivial predictor. Only a plain mean is left as it is.
     theta : ndarray
         The coefficients of the vectors that encoded rows become, or the mean of these vectors.
     theta_errors : ndarray
-        Their standard errors, from the noise of the reports.
+        Their standard errors: the noise of the reports, and what shrinking towards 0 takes away if
+        the coefficients are about as large as the evidence says. 0 for a coefficient that is left
+        out.
     offset : float
         The prediction where all of these vectors' coordinates are 0, on the target's encoded scale.
     evidence : float
@@ -51,12 +53,7 @@ class LocalModel:
 
     @cached_property
     def _column_scale(self) -> np.ndarray:
-        """Coefficients of vectors, times this, are coefficients of answers in their own units."""
-        scales = [
-            np.full(f.columns, f.weight / (1.0 if f.kind == "choice" else f.reach))
-            for f in self.task.encoding.features
-        ]
-        return np.concatenate(scales) / self.task.encoding.length
+        return column_scale(self.task)
 
     @cached_property
     def _centers(self) -> np.ndarray:
@@ -69,13 +66,11 @@ class LocalModel:
 
     @property
     def _unit(self) -> float:
-        """Units of the target in 1 of its encoded scale; margins of classes have their own."""
-        target = self.task.target
-        return 1.0 if target is None or self.task.kind == "logistic" else target.reach
+        return _target_unit(self.task)
 
-    @property
+    @cached_property
     def _slope_scale(self) -> np.ndarray:
-        return self._column_scale * (self._unit * math.sqrt(1.0 - self.task.intercept))
+        return slope_scale(self.task)
 
     @property
     def coef(self) -> np.ndarray:
@@ -135,7 +130,8 @@ class LocalModel:
     def _encoded(self, rows: Any) -> np.ndarray:
         if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
             return self.task.encoding.encode_array(rows.astype(float))
-        return np.array([self.task.encoding.encode(row) for row in rows])
+        encoded = [self.task.encoding.encode(row) for row in rows]
+        return np.array(encoded).reshape(len(encoded), self.task.encoding.columns)
 
     def _only_for(self, what: str, *kinds: str) -> None:
         if self.task.kind not in kinds:
@@ -164,6 +160,25 @@ class LocalModel:
 
 _MEANS = ("mean", "sparse-mean")
 _LINEAR = ("linear", "lasso", "sparse-linear", "logistic")
+
+
+def column_scale(task: Task) -> np.ndarray:
+    """Coefficients of vectors, times this, are coefficients of answers in their own units."""
+    scales = [
+        np.full(f.columns, f.weight / (1.0 if f.kind == "choice" else f.reach))
+        for f in task.encoding.features
+    ]
+    return np.concatenate(scales) / task.encoding.length
+
+
+def _target_unit(task: Task) -> float:
+    """Units of the target in 1 of its encoded scale; margins of classes have their own."""
+    return 1.0 if task.target is None or task.kind == "logistic" else task.target.reach
+
+
+def slope_scale(task: Task) -> np.ndarray:
+    """What turns theta into coefficients in the units of answers and target."""
+    return column_scale(task) * (_target_unit(task) * math.sqrt(1.0 - task.intercept))
 
 
 def statement(task: Task, reports: int, *notes: str, seeded: bool = False) -> Statement:

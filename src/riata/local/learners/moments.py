@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-#: An estimated mean of the target counts if it is this many standard errors away from 0.
+#: The intercept is the public middle unless the target's mean is this many standard errors away.
 CLEARLY = 4.0
 
 
@@ -34,18 +34,18 @@ class Moments:
             return Centered(self.gram, self.cross, self.gram_noise, self.cross_noise, zero, 0.0)
         constant = math.sqrt(square)
         last = len(self.cross) - 1
-        center = self.cross[last] / constant
-        if abs(center) < CLEARLY * self.cross_noise / constant:
-            center = 0.0
+        center, center_noise = self.cross[last] / constant, self.cross_noise / constant
         noise = self.gram_noise / constant
         means = _shrunk(self.gram[:last, last] / constant, noise)
+        # Noise of the products that are taken out: of the target's mean and of the columns' means.
+        spread = float(means @ means) / max(last, 1)
         return Centered(
             self.gram[:last, :last] - np.outer(means, means),
             self.cross[:last] - means * center,
             self.gram_noise,
-            math.hypot(self.cross_noise, center * noise),
+            math.hypot(self.cross_noise, center * noise, math.sqrt(spread) * center_noise),
             means,
-            center,
+            center if abs(center) >= CLEARLY * center_noise else 0.0,
         )
 
 

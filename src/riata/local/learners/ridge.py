@@ -10,6 +10,7 @@ w, is chosen by the likelihood of b; where w = 0 explains it as well, there is n
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,30 +20,78 @@ from riata.local.learners.moments import Centered
 #: How much of the noise of the eigenvalues counts: 0.5 was best for rows of decaying spectrum. A
 #: few columns count as eight more, because the noise of a single variance is not averaged.
 TRUST, MORE = 0.5, 8
-#: Twice the gain in log likelihood that a signal must show: 3.5 standard errors.
-EVIDENCE = 3.5**2
+#: Twice the gain in log likelihood that a signal must show: 4 standard errors.
+EVIDENCE = 4.0**2
 _WIDTHS = np.geomspace(1e-3, 1e3, 241)
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """Coefficients of the centred vectors, their posterior covariance, and what speaks for them.
+    """Coefficients of the centred vectors, and what speaks for them.
 
     Attributes
     ----------
     theta : ndarray
-    covariance : ndarray
+    variances : ndarray
+        Mean squares of the errors of theta, what shrinking takes away included.
     evidence : float
         Twice the gain in log likelihood over no signal at all.
+    filter : Filter or None
+        How theta came about; None where there is no signal, or other steps came after it.
     """
 
     theta: np.ndarray
-    covariance: np.ndarray
+    variances: np.ndarray
     evidence: float
+    filter: Filter | None = None
 
     @property
     def signal(self) -> bool:
         return bool(np.any(self.theta))
+
+
+@dataclass(frozen=True)
+class Filter:
+    """theta = V (gains * V'b), where V are the eigenvectors of the noisy matrix.
+
+    These are not those of the matrix without noise. Where noise of the size t spreads the
+    eigenvalues by r = t sqrt(d), an eigenvalue l became l + r^2 / l, and its eigenvector v has
+    v'A v = l - r^2 / l and v'A A v = l^2 - r^2 left of it. Below 2 r eigenvectors are noise,
+    and share what is left of the trace.
+
+    Attributes
+    ----------
+    vectors, gains : ndarray
+    kept, kept_twice : ndarray
+        v'A v and v'A A v.
+    width : float
+        How large a coefficient is, by the likelihood of b where this is counted with.
+    noise : float
+        Of a coordinate of b.
+    """
+
+    vectors: np.ndarray
+    gains: np.ndarray
+    kept: np.ndarray
+    kept_twice: np.ndarray
+    width: float
+    noise: float
+
+    def variances(self, scale: float, wanted: float) -> np.ndarray:
+        """Mean squares of scale * theta - wanted * truth, for truths as large as `width`."""
+        gains = scale * self.gains
+        squares = gains**2 * (self.kept_twice * self.width**2 + self.noise**2)
+        squares += (wanted**2 - 2.0 * wanted * gains * self.kept) * self.width**2
+        return (self.vectors**2) @ np.maximum(squares, 0.0)
+
+    @property
+    def missed(self) -> float:
+        """How much more the truth explains than theta does, as far as is known."""
+        squares = self.width**2 * (1.0 - self.gains * self.kept) ** 2
+        return float(self.kept @ squares)
+
+    def solved(self, b: np.ndarray) -> np.ndarray:
+        return self.vectors @ (self.gains * (self.vectors.T @ b))
 
 
 def ridge(moments: Centered, wanted: float = EVIDENCE) -> Slopes:
@@ -50,23 +99,50 @@ def ridge(moments: Centered, wanted: float = EVIDENCE) -> Slopes:
     size = len(moments.cross)
     values, vectors = np.linalg.eigh((moments.gram + moments.gram.T) / 2)
     values = np.maximum(values, 0.0)
-    seen = vectors.T @ moments.cross
-    floor = TRUST * moments.gram_noise**2 * (size + MORE)
+    seen = (vectors.T @ moments.cross) ** 2
+    noise = moments.cross_noise
+    squares = values**2 + TRUST * moments.gram_noise**2 * (size + MORE)
+    width, evidence = _likeliest(squares, seen, noise)
+    if evidence < wanted:
+        return Slopes(np.zeros(size), np.zeros(size), evidence)
+    # What has only just been noticed is too long, and half of that does no harm.
+    clear = 1.0 - (wanted / evidence) ** 2 / 2.0
+    gains = clear * values * width**2 / (squares * width**2 + noise**2)
+    kept, kept_twice = _kept(values, float(np.trace(moments.gram)), moments.gram_noise)
+    likely, _ = _likeliest(kept_twice, seen, noise)
+    likely = max(width, likely)
+    shown = kept_twice * likely**2 / (kept_twice * likely**2 + noise**2)
+    likely *= math.sqrt(1.0 + 1.0 / max(float(shown @ shown), 1.0))  # a width from few directions
+    made = Filter(vectors, gains, kept, kept_twice, likely, noise)
+    return Slopes(made.solved(moments.cross), made.variances(1.0, 1.0), evidence, made)
 
-    def variances(width: float) -> np.ndarray:
-        return (values**2 + floor) * width**2 + moments.cross_noise**2
+
+def _kept(values: np.ndarray, trace: float, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """v'A v and v'A A v for the eigenvalues and eigenvectors of the noisy matrix; see `Filter`.
+
+    An eigenvalue is spread by the noise between its own direction and those of smaller ones.
+    """
+    size = len(values)
+    radius = noise * np.sqrt(np.arange(1, size + 1))  # eigenvalues ascend
+    above = values > 2.0 * radius
+    true = (values + np.sqrt(np.maximum(values**2 - 4.0 * radius**2, 0.0))) / 2.0
+    part = np.where(above, 1.0 - (radius / np.where(above, true, 1.0)) ** 2, 0.0)
+    kept = part * true
+    rest = max(trace - float(kept.sum()), 0.0) / max(1, int(np.sum(~above)))
+    kept = np.where(above, kept, rest)
+    return kept, kept**2 + part * noise**2 * size
+
+
+def _likeliest(squares: np.ndarray, seen: np.ndarray, noise: float) -> tuple[float, float]:
+    """The width for which `seen` has the variances squares * width^2 + noise^2, with its evidence.
+
+    The evidence is twice the gain in log likelihood over a width of 0.
+    """
 
     def likelihood(width: float) -> float:
-        spread = variances(width)
-        return -float(np.sum(seen**2 / spread + np.log(spread)))
+        spread = squares * width**2 + noise**2
+        return -float(np.sum(seen / spread + np.log(spread)))
 
-    widths = [likelihood(width) for width in _WIDTHS]
-    best = int(np.argmax(widths))
-    width = float(_WIDTHS[best])
-    evidence = max(0.0, widths[best] - likelihood(0.0))
-    if evidence < wanted:
-        return Slopes(np.zeros(size), np.zeros((size, size)), evidence)
-    spread = variances(width)
-    theta = vectors @ (seen * values * width**2 / spread)
-    left = width**2 * (1.0 - values**2 * width**2 / spread)
-    return Slopes(theta, (vectors * left) @ vectors.T, evidence)
+    found = [likelihood(width) for width in _WIDTHS]
+    best = int(np.argmax(found))
+    return float(_WIDTHS[best]), max(0.0, found[best] - likelihood(0.0))

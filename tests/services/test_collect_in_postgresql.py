@@ -1,0 +1,142 @@
+"""Several collectors on one PostgreSQL server: each report and each token once."""
+
+import threading
+
+import numpy as np
+import pytest
+from sqlalchemy.exc import DBAPIError
+from test_ledger_in_postgresql import execute, server  # noqa: F401
+
+from riata.collect.run import to_read
+from riata.collect.sql import Database
+from riata.local import Task
+
+pytestmark = pytest.mark.services
+
+TASK = Task.from_table(
+    {
+        "kind": "mean",
+        "epsilon": 1.0,
+        "features": [{"name": "hours", "kind": "number", "bounds": [0, 24]}],
+    }
+)
+
+
+@pytest.fixture
+def url(server):  # noqa: F811
+    name = f"collect_{np.random.default_rng().integers(2**60)}"
+    execute(server + "postgres", f"CREATE DATABASE {name}")
+    return server + name
+
+
+def words(*numbers):
+    return np.array(numbers, dtype=np.uint64)
+
+
+def held(url):
+    reports = to_read(url, TASK)
+    found = [int(one) for batch in reports.batches() for one in batch]
+    reports.close()
+    return sorted(found)
+
+
+def together(*functions):
+    """Run functions at once; raise what one of them raises."""
+    problems, gate = [], threading.Barrier(len(functions))
+
+    def run(function):
+        try:
+            gate.wait()
+            function()
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if problems:
+        raise problems[0]
+
+
+def test_reports_and_tokens_count_once(url):
+    store = Database(url, TASK)
+    assert store.add(words(5, 3, 5, 2**64 - 1)).all()
+    assert store.add(words(3, 7)).all()
+    assert len(store) == 4
+    found = store.add(words(10, 11, 10, 20, 10), words(1, 1, 1, 2, 3))
+    assert found.tolist() == [True, False, True, True, True]
+    assert store.add(words(12), words(2)).tolist() == [False]
+    store.close()
+    assert held(url) == [3, 5, 7, 10, 20, 2**64 - 1]
+    again = Database(url, TASK)
+    assert len(again) == 6
+    again.close()
+
+
+def test_collectors_that_begin_at_once(url):
+    stores = []
+    together(*[lambda: stores.append(Database(url, TASK)) for _ in range(4)])
+    assert len(stores) == 4
+    for store in stores:
+        store.close()
+
+
+def test_collectors_that_meet_the_same_reports_at_once(url):
+    rng = np.random.default_rng(1)
+    stores = [Database(url, TASK) for _ in range(3)]
+    batches = [[rng.integers(0, 20_000, 3000).astype(np.uint64) for _ in range(8)] for _ in stores]
+
+    def load(store, own):
+        for batch in own:
+            assert store.add(batch).all()
+
+    together(*[lambda s=s, b=b: load(s, b) for s, b in zip(stores, batches, strict=True)])
+    everything = set(np.concatenate([one for own in batches for one in own]).tolist())
+    assert held(url) == sorted(everything)
+    assert sum(len(store) for store in stores) == len(everything)
+    for store in stores:
+        store.close()
+
+
+def test_a_token_is_good_at_one_of_several_collectors(url):
+    stores = [Database(url, TASK) for _ in range(3)]
+    results = {}
+    orders = [np.random.default_rng(i).permutation(400).astype(np.uint64) for i in range(3)]
+
+    def load(i):
+        for part in np.array_split(orders[i], 8):
+            seeds = part + np.uint64(1000 * (i + 1))  # another report at each collector
+            for token, good in zip(part.tolist(), stores[i].add(seeds, part).tolist(), strict=True):
+                results.setdefault(token, []).append(good)
+
+    together(*[lambda i=i: load(i) for i in range(3)])
+    assert len(results) == 400
+    assert all(sum(good) == 1 for good in results.values())
+    assert len(held(url)) == 400
+    for store in stores:
+        store.close()
+
+
+def test_a_retry_at_another_collector_is_accepted(url):
+    one, two = Database(url, TASK), Database(url, TASK)
+    seeds = np.arange(500, dtype=np.uint64)
+    found = []
+    together(
+        lambda: found.append(one.add(seeds, seeds)), lambda: found.append(two.add(seeds, seeds))
+    )
+    assert all(part.all() for part in found)
+    assert len(held(url)) == 500
+    one.close()
+    two.close()
+
+
+def test_a_database_that_went_away_says_nothing_of_reports(url, server):  # noqa: F811
+    store = Database(url, TASK)
+    name = url.rsplit("/", 1)[1]
+    execute(server + "postgres", f"DROP DATABASE {name} WITH (FORCE)")
+    with pytest.raises(DBAPIError) as problem:
+        store.add(words(123456789))
+    assert "123456789" not in str(problem.value)
+    store.close()
