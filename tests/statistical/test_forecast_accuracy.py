@@ -65,17 +65,24 @@ def label_fit(case, seed):
     return (risk(fitted) - risk(odds)) / (risk(np.full(n, odds.mean())) - risk(odds)), found
 
 
-def test_twelve_fits_are_where_they_were_expected():
-    results = [number_fit(case, 100 + k) for k, case in enumerate(NUMBERS)]
-    results += [label_fit(case, 200 + k) for k, case in enumerate(LABELS)]
+def test_fits_are_where_they_were_expected():
+    """Of 36 fits four of five should be near, and nearly all inside.
+
+    If four of five are near, fewer than 16 are with probability 5e-7, and so it is with 22 inside
+    where nine of ten are. `benchmarks/forecast.py` measures the shares themselves.
+    """
     near, inside = 0, 0
-    for real, found in results:
-        expected = found.excess_part
-        near += max(real, expected) < FLOOR or expected / 2 <= real <= 2 * expected
-        parts = [each.excess / each.explained for each in found.scores]
-        inside += min(parts) <= real <= max(parts) * 1.05
-    assert near >= 9
-    assert inside >= 10
+    for again in range(3):
+        results = [number_fit(case, 100 + 40 * again + k) for k, case in enumerate(NUMBERS)]
+        results += [label_fit(case, 300 + 40 * again + k) for k, case in enumerate(LABELS)]
+        for real, found in results:
+            expected = found.excess_part
+            near += max(real, expected) < FLOOR or expected / 2 <= real <= 2 * expected
+            parts = [each.excess / each.explained for each in found.scores]
+            inside += min(parts) <= real <= max(parts) * 1.05
+    print(near, inside)
+    assert near >= 16
+    assert inside >= 22
 
 
 @pytest.mark.slow

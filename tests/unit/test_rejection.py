@@ -86,8 +86,8 @@ def everywhere(request, monkeypatch):
     monkeypatch.setattr(local, "FEW_ENTRIES", 0)
     monkeypatch.setattr(local, "DriftingScores", Watched)
     if request.param == "singles":
-        monkeypatch.setattr(scores, "_PROPOSAL", 1)
-        monkeypatch.setattr(scores, "_WASTE", 2.0)
+        monkeypatch.setattr(scores, "_PROPOSAL", 8)
+        monkeypatch.setattr(scores, "_WASTE", 0.7)
         monkeypatch.setattr(scores, "_LOOKS", 1)
         monkeypatch.setattr(scores, "_GROUPING", 1)
 
@@ -480,7 +480,7 @@ def test_extreme_numbers_go_the_plain_way(monkeypatch):
 
 def test_scores_are_kept_as_long_as_they_are_of_use(monkeypatch):
     monkeypatch.setattr(local, "FEW_ENTRIES", 0)
-    monkeypatch.setattr(scores, "_WASTE", np.inf)
+    monkeypatch.setattr(scores, "_WASTE", 0.7)
     problem, engine = small()
     theta = Vector.zero(6)
 
