@@ -38,7 +38,7 @@ const TEXTS = {
     ],
     none: "Keine Antwort", yes: "Ja", no: "Nein",
     range: "Eine Zahl von {low} bis {high}",
-    encode: "Meine Antworten verschlüsseln", ready: "Diese acht Bytes werden Ihr Gerät verlassen",
+    encode: "Meine Antworten kodieren", ready: "Diese acht Bytes werden Ihr Gerät verlassen",
     nothing: "Noch wurde nichts gesendet. Sie sind die ganze Nachricht.",
     send: "Die acht Bytes senden", sending: "Wird gesendet …",
     left: "Diese acht Bytes haben Ihr Gerät verlassen",
