@@ -368,10 +368,10 @@ def test_without_signal_the_clear_mean_of_the_target_is_still_predicted():
 
 
 def test_more_evidence_is_wanted_where_more_was_searched():
-    moments = Moments(np.diag([0.1, 0.1]), np.array([0.052, 0.0]), 1e-6, 0.01).without_constant(0)
+    moments = Moments(np.diag([0.1, 0.1]), np.array([0.045, 0.0]), 1e-6, 0.01).without_constant(0)
     assert ridge(moments).signal
     assert not ridge(moments, 40.0).signal
-    many = Moments(np.eye(400) * 0.1, np.append(0.052, np.zeros(399)), 1e-6, 0.01)
+    many = Moments(np.eye(400) * 0.1, np.append(0.045, np.zeros(399)), 1e-6, 0.01)
     assert not lasso(many.without_constant(0), np.ones(400)).signal
 
 

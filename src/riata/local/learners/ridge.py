@@ -20,8 +20,8 @@ from riata.local.learners.moments import Centered
 #: How much of the noise of the eigenvalues counts: 0.5 was best for rows of decaying spectrum. A
 #: few columns count as eight more, because the noise of a single variance is not averaged.
 TRUST, MORE = 0.5, 8
-#: Twice the gain in log likelihood that a signal must show: 4 standard errors.
-EVIDENCE = 4.0**2
+#: Twice the gain in log likelihood that a signal must show: 3.5 standard errors.
+EVIDENCE = 3.5**2
 _WIDTHS = np.geomspace(1e-3, 1e3, 241)
 
 
