@@ -135,7 +135,7 @@ def surely(task, row, seeds):
     return arm.channel.likely(products).astype(int)
 
 
-@pytest.mark.parametrize(("epsilon", "devices"), [(1.0, DEVICES), (4.0, DEVICES // 10)])
+@pytest.mark.parametrize(("epsilon", "devices"), [(1.0, DEVICES), (4.0, 2 * DEVICES // 5)])
 def test_reports_of_node_have_the_law_that_epsilon_allows(tmp_path, epsilon, devices):
     features = [{"name": "v", "kind": "vector", "size": 2, "bounds": [-1, 1]}]
     task = Task.from_table(
