@@ -16,7 +16,7 @@ from riata.errors import InvalidArgument
 from riata.local import Task
 from riata.local.learners.learn import mean_model
 from riata.local.learners.logistic import scale_and_offset
-from riata.local.planning import Guess, World, plan, vector_noise
+from riata.local.planning import Guess, World, plan
 
 FALSE_ALARM = 1e-8
 KINDS = ["mean", "sparse-mean", "linear", "lasso", "logistic", "kernel"]
@@ -42,7 +42,7 @@ def learned(world, n):
     kind = world.task.kind
     if "mean" in kind:
         truth = world.theta * (world.guess.length / np.linalg.norm(world.theta))
-        noise = vector_noise(world.task.arm("mean"), n)
+        noise = world.task.arm("mean").noise(n)
         seen = truth + noise * world.rng.standard_normal(len(truth))
         return mean_model(world.task, n, seen, noise), truth
     scale = scale_and_offset(0.0, world.explained)[0] if kind == "logistic" else 1.0
@@ -117,7 +117,7 @@ def test_few_people_do_no_harm(kind, epsilon):
     shares = np.array([World(one, Guess(), rng).share(1000) for rng in rngs])
     print(f"{kind} {epsilon}: worst {shares.min():.3f}, mean {shares.mean():.3f}")
     if kind == "mean":  # every coordinate is kept: its noise is what was asked for
-        noise = vector_noise(one.arm("mean"), 1000)
+        noise = one.arm("mean").noise(1000)
         expected = 1.0 - 10 * noise**2 / 0.7**2
         assert shares.mean() == pytest.approx(expected, abs=0.5 * (1.0 - expected))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,13 @@ class Arm:
     def epsilon(self) -> float:
         """What one report costs."""
         return self.channel.epsilon(self.seeds, None if self.sketch is None else self.sketch.size)
+
+    def noise(self, reports: float) -> float:
+        """The noise of so many reports: by coordinate, or by entry off the diagonal."""
+        noise = 1.0 / (self.channel.signal * math.sqrt(max(reports, 1)))
+        if self.sketch is None:
+            return noise
+        return noise / (self.sketch.scale * math.sqrt(self.sketch.share))
 
     def carried(self, rows: np.ndarray, targets: np.ndarray | None) -> np.ndarray:
         """What the device works on: done once, before any seed is tried."""

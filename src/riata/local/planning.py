@@ -287,13 +287,13 @@ class World:
 
     def _share_of_mean(self, n: int) -> float:
         mean = self.theta * (self.guess.length / np.linalg.norm(self.theta))
-        noise = vector_noise(self.task.arm("mean"), n)
+        noise = self._noise("mean", n)
         seen = mean + noise * self.rng.standard_normal(len(mean))
         found = mean_model(self.task, n, seen, noise).theta
         return 1.0 - float(np.sum((found - mean) ** 2) / np.sum(mean**2))
 
     def _model(self, n: int) -> LocalModel:
-        cross_noise = vector_noise(self.task.arm("cross"), n)
+        cross_noise = self._noise("cross", n)
         cross = self._with_constant(self.variances * self.theta, 0.0)
         cross = cross + cross_noise * self.rng.standard_normal(len(cross))
         square = self._with_constant(self.variances, self.task.intercept)
@@ -305,6 +305,11 @@ class World:
         places = np.append(kept, len(cross) - 1) if constant else kept
         gram, noise = self._gram(n, square[places])
         return wide_model(self.task, n, kept, Moments(gram, cross[places], noise, cross_noise))
+
+    def _noise(self, name: str, n: int) -> float:
+        """Of a coordinate, when `n` people answer all arms together."""
+        arm = self.task.arm(name)
+        return arm.noise(arm.share * n)
 
     def _with_constant(self, values: np.ndarray, last: float) -> np.ndarray:
         return np.append(values, last) if self.task.intercept > 0 else values
@@ -321,8 +326,7 @@ class World:
         else:
             noise = self.rng.standard_normal((size, size)) / math.sqrt(reports)
             noise = (noise + noise.T) / math.sqrt(2.0)
-        signal = arm.channel.signal
-        return np.diag(square) + noise / signal, 1.0 / (signal * math.sqrt(reports))
+        return np.diag(square) + noise / arm.channel.signal, arm.noise(reports)
 
     def _share_of_odds(self, model: LocalModel) -> float:
         """By the log loss of made-up people, of whom the true and the learned odds are normal."""
@@ -339,11 +343,3 @@ class World:
             return -float(np.mean(chance * log_expit(odds) + (1.0 - chance) * log_expit(-odds)))
 
         return (math.log(2.0) - loss(learned)) / (math.log(2.0) - loss(true))
-
-
-def vector_noise(arm: Arm, n: int) -> float:
-    """The noise of a coordinate that `n` people leave in an arm of degree 1."""
-    noise = arm.channel.noise / math.sqrt(max(1.0, arm.share * n))
-    if arm.sketch is None:
-        return noise
-    return noise / (arm.sketch.scale * math.sqrt(arm.sketch.width / arm.sketch.padded))

@@ -49,6 +49,11 @@ class Sketch:
         bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.padded]
         return 1.0 - 2.0 * bits
 
+    @property
+    def share(self) -> float:
+        """The part of the rotated coordinates that a seed picks."""
+        return self.width / self.padded
+
     @cached_property
     def scale(self) -> float:
         """What a picked coordinate is multiplied by."""

@@ -87,19 +87,16 @@ class Tally:
     def vector(self) -> tuple[np.ndarray, float]:
         """An unbiased estimate of the mean of what was carried, and its noise by coordinate."""
         strength = self.arm.channel.signal * max(self.count, 1)
-        noise = 1.0 / (self.arm.channel.signal * math.sqrt(max(self.count, 1)))
-        sketch = self.arm.sketch
+        noise, sketch = self.arm.noise(self.count), self.arm.sketch
         if sketch is None:
             return self.sums[:-1] / strength, noise
-        share = sketch.width / sketch.padded
-        back = sketch.back(self.sums / (strength * share * sketch.scale))
-        return back, noise / (sketch.scale * math.sqrt(share))
+        return sketch.back(self.sums / (strength * sketch.share * sketch.scale)), noise
 
     def matrix(self) -> tuple[np.ndarray, float]:
         """An unbiased estimate of the mean of u u', and its noise by entry off the diagonal."""
         size = self.arm.channel.size
         moments = (self.sums / max(self.count, 1) - np.eye(size)) / self.arm.channel.signal
-        return moments[:-1, :-1], self._entry_noise()
+        return moments[:-1, :-1], self.arm.noise(self.count)
 
     def matrix_at(self, places: np.ndarray) -> tuple[np.ndarray, float]:
         """The same for a few coordinates, from the reports themselves."""
@@ -110,10 +107,7 @@ class Tally:
             normals = self._generator.coordinates(seeds[start : start + step], places)
             sums += normals.T @ normals
         moments = (sums / max(self.count, 1) - np.eye(len(places))) / self.arm.channel.signal
-        return moments, self._entry_noise()
-
-    def _entry_noise(self) -> float:
-        return 1.0 / (self.arm.channel.signal * math.sqrt(max(self.count, 1)))
+        return moments, self.arm.noise(self.count)
 
     def honest(self) -> Honesty | None:
         """What the lengths of the reports say about how many of them are honest."""
