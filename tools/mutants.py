@@ -440,8 +440,13 @@ MUTANTS = [
     ),
     Mutant(
         "a sample that is drawn with too many", "mechanisms/sampled.py",
-        "words = self.noise.words(len(y)) >> np.uint64(1)",
-        "words = self.noise.words(len(y)) >> np.uint64(2)", SAMPLED,
+        "words = self.coins.words(self.start, len(y)) >> np.uint64(1)",
+        "words = self.coins.words(self.start, len(y)) >> np.uint64(2)", SAMPLED,
+    ),
+    Mutant(
+        "the same coins for each block of rows", "mechanisms/sampled.py",
+        "words = self.coins.words(self.start, len(y))", "words = self.coins.words(0, len(y))",
+        SAMPLED,
     ),
     Mutant(
         "a sample of the first rows", "mechanisms/sampled.py",

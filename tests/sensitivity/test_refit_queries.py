@@ -236,7 +236,7 @@ def test_a_secret_sample_does_not_count_on_acute_summands():
     # half of what the accountant of samples takes the sensitivity for.
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 8, P)
     for query in (problem.slope_sizes(Vector.zero(P)), problem.gradient(Vector.zero(P))):
-        sampled = _Sampled(query, 2**62, Noise(0))
+        sampled = _Sampled(query, 2**62, Noise(0).coins())
         assert sampled.sensitivity("l2") >= 2 * query.row_bound("l2") / query.n_rows
     mechanism = SampledGaussianMechanism(1e-6, 1.0)
     engine = LocalEngine(np.zeros((8, P)), np.ones(8), problem.bounds)

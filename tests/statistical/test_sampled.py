@@ -76,9 +76,8 @@ class Scripted:
     def __init__(self, words):
         self._words = np.array(words, dtype=np.uint64)
 
-    def words(self, n):
-        taken, self._words = self._words[:n], self._words[n:]
-        return taken
+    def words(self, start, n):
+        return self._words[start : start + n]
 
 
 def test_the_coin_turns_at_exactly_the_right_word():
@@ -118,12 +117,26 @@ def test_a_sample_is_an_unbiased_look_at_all_rows():
 
 def test_all_rows_are_all_rows():
     query, engine = one_column_a_row(30)
-    sampled = _Sampled(query, 2**63, Noise(seed=73))
+    sampled = _Sampled(query, 2**63, Noise(seed=73).coins())
     np.testing.assert_array_equal(engine.total(sampled), engine.total(query))
     for norm in ("l1", "l2", "linf"):
         assert sampled.sensitivity(norm) == query.sensitivity(norm)
         assert sampled.row_bound(norm) == query.row_bound(norm)
     assert SampledGaussianMechanism(2.0, 0.3).event == SampledGaussian(2.0, 0.3)
+
+
+@pytest.mark.parametrize("block_rows", [1, 2, 7, 64])
+def test_a_row_has_the_same_coin_in_any_block(block_rows):
+    query, _ = one_column_a_row(60)
+    coins = Noise(seed=76).coins()
+    whole = LocalEngine(np.eye(60), np.ones(60), query.bounds)
+    blocks = LocalEngine(np.eye(60), np.ones(60), query.bounds, block_rows=block_rows)
+    sampled = _Sampled(query, 2**62, coins)
+    np.testing.assert_array_equal(blocks.total(sampled), whole.total(sampled))
+    assert 0 < np.count_nonzero(whole.total(sampled)) < 60
+    words = coins.words(0, 60)
+    for start in (0, 1, 2, 31):
+        np.testing.assert_array_equal(coins.words(start, 9), words[start : start + 9])
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
@@ -140,4 +153,4 @@ def test_a_sampled_release_differs_from_a_full_one_by_the_sample_only():
     query, _ = one_column_a_row(8)
     full = GaussianMechanism(3.0)
     assert SampledGaussianMechanism(3.0, 0.5).event != full.event
-    assert full.scale(query) == full.scale(_Sampled(query, 2**62, Noise(seed=75)))
+    assert full.scale(query) == full.scale(_Sampled(query, 2**62, Noise(seed=75).coins()))

@@ -164,11 +164,17 @@ class LocalEngine:
             blocks = self._known_rows()
         elif self._in_pieces:
             return self._dense.each(
-                lambda few, x: query.partial(x, self._y[few]).astype(np.int64), BLOCK_ENTRIES
+                lambda few, x: (
+                    query.starting(few.start).partial(x, self._y[few]).astype(np.int64)
+                ),
+                BLOCK_ENTRIES,
             )
         else:
             blocks = self._blocks
-        return sum(query.partial(x, y).astype(np.int64) for x, y in blocks)  # type: ignore[return-value]
+        return sum(  # type: ignore[return-value]
+            query.starting(i * self._block_rows).partial(x, y).astype(np.int64)
+            for i, (x, y) in enumerate(blocks)
+        )
 
     def scores(self, query: Any, factor: float) -> DriftingScores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.

@@ -53,11 +53,41 @@ class Noise:
         """`n` independent words of 64 random bits."""
         return np.frombuffer(self._stream().update(bytes(8 * n)), dtype="<u8")
 
+    def coins(self) -> Coins:
+        """Words for rows by their number, keyed by this generator."""
+        return Coins(self.words(4).tobytes())
+
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("A noise generator cannot be pickled: two copies would share its noise.")
 
     def __repr__(self) -> str:
         return f"<Noise {'SEEDED: NOT PRIVATE' if self.seeded else 'keyed by the system'}>"
+
+
+class Coins:
+    """One random word for each row: the same wherever the row is, and however often it is asked.
+
+    May travel to where the rows are, for one release: a piece of the rows that is summed twice
+    because a machine was lost then has the same sample.
+
+    Parameters
+    ----------
+    key : bytes
+        32 of them, secret and for this release alone.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def words(self, start: int, n: int) -> np.ndarray:
+        """The words of `n` rows from number `start` on."""
+        block, odd = divmod(start, 2)  # a block of the cipher is two words
+        counter = modes.CTR(block.to_bytes(16, "big"))
+        stream = Cipher(algorithms.AES256(self._key), counter).encryptor()
+        return np.frombuffer(stream.update(bytes(8 * (n + odd))), dtype="<u8")[odd:]
+
+    def __repr__(self) -> str:
+        return "<Coins>"
 
 
 def _after_fork() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from riata.mechanisms.additive import GaussianMechanism
 from riata.mechanisms.base import Engine, Mechanism
-from riata.mechanisms.noise import Noise
+from riata.mechanisms.noise import Coins, Noise
 from riata.privacy.events import Event, SampledGaussian
 from riata.queries import Query
 
@@ -30,7 +30,7 @@ class SampledGaussianMechanism(Mechanism):
         return SampledGaussian(self.noise_multiplier, self.rate)
 
     def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
-        sampled = _Sampled(query, int(self.rate * 2**63), noise)
+        sampled = _Sampled(query, int(self.rate * 2**63), noise.coins())
         plain = GaussianMechanism(self.noise_multiplier)
         return plain.release(sampled, engine, noise) / self.rate
 
@@ -47,7 +47,8 @@ class _Sampled(Query):
 
     query: Query
     threshold: int
-    noise: Noise
+    coins: Coins
+    start: int = 0
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -71,7 +72,10 @@ class _Sampled(Query):
     def finish(self, total: np.ndarray) -> np.ndarray:
         return self.query.finish(total)
 
+    def starting(self, row: int) -> _Sampled:
+        return replace(self, start=row)
+
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        words = self.noise.words(len(y)) >> np.uint64(1)
+        words = self.coins.words(self.start, len(y)) >> np.uint64(1)
         taken = np.flatnonzero(words < np.uint64(self.threshold))
         return self.query.partial(x[taken], y[taken])

@@ -32,6 +32,10 @@ class Query(ABC):
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         """The sum of a block of rows on the grid: integers, exact in float64."""
 
+    def starting(self, row: int) -> Query:
+        """The query to ask a block whose first row has this number among all rows."""
+        return self
+
     @property
     @abstractmethod
     def unit(self) -> Any:
