@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from riata.checkpoint import Checkpoint
 from riata.errors import BudgetExceeded
 from riata.mechanisms.base import Engine, Mechanism
 from riata.mechanisms.noise import Noise
@@ -80,10 +81,17 @@ class Curator:
     """
 
     def __init__(
-        self, engine: Engine, event: Event, noise: Noise, parts: int = 1, adaptive: bool = False
+        self,
+        engine: Engine,
+        event: Event,
+        noise: Noise,
+        parts: int = 1,
+        adaptive: bool = False,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._engine = engine
         self._noise = noise
+        self._checkpoint = checkpoint
         self._paid_for = [(Filter if adaptive else Listed)(event) for _ in range(parts)]
         self._turn = threading.Lock()
 
@@ -99,6 +107,7 @@ class Curator:
         adaptive: bool = False,
         ledger: Ledger | None = None,
         summary: dict[str, Any] | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Curator:
         """Charge `event` to the ledger, then read the rows.
 
@@ -118,12 +127,18 @@ class Curator:
         ledger : Ledger, optional
         summary : dict, optional
             Public facts about the plan, kept with the charge.
+        checkpoint : Checkpoint, optional
+            Where releases are written down. A run that goes on was charged when it began.
         """
         if parts > 1 and adjacency != REPLACE_ONE:
             raise ValueError("A row that is taken away would move the others to other parts.")
         if ledger is not None:
-            ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(read(), event, noise, parts, adaptive)
+            facts = dict(summary or {})
+            if checkpoint is not None:
+                facts["run"] = checkpoint.run_id
+            if checkpoint is None or not _has(ledger, checkpoint.run_id):
+                ledger.charge(event, adjacency=adjacency, summary=facts)
+        return cls(read(), event, noise, parts, adaptive, checkpoint)
 
     def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
@@ -131,7 +146,13 @@ class Curator:
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:
             self._paid_for[part].take(mechanism.event)
-            return mechanism.release(query, self._part(part), self._noise)
+            if self._checkpoint is None:
+                return mechanism.release(query, self._part(part), self._noise)
+            known, found = self._checkpoint.known(mechanism.event)
+            if not known:
+                found = mechanism.release(query, self._part(part), self._checkpoint.noise())
+                self._checkpoint.keep(mechanism.event, found)
+            return found
 
     def walks(self, query: Walk, epsilon: float) -> bool:
         """Whether a whole walk is best released at once. Depends on public facts alone."""
@@ -142,8 +163,18 @@ class Curator:
         parts = len(self._paid_for)
         return self._engine if parts == 1 else self._engine.part(part, parts)
 
+    def close(self) -> None:
+        """Everything that was planned has been released."""
+        if self._checkpoint is not None:
+            self._checkpoint.close(over=True)
+
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("A curator holds private rows and cannot be pickled.")
 
     def __repr__(self) -> str:
         return f"<Curator with {', '.join(map(repr, self._paid_for))}>"
+
+
+def _has(ledger: Ledger, run_id: str) -> bool:
+    """Whether a run was charged before."""
+    return any(charge.summary.get("run") == run_id for charge in ledger.charges)

@@ -65,3 +65,15 @@ class AlreadyAnswered(RiataError):
 
 class CollectError(RiataError):
     """A collector cannot do its work: its directory, its database or its configuration."""
+
+
+class ClusterLost(RiataError, RuntimeError):
+    """The workers that hold the rows cannot be reached."""
+
+
+class CheckpointError(RiataError):
+    """A checkpoint cannot be used: damaged, of another run, in use, or on a full disk."""
+
+
+class DiskFull(RiataError, OSError):
+    """Rows that do not fit into memory do not fit on the disk either."""

@@ -48,6 +48,10 @@ class Vector:
     body: object = field(default_factory=object, repr=False)
     move: Move | None = field(default=None, repr=False)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # How it came about stays here: elsewhere nothing is known of the vector that it came from.
+        return Vector, (self.size, self.support, self.values, self.offset)
+
     @classmethod
     def zero(cls, size: int) -> Vector:
         return cls(size, np.empty(0, dtype=np.intp), np.empty(0))
@@ -60,6 +64,14 @@ class Vector:
     def of(cls, dense: np.ndarray) -> Vector:
         support = np.flatnonzero(dense)
         return cls(len(dense), support, np.asarray(dense, dtype=np.float64)[support])
+
+    def equals(self, other: Vector) -> bool:
+        """Whether all coordinates are the same; the offsets may differ."""
+        return (
+            self.size == other.size
+            and np.array_equal(self.support, other.support)
+            and np.array_equal(self.values, other.values)
+        )
 
     def dense(self) -> np.ndarray:
         out = np.zeros(self.size)

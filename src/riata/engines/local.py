@@ -164,9 +164,7 @@ class LocalEngine:
             blocks = self._known_rows()
         elif self._in_pieces:
             return self._dense.each(
-                lambda few, x: (
-                    query.starting(few.start).partial(x, self._y[few]).astype(np.int64)
-                ),
+                lambda few, x: query.starting(few.start).partial(x, self._y[few]).astype(np.int64),
                 BLOCK_ENTRIES,
             )
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from riata.bounds import Bounds
+from riata.checkpoint import Checkpoint
 from riata.curator import Curator
 from riata.data.arrays import rows
-from riata.engines import LocalEngine
+from riata.engines.choice import check_engine, open_engine
 from riata.errors import InvalidArgument
 from riata.estimators.progress import progress_bar
 from riata.losses import Loss
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import Budget, default_delta
+from riata.privacy.events import to_json
 from riata.privacy.statement import Statement
 from riata.problem import Problem
 from riata.sets import ConstraintSet
@@ -34,8 +38,8 @@ from riata.solvers import (
 )
 from riata.solvers.beside import planned_beside
 
-#: The engines by name, and which kernels they use.
-ENGINES = {"auto": "auto", "local": "auto", "numba": "numba", "numpy": "numpy"}
+#: Where a fit writes down what it released, if anywhere.
+Checkpointed = str | os.PathLike[str] | None
 
 DELTA_NOTE = "delta is not below 1 / rows: publishing one random row would satisfy it too."
 CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
@@ -104,28 +108,55 @@ class PrivateLinearModel(BaseEstimator):
     def _job(self, X: Any, y: Any) -> Job:
         raise AssertionError("a subclass reads its targets")
 
-    def _fit(self, job: Job) -> list[Solution]:
+    def _fit(self, job: Job, checkpoint: Checkpointed = None) -> list[Solution]:
         """Plan, charge, read, run: one fit for each loss, all on the same rows."""
         solver, plan, problems = self._planned(job.losses, job.bounds, *job.shape)
-        noise = Noise(checked_seed(self))
-        curator = Curator.open(
-            plan.event,
-            read=lambda: plan.engine(self._engine, *job.read()),
-            noise=noise,
-            adjacency=self.adjacency,
-            parts=plan.parts,
-            adaptive=plan.adaptive,
-            ledger=self.ledger,
-            summary={"estimator": type(self).__name__, **plan.summary()},
+        seed, summary = checked_seed(self), {"estimator": type(self).__name__, **plan.summary()}
+        noise = Noise(seed)
+        kept = (
+            None
+            if checkpoint is None
+            else Checkpoint(checkpoint, self._run(solver, plan, problems), seed)
         )
-        with progress_bar(type(self).__name__, plan.steps * plan.fits, self.verbose) as callback:
+        with contextlib.ExitStack() as stack:
+            if kept is not None:
+                stack.callback(kept.close)
+            curator = Curator.open(
+                plan.event,
+                read=lambda: open_engine(self.engine, plan.preparation, job.read),
+                noise=noise,
+                adjacency=self.adjacency,
+                parts=plan.parts,
+                adaptive=plan.adaptive,
+                ledger=self.ledger,
+                summary=summary,
+                checkpoint=kept,
+            )
+            steps = plan.steps * plan.fits
+            callback = stack.enter_context(progress_bar(type(self).__name__, steps, self.verbose))
             found = self._solved(solver, plan, problems, curator, callback)
+            curator.close()
         self.n_iter_ = max(solution.steps for solution in found)
         self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded)
         return found
 
-    def _engine(self, x: Any, y: np.ndarray, bounds: Bounds) -> LocalEngine:
-        return LocalEngine(x, y, bounds, kernels=ENGINES[self.engine])
+    def _run(self, solver: Solver, plan: Plan, problems: list[Problem]) -> dict[str, Any]:
+        """Public facts that a checkpoint tells runs apart by."""
+        from riata import __version__
+
+        bounds, asked = plan.problem.bounds, plan.preparation.bounds
+        reach = np.concatenate([np.ravel(bounds.x), np.ravel(asked.x)])
+        return {
+            "estimator": type(self).__name__,
+            "riata": __version__,
+            "losses": [repr(problem.loss) for problem in problems],
+            "options": repr(solver),
+            "bounds": [repr(bounds), repr(asked), hashlib.sha256(reach.tobytes()).hexdigest()],
+            "adjacency": plan.budget.adjacency,
+            "event": to_json(plan.event),
+            "parts": plan.parts,
+            **plan.summary(),
+        }
 
     def _solved(
         self,
@@ -196,15 +227,7 @@ class PrivateLinearModel(BaseEstimator):
     def _check_parameters(self) -> None:
         """Everything that can be wrong without any data."""
         Budget(self.epsilon, 0.0 if self.delta is None else self.delta, self.adjacency)
-        if self.engine not in ENGINES:
-            raise InvalidArgument(
-                f"engine={self.engine!r} is not known. Use one of {list(ENGINES)}."
-            )
-        if self.engine == "numba" and find_spec("numba") is None:
-            raise InvalidArgument(
-                'engine="numba" needs the package numba, which is not installed. Install it with '
-                'pip install "riata[fast]", or leave engine out.'
-            )
+        check_engine(self.engine)
         if self.ledger is not None and not _is_ledger(self.ledger):
             raise InvalidArgument(
                 f"ledger must be a Ledger, got {type(self.ledger).__name__}. "

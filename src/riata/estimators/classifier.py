@@ -16,7 +16,7 @@ from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.data.arrays import labels_as_codes, rows_and_targets
 from riata.errors import Incompatible, InvalidArgument
-from riata.estimators.base import Job, PrivateLinearModel
+from riata.estimators.base import Checkpointed, Job, PrivateLinearModel
 from riata.losses import Logistic, Loss, OneAgainstRest, Weighted
 from riata.privacy.budget import Budget, check_scale
 from riata.problem import Problem
@@ -131,7 +131,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         bounds = self._code_bounds(len(classes))
         return self._planned(self._losses(classes), bounds, n_rows, n_features)[1]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, checkpoint: Checkpointed = None) -> Self:
         """Fit the model and spend the budget.
 
         Parameters
@@ -139,9 +139,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         X : array-like or sparse of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
             Labels.
+        checkpoint : path, optional
+            A file that keeps what was released so far. The same call with the same file goes on
+            where a fit was stopped, for what was charged when it began.
         """
         job = self._job(X, y)
-        found = self._fit(job)
+        found = self._fit(job, checkpoint)
         self._keep(found, (len(job.losses),))
         self.classes_ = job.classes
         self.class_weight_ = np.array(found[0].weights or np.ones(len(job.classes)))

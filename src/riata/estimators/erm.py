@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
 from riata.errors import InvalidArgument
-from riata.estimators.base import Job, PrivateLinearModel
+from riata.estimators.base import Checkpointed, Job, PrivateLinearModel
 from riata.losses import Loss
 from riata.sets import ConstraintSet
 from riata.solvers import Plan, Solver
@@ -131,7 +131,7 @@ class PrivateErm(PrivateLinearModel):
         self._check_parameters()
         return self._planned([self.loss], self._checked_bounds(), n_rows, n_features)[1]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, checkpoint: Checkpointed = None) -> Self:
         """Fit the model and spend the budget.
 
         Parameters
@@ -139,8 +139,11 @@ class PrivateErm(PrivateLinearModel):
         X : array-like or sparse of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
             Numbers, or labels of -1 and 1.
+        checkpoint : path, optional
+            A file that keeps what was released so far. The same call with the same file goes on
+            where a fit was stopped, for what was charged when it began.
         """
-        self._keep(self._fit(self._job(X, y)), ())
+        self._keep(self._fit(self._job(X, y), checkpoint), ())
         return self
 
     def _job(self, X: Any, y: Any) -> Job:

@@ -8,7 +8,7 @@ from typing import Any
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.estimators.base import Job
+from riata.estimators.base import Checkpointed, Job
 from riata.estimators.regressor import PrivateRegressor
 from riata.privacy.budget import Budget, check_scale
 from riata.problem import Problem
@@ -163,15 +163,18 @@ class HeavyTailedRegression(PrivateRegressor):
         job = super()._job(X, y)
         return replace(job, bounds=self._truncated(*job.shape))
 
-    def fit(self, X: Any, y: Any) -> HeavyTailedRegression:
+    def fit(self, X: Any, y: Any, *, checkpoint: Checkpointed = None) -> HeavyTailedRegression:
         """Fit the model and spend the budget.
 
         Parameters
         ----------
         X : array-like or sparse of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
+        checkpoint : path, optional
+            A file that keeps what was released so far. The same call with the same file goes on
+            where a fit was stopped, for what was charged when it began.
         """
-        super().fit(X, y)
+        super().fit(X, y, checkpoint=checkpoint)
         self.truncation_ = self._truncated(self._n_rows_fitted(), self.n_features_in_).x
         return self
 

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
-from riata.estimators.base import Job, PrivateLinearModel
+from riata.estimators.base import Checkpointed, Job, PrivateLinearModel
 from riata.losses import Loss, Squared
 from riata.solvers import Plan, Solver
 
@@ -34,15 +34,18 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
         return self._planned([self._loss()], self._checked_bounds(), n_rows, n_features)[1]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, checkpoint: Checkpointed = None) -> Self:
         """Fit the model and spend the budget.
 
         Parameters
         ----------
         X : array-like or sparse of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
+        checkpoint : path, optional
+            A file that keeps what was released so far. The same call with the same file goes on
+            where a fit was stopped, for what was charged when it began.
         """
-        self._keep(self._fit(self._job(X, y)), ())
+        self._keep(self._fit(self._job(X, y), checkpoint), ())
         return self
 
     def _job(self, X: Any, y: Any) -> Job:

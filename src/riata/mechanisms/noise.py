@@ -25,11 +25,15 @@ class Noise:
     ----------
     seed : int, optional
         For tests only: public keys, which make the draws reproducible and protect nobody.
+    key : bytes, optional
+        A secret from which the keys follow, for a release that may have to be made again.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | None = None, *, key: bytes | None = None) -> None:
         self.seeded = seed is not None
-        self._seed = seed
+        self._text = key
+        if key is None and seed is not None:
+            self._text = f"riata test seed {seed}".encode()
         self._forget_keys()
         _LIVING.add(self)
 
@@ -43,9 +47,9 @@ class Noise:
             return self._threads.stream
         except AttributeError:
             key = os.urandom(32)
-            if self._seed is not None:
-                text = f"riata test seed {self._seed}, thread {next(self._ordinals)}"
-                key = hashlib.sha256(text.encode()).digest()
+            if self._text is not None:
+                text = self._text + f", thread {next(self._ordinals)}".encode()
+                key = hashlib.sha256(text).digest()
             self._threads.stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
             return self._threads.stream
 
@@ -92,6 +96,8 @@ class Coins:
 
 def _after_fork() -> None:
     for noise in list(_LIVING):
+        if not noise.seeded:
+            noise._text = None
         noise._forget_keys()
 
 

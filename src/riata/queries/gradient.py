@@ -46,14 +46,15 @@ class MeanSlope(Query):
             known: np.ndarray = x.inner_of(self)
             return known
         if not sparse.issparse(x):
-            return self._inner(x)
+            return self.exact_inner(x)
         body, limits, found = getattr(x, "last_inner", (None, None, None))
         if found is None or body is not self.theta.body or limits is not self.bounds.x:
-            found = self._inner(x)
+            found = self.exact_inner(x)
             x.last_inner = (self.theta.body, self.bounds.x, found)  # the next query may ask again
         return found
 
-    def _inner(self, x: Any) -> np.ndarray:
+    def exact_inner(self, x: Any) -> np.ndarray:
+        """The same from the rows themselves: a function of theta, however it came about."""
         if not len(self.theta.support):
             return np.zeros(x.shape[0])
         with np.errstate(all="ignore"):  # a warning would tell of a row

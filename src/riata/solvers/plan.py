@@ -15,6 +15,7 @@ from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Mechanism
+from riata.preparation import Preparation
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate
@@ -115,12 +116,16 @@ class Plan:
     def _times(self, role: str) -> int:
         return self.times.get(role, self.steps) * self.fits
 
+    @property
+    def preparation(self) -> Preparation:
+        """From the rows as they are given to those that the solver asks about."""
+        asked = None if self.compressed is None else self.compressed.bounds
+        return Preparation(self.problem.bounds, self.projection, asked)
+
     def engine(self, build: Callable[[Any, Any, Bounds], Any], x: Any, y: Any) -> Any:
         """`build` called with the rows that the solver asks about, and their bounds."""
-        if self.projection is not None:
-            bounds = self.problem.bounds
-            x = self.projection.rows_of_steps(bounds.grid_x(x), bounds.x)
-        return build(x, y, (self.compressed or self.problem).bounds)
+        ready = self.preparation
+        return build(ready.project(x), y, ready.bounds)
 
     @property
     def spent(self) -> Spent:

@@ -1,0 +1,308 @@
+"""What a fit released so far, on disk: enough to go on after a crash, and nothing else.
+
+A release is written down before anybody sees it. A fit that goes on is told what was released
+before, from the file and not from the rows, and so arrives where it was; only then are rows read
+again. The noise of each release follows from a secret key of the run and from all releases before
+it, so a copy of the file that goes on too repeats the same releases and adds none. Proofs are in
+docs/privacy/checkpoint.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import fcntl
+import hashlib
+import hmac
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from riata.errors import CheckpointError
+from riata.mechanisms.noise import Noise
+from riata.privacy.events import Event, to_json
+from riata.vectors import Vector
+
+VERSION = 1
+
+_CHARGED = "What was charged stays charged, and nothing more was released."
+
+
+class Checkpoint:
+    """The releases of one run, in order.
+
+    Parameters
+    ----------
+    path : path
+        The file. Beside it, with ``.key`` at the end, lies the key of the run until it is over.
+    run : dict
+        Public facts that say which run it is: a file of another run is refused.
+    seed : int, optional
+        For tests only: a public key.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], run: dict[str, Any], seed: int | None = None
+    ) -> None:
+        self.path, self._seed = Path(path), seed
+        self._key_path = self.path.with_name(self.path.name + ".key")
+        self._records: list[dict[str, Any]] = []
+        self._next = 0
+        self._key: bytes | None = None
+        self._link, self.run_id = b"", ""
+        self.over = False
+        self._file = self._locked()
+        try:
+            if self._size() > 0:
+                self._read(run)
+            else:
+                self._begin(run)
+        except BaseException:
+            self._file.close()
+            raise
+
+    # One release after the other
+
+    def known(self, event: Event) -> tuple[bool, Any]:
+        """Whether the next release is in the file, and what it was."""
+        if self._next == len(self._records):
+            return False, None
+        record = self._records[self._next]
+        if record["event"] != to_json(event):
+            raise CheckpointError(
+                f"{self.path} has another release in this place than the plan. {_CHARGED} Use the "
+                "checkpoint with the same estimator and the same version of riata."
+            )
+        self._next += 1
+        return True, _value(record["value"])
+
+    def noise(self) -> Noise:
+        """The noise of the next release, which is not in the file."""
+        if self._key is None:
+            raise CheckpointError(
+                f"{self.path} is of a run that is over, and this one asks for more releases. "
+                f"{_CHARGED} Use it with the same estimator and the same version of riata."
+            )
+        return Noise(self._seed, key=self._keyed(b"noise", self._link))
+
+    def keep(self, event: Event, value: Any) -> None:
+        """Write a release down, so that nothing can undo it."""
+        record = {"event": to_json(event), "value": _text(value)}
+        self._append(record)
+        self._records.append(record)
+        self._next += 1
+
+    def close(self, over: bool = False) -> None:
+        """Let go of the file. A run that is `over` needs its key no more, and it is destroyed."""
+        if over and self._key is not None:
+            if not self.over:
+                self._append({"over": self._digest(self._size())})
+            if self._seed is None:
+                _destroy(self._key_path)
+        self._file.close()
+
+    # The file
+
+    def _locked(self) -> Any:
+        try:
+            file = open(self.path, "a+b", opener=_for_the_owner)  # noqa: SIM115
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise CheckpointError(
+                f"{self.path} is used by another run: two could release twice what was paid for "
+                "once. Wait until it is over, or stop it."
+            ) from None
+        except OSError as problem:
+            raise CheckpointError(
+                f"{self.path} cannot be opened ({problem.strerror}): a checkpoint needs a file "
+                "that can be written. Name another one."
+            ) from None
+        return file
+
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _append(self, record: dict[str, Any]) -> None:
+        body = json.dumps(record, sort_keys=True, separators=(",", ":"))
+        link = self._keyed(self._link, body.encode())
+        begin = self._size()
+        try:
+            self._file.write(f"{link.hex()} {body}\n".encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as problem:
+            self._take_back(begin)
+            why = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror
+            raise CheckpointError(
+                f"{self.path} cannot be written ({why}), so the last release was not used. "
+                f"{_CHARGED} Make room, then fit again with the same checkpoint."
+            ) from None
+        self._link = link
+
+    def _take_back(self, begin: int) -> None:
+        """Cut off what was written in part. If that fails, reading does it."""
+        with contextlib.suppress(OSError):
+            os.truncate(self._file.fileno(), begin)
+
+    def _begin(self, run: dict[str, Any]) -> None:
+        self._key = self._new_key()
+        self._link = self._keyed(b"run")
+        self.run_id = self._keyed(b"id").hex()[:32]
+        self._append(
+            {"riata checkpoint": VERSION, "id": self.run_id, "seeded": self._seed is not None,
+             "run": run}
+        )  # fmt: skip
+        _sync_folder(self.path)
+
+    def _read(self, run: dict[str, Any]) -> None:
+        self._file.seek(0)
+        text = self._file.read()
+        whole = text.rfind(b"\n") + 1  # what follows was never seen by anybody
+        lines = text[:whole].splitlines()
+        if not lines:
+            raise self._damaged("its beginning is missing")
+        self._key = self._read_key(lines, text[:whole])
+        self._link = b"" if self._key is None else self._keyed(b"run")
+        for i, line in enumerate(lines):
+            link, _, body = line.partition(b" ")
+            if self._key is not None:
+                self._link = self._keyed(self._link, body)
+                if not hmac.compare_digest(link, self._link.hex().encode()):
+                    raise self._damaged(f"line {i + 1} is not what was written")
+            record = json.loads(body)
+            if i == 0:
+                self._check(record, run)
+                self.run_id = record["id"]
+            elif "over" in record:
+                self.over = True
+            else:
+                self._records.append(record)
+        if whole < len(text):
+            os.truncate(self._file.fileno(), whole)
+
+    def _check(self, first: dict[str, Any], run: dict[str, Any]) -> None:
+        if first.get("riata checkpoint") != VERSION:
+            raise CheckpointError(
+                f"{self.path} was written by another version of riata, which may mean something "
+                f"else by it. {_CHARGED} Finish the run with that version."
+            )
+        written = json.dumps(first["run"], sort_keys=True)
+        if written != json.dumps(run, sort_keys=True) or first["seeded"] != (
+            self._seed is not None
+        ):
+            different = sorted(
+                k for k in {*run, *first["run"]} if run.get(k) != first["run"].get(k)
+            )
+            raise CheckpointError(
+                f"{self.path} belongs to another run: {', '.join(different) or 'random_state'} "
+                "differs. Go on with the parameters of that run, or name another file for this one."
+            )
+
+    def _damaged(self, how: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self.path} is damaged: {how}. {_CHARGED} Restore the file from a copy, or fit anew "
+            "with another file, which is charged anew."
+        )
+
+    # The key
+
+    def _keyed(self, *parts: bytes) -> bytes:
+        assert self._key is not None
+        code = hmac.new(self._key, digestmod=hashlib.sha256)
+        for part in parts:
+            code.update(len(part).to_bytes(8, "big") + part)
+        return code.digest()
+
+    def _new_key(self) -> bytes:
+        if self._seed is not None:
+            return self._public_key()
+        key = os.urandom(32)
+        try:
+            with open(self._key_path, "wb", opener=_for_the_owner) as file:
+                file.write(key)
+                file.flush()
+                os.fsync(file.fileno())
+            _sync_folder(self.path)
+        except OSError as problem:
+            raise CheckpointError(
+                f"{self._key_path} cannot be written ({problem.strerror}): without its key a run "
+                "cannot go on. Make room, or name another file."
+            ) from None
+        return key
+
+    def _read_key(self, lines: list[bytes], text: bytes) -> bytes | None:
+        """The key, or None for a run that is over, whose last line says what the others are."""
+        if self._seed is not None:
+            return self._public_key()
+        try:
+            return self._key_path.read_bytes()
+        except OSError:
+            end = b'{"over":"' + self._digest(len(text) - len(lines[-1]) - 1).encode() + b'"}'
+            if lines[-1].endswith(b" " + end):
+                return None
+            raise CheckpointError(
+                f"{self._key_path} is missing: it is the key of the run in {self.path}, and "
+                f"without it the run cannot go on. {_CHARGED} Put it back, or fit anew "
+                "with another file, which is charged anew."
+            ) from None
+
+    def _digest(self, size: int) -> str:
+        """Of the beginning of the file."""
+        self._file.seek(0)
+        return hashlib.sha256(self._file.read(size)).hexdigest()
+
+    def _public_key(self) -> bytes:
+        return hashlib.sha256(f"riata test seed {self._seed}, run".encode()).digest()
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _destroy(path: Path) -> None:
+    """Overwrite and remove a file, if it is there."""
+    if path.exists():
+        with open(path, "r+b") as file:
+            file.write(bytes(path.stat().st_size))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
+
+
+# Releases as text
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, Vector):
+        return {"size": value.size, "offset": value.offset.hex() if value.offset else "0x0.0p+0",
+                "support": _text(value.support), "values": _text(value.values)}  # fmt: skip
+    if isinstance(value, np.ndarray):
+        out = io.BytesIO()
+        np.save(out, value, allow_pickle=False)
+        return {"array": base64.b64encode(out.getvalue()).decode()}
+    if isinstance(value, int | np.integer):
+        return int(value)
+    raise TypeError(f"A release of type {type(value).__name__} cannot be written down.")
+
+
+def _value(text: Any) -> Any:
+    if isinstance(text, int):
+        return text
+    if "array" in text:
+        return np.load(io.BytesIO(base64.b64decode(text["array"])), allow_pickle=False)
+    offset = float.fromhex(text["offset"])
+    return Vector(text["size"], _value(text["support"]), _value(text["values"]), offset)

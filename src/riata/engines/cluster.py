@@ -1,0 +1,49 @@
+"""The Dask cluster that fits use: the current one, or one of this machine."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+
+import dask
+from distributed import Client, LocalCluster, get_client
+
+#: What a cluster of our own does without: it would only take time from the workers.
+_LEAN = {
+    "distributed.comm.compression": None,
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+}
+
+_OWN: list[Client] = []
+
+
+def current_client() -> Client:
+    """The current client, or that of a cluster of this machine, one process for each core."""
+    try:
+        return get_client()
+    except ValueError:
+        return _own()
+
+
+def _own() -> Client:
+    if _OWN and _OWN[0].status == "running":
+        return _OWN[0]
+    logging.getLogger("riata").warning(
+        "There is no Dask client, so a cluster of this machine is started. Make a "
+        "distributed.Client first to use another one."
+    )
+    with dask.config.set(_LEAN):
+        cluster = LocalCluster(
+            n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None
+        )
+        client = Client(cluster, direct_to_workers=True, set_as_default=False)
+    _OWN[:] = [client]
+    atexit.register(_close, client, cluster)
+    return client
+
+
+def _close(client: Client, cluster: LocalCluster) -> None:
+    client.close()
+    cluster.close()

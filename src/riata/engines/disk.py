@@ -1,0 +1,158 @@
+"""Rows that do not fit into memory: on the grid, in a file without a name, a block at a time."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.errors import DiskFull
+from riata.mechanisms.base import Engine
+from riata.preparation import Preparation
+from riata.queries import Query
+
+#: A block has at most so many rows and about so many entries: some 50 MB while it is summed.
+BLOCK_ENTRIES, BLOCK_ROWS = 2**21, 2**18
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a block is in the file."""
+
+    begin: int
+    n_rows: int
+    entries: int
+    start: int
+
+
+class RowsOnDisk:
+    """Sparse rows on the grid, appended once and read again and again.
+
+    The file has no name and vanishes with the process, however it ends.
+
+    Parameters
+    ----------
+    n_features : int
+    folder : path, optional
+        Where the file is. The folder for temporary files if left out.
+    """
+
+    def __init__(self, n_features: int, folder: str | None = None) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder, prefix="riata-")  # noqa: SIM115
+        self._places: list[_Place] = []
+        self._n_features, self.n_rows, self._end = n_features, 0, 0
+
+    def append(self, x: Any, y: np.ndarray) -> None:
+        """More rows, cut into blocks."""
+        entries = np.diff(x.indptr)
+        block = np.cumsum(entries) // BLOCK_ENTRIES
+        cuts = np.flatnonzero(np.diff(block)) + 1
+        ends = sorted({0, len(y), *cuts.tolist(), *range(0, len(y), BLOCK_ROWS)})
+        for a, b in zip(ends, ends[1:], strict=False):
+            self._append(x[a:b], y[a:b])
+
+    def _append(self, x: Any, y: np.ndarray) -> None:
+        arrays = (
+            y.astype(np.float64),
+            np.diff(x.indptr).astype(np.int32),
+            x.indices.astype(np.int32),
+            x.data.astype(np.int32),
+        )
+        try:
+            for array in arrays:
+                self._file.write(array.tobytes())
+        except OSError as problem:
+            if problem.errno != errno.ENOSPC:
+                raise
+            raise DiskFull(
+                "The disk for temporary files is full: rows that do not fit into memory are put "
+                "there. What was charged stays charged. Make room, or set TMPDIR to a larger disk, "
+                "then fit again; with a checkpoint nothing is charged anew."
+            ) from None
+        self._places.append(_Place(self._end, len(y), x.nnz, self.n_rows))
+        self._end += sum(array.nbytes for array in arrays)
+        self.n_rows += len(y)
+
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray, int]]:
+        """Rows, targets, and the number of the first row; the next block is read meanwhile."""
+        self._file.flush()
+        with ThreadPoolExecutor(1) as reader:
+            coming = [reader.submit(self._read, place) for place in self._places[:1]]
+            for place in [*self._places[1:], None]:
+                found = coming.pop().result()
+                if place is not None:
+                    coming.append(reader.submit(self._read, place))
+                yield found
+
+    def _read(self, place: _Place) -> tuple[Any, np.ndarray, int]:
+        self._file.seek(place.begin)
+
+        def array(kind: Any, size: int) -> np.ndarray:
+            return np.frombuffer(self._file.read(size * np.dtype(kind).itemsize), kind)
+
+        y = array(np.float64, place.n_rows)
+        indptr = np.concatenate([[0], np.cumsum(array(np.int32, place.n_rows), dtype=np.int32)])
+        indices = array(np.int32, place.entries)
+        data = array(np.int32, place.entries).astype(np.float64)
+        shape = (place.n_rows, self._n_features)
+        return sparse.csr_array((data, indices, indptr), shape=shape), y, place.start
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("Rows on disk are private and cannot be pickled.")
+
+    def __repr__(self) -> str:
+        return "<RowsOnDisk>"
+
+
+class DiskEngine:
+    """Sums queries over rows on disk, a block at a time: each sum reads them all once.
+
+    Parameters
+    ----------
+    rows : RowsOnDisk
+    part, parts : int
+        Only every row whose number leaves the rest `part` when divided by `parts`.
+    """
+
+    def __init__(self, rows: RowsOnDisk, part: int = 0, parts: int = 1) -> None:
+        self._rows, self._part, self._parts = rows, part, parts
+
+    def total(self, query: Query) -> np.ndarray:
+        """The exact sum of the query's integers over all rows."""
+        found: np.ndarray | None = None
+        for x, y, start in self._rows.blocks():
+            first = (self._part - start) % self._parts
+            if self._parts > 1:
+                x, y = x[first :: self._parts], y[first :: self._parts]
+            asked = query.starting((start + first) // self._parts)
+            summed = asked.partial(x, y).astype(np.int64)
+            found = summed if found is None else np.add(found, summed, out=found)
+        assert found is not None
+        return found
+
+    def part(self, part: int, parts: int) -> DiskEngine:
+        """The same for every row whose number leaves the rest `part` when divided by `parts`."""
+        return DiskEngine(self._rows, part, parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("An engine holds private rows and cannot be pickled.")
+
+    def __repr__(self) -> str:
+        return "<DiskEngine>"
+
+
+def stream(
+    blocks: Iterable[tuple[Any, np.ndarray]], preparation: Preparation, n_features: int
+) -> Engine:
+    """An engine for rows that come in blocks and are never in memory together."""
+    rows = RowsOnDisk(n_features)
+    for x, y in blocks:
+        ready, targets = preparation(x, y)
+        rows.append(sparse.csr_array(ready), targets)
+    return DiskEngine(rows)

@@ -1,0 +1,159 @@
+"""Some of the rows, on the grid: what a sum over all rows is made of, here or elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.engines.columns import Columns
+from riata.engines.margins import Margins
+from riata.engines.rows import Rows
+from riata.grid import BLOCK_ROWS, X_STEPS, coefficient_steps
+from riata.queries import (
+    Coordinate,
+    Gradient,
+    GradientStep,
+    Improvement,
+    LimitedSlope,
+    MeanSlope,
+    Query,
+    SlopeSizes,
+    SupportCurvature,
+    SupportGradient,
+    VertexUtilities,
+)
+from riata.vectors import Vector
+
+#: Queries that ask rows for their margins, for the columns that they name, or for one sum over all
+#: columns: sparse rows answer them column by column.
+BY_COLUMNS = (
+    Coordinate,
+    Gradient,
+    GradientStep,
+    Improvement,
+    LimitedSlope,
+    MeanSlope,
+    SlopeSizes,
+    SupportCurvature,
+    SupportGradient,
+    VertexUtilities,
+)
+
+#: A model on so few of the entries is multiplied column by column.
+_FEW_ENTRIES = 0.5
+
+
+class Shard:
+    """Sums queries over rows that lie together, exactly, and each time from the beginning.
+
+    What it answers depends on the rows and on the query alone, and not on what was asked before or
+    on where the rows are. So a shard that was lost is as good as new when its rows are read again.
+
+    Parameters
+    ----------
+    x : ndarray or scipy sparse of shape (n_rows, n_features)
+        On the grid.
+    y : ndarray of shape (n_rows,)
+        Inside the bounds.
+    start : int, default=0
+        The number of the first row among all rows.
+    """
+
+    def __init__(self, x: Any, y: np.ndarray, start: int = 0) -> None:
+        self._x, self._y, self._start = x, y, start
+        pieces = [slice(i, i + BLOCK_ROWS) for i in range(0, len(y), BLOCK_ROWS)]
+        blocks = [(x, y)] if len(pieces) == 1 else [(x[few], y[few]) for few in pieces]
+        self._blocks = [_Block(each, targets) for each, targets in blocks]
+
+    @property
+    def n_rows(self) -> int:
+        return len(self._y)
+
+    def total(self, query: Query) -> np.ndarray:
+        """The sum of the query's integers over these rows."""
+        found = [
+            block.total(query.starting(self._start + i * BLOCK_ROWS))
+            for i, block in enumerate(self._blocks)
+        ]
+        return sum(found[1:], found[0])
+
+    def part(self, part: int, parts: int) -> Shard:
+        """Every row whose number among all rows leaves the rest `part` when divided by `parts`."""
+        first = (part - self._start) % parts
+        rows = slice(first, None, parts)
+        return Shard(self._x[rows], self._y[rows], (self._start + first) // parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("A shard holds private rows and cannot be pickled.")
+
+    def __repr__(self) -> str:
+        return "<Shard>"
+
+
+class _Block:
+    """So few rows that their sums are exact in float64."""
+
+    def __init__(self, x: Any, y: np.ndarray) -> None:
+        self._x, self._y = x, y
+        self._columns: _SparseColumns | None = None
+
+    def total(self, query: Query) -> np.ndarray:
+        x = self._x
+        if sparse.issparse(x) and type(query) in BY_COLUMNS:
+            if self._columns is None:
+                self._columns = _SparseColumns(x)
+            x = self._columns
+        return query.partial(x, self._y).astype(np.int64)
+
+
+class _SparseColumns(Rows):
+    """Sparse rows, column by column, and their margins at the last model."""
+
+    def __init__(self, x: Any) -> None:
+        self._entries = sparse.csc_array(x)
+        self._rows = x
+        columns = Columns(self._entries)
+        super().__init__(columns, _ExactMargins(x, columns), 0, x.shape[0])
+
+    @property
+    def T(self) -> Any:
+        """For one sum over all columns."""
+        return self._entries.T
+
+
+class _ExactMargins(Margins):
+    """<x, theta> for each row: a function of theta, whatever was asked before.
+
+    Parameters
+    ----------
+    x : scipy sparse
+        Rows on the grid.
+    columns : Columns
+        The same rows.
+    """
+
+    def __init__(self, x: Any, columns: Columns) -> None:
+        super().__init__(x, columns)
+        self._at: Vector | None = None
+
+    def inner_of(self, query: Any) -> np.ndarray:
+        """At the query's theta, without its offset. Not to be written to."""
+        if self._at is None or not self._at.equals(query.theta):
+            self._values, self._at = self._inner(query), query.theta
+        return self._values
+
+    def _inner(self, query: Any) -> np.ndarray:
+        """The same bits as `MeanSlope.exact_inner`: all sums are exact."""
+        theta = query.theta
+        entries = sum(self._columns.work(int(column)) for column in theta.support)
+        if entries > _FEW_ENTRIES * self._columns.size:
+            return query.exact_inner(self._x)
+        limits = query.bounds.of_columns(theta.support)
+        steps, step = coefficient_steps(theta.values * limits)
+        found = np.zeros(self._x.shape[0])
+        for column, value in zip(theta.support, steps, strict=True):
+            rows, entries_of = self._columns.entries(int(column))
+            found[rows] += entries_of * value
+        return found * (step / X_STEPS)
