@@ -155,7 +155,7 @@ class Checkpoint:
         self._link = self._keyed(b"run")
         self.run_id = self._keyed(b"id").hex()[:32]
         self._append(
-            {"riata checkpoint": VERSION, "id": self.run_id, "seeded": self._seed is not None,
+            {"riata checkpoint": VERSION, "id": self.run_id, "seed": self._seed,
              "run": run}
         )  # fmt: skip
         _sync_folder(self.path)
@@ -167,6 +167,8 @@ class Checkpoint:
         lines = text[:whole].splitlines()
         if not lines:
             raise self._damaged("its beginning is missing")
+        if (b'"seed":null}' in lines[0][-12:]) != (self._seed is None):
+            raise self._of_another(["random_state"])
         self._key = self._read_key(lines, text[:whole])
         self._link = b"" if self._key is None else self._keyed(b"run")
         for i, line in enumerate(lines):
@@ -192,17 +194,16 @@ class Checkpoint:
                 f"{self.path} was written by another version of riata, which may mean something "
                 f"else by it. {_CHARGED} Finish the run with that version."
             )
-        written = json.dumps(first["run"], sort_keys=True)
-        if written != json.dumps(run, sort_keys=True) or first["seeded"] != (
-            self._seed is not None
-        ):
-            different = sorted(
-                k for k in {*run, *first["run"]} if run.get(k) != first["run"].get(k)
-            )
-            raise CheckpointError(
-                f"{self.path} belongs to another run: {', '.join(different) or 'random_state'} "
-                "differs. Go on with the parameters of that run, or name another file for this one."
-            )
+        said, run = first["run"], json.loads(json.dumps(run))
+        different = sorted(key for key in {*run, *said} if run.get(key) != said.get(key))
+        if different or first["seed"] != self._seed:
+            raise self._of_another(different or ["random_state"])
+
+    def _of_another(self, different: list[str]) -> CheckpointError:
+        return CheckpointError(
+            f"{self.path} belongs to another run: {', '.join(different)} differs. Go on with the "
+            "parameters of that run, or name another file for this one."
+        )
 
     def _damaged(self, how: str) -> CheckpointError:
         return CheckpointError(

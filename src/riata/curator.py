@@ -100,6 +100,7 @@ class Curator:
         cls,
         event: Event,
         *,
+        cost: Event | None = None,
         read: Callable[[], Engine],
         noise: Noise,
         adjacency: str,
@@ -114,7 +115,10 @@ class Curator:
         Parameters
         ----------
         event : Event
-            The cost of everything that may be released through this curator.
+            The cost of everything that may be released through this curator, between data sets
+            that differ by one row.
+        cost : Event, optional
+            The same between neighbours, if they may differ by several rows.
         read : callable
             Builds the engine. It is called only after the charge is durable.
         noise : Noise
@@ -137,7 +141,7 @@ class Curator:
             if checkpoint is not None:
                 facts["run"] = checkpoint.run_id
             if checkpoint is None or not _has(ledger, checkpoint.run_id):
-                ledger.charge(event, adjacency=adjacency, summary=facts)
+                ledger.charge(cost or event, adjacency=adjacency, summary=facts)
         return cls(read(), event, noise, parts, adaptive, checkpoint)
 
     def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,7 @@ class RowsOnDisk:
 
     def __init__(self, n_features: int, folder: str | None = None) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, prefix="riata-")  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
         self._places: list[_Place] = []
         self._n_features, self.n_rows, self._end = n_features, 0, 0
 
@@ -54,7 +57,7 @@ class RowsOnDisk:
         block = np.cumsum(entries) // BLOCK_ENTRIES
         cuts = np.flatnonzero(np.diff(block)) + 1
         ends = sorted({0, len(y), *cuts.tolist(), *range(0, len(y), BLOCK_ROWS)})
-        for a, b in zip(ends, ends[1:], strict=False):
+        for a, b in pairwise(ends):
             self._append(x[a:b], y[a:b])
 
     def _append(self, x: Any, y: np.ndarray) -> None:

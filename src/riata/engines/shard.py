@@ -63,7 +63,7 @@ class Shard:
 
     def __init__(self, x: Any, y: np.ndarray, start: int = 0) -> None:
         self._x, self._y, self._start = x, y, start
-        pieces = [slice(i, i + BLOCK_ROWS) for i in range(0, len(y), BLOCK_ROWS)]
+        pieces = [slice(i, i + BLOCK_ROWS) for i in range(0, max(len(y), 1), BLOCK_ROWS)]
         blocks = [(x, y)] if len(pieces) == 1 else [(x[few], y[few]) for few in pieces]
         self._blocks = [_Block(each, targets) for each, targets in blocks]
 

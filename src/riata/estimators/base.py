@@ -19,11 +19,11 @@ from riata.checkpoint import Checkpoint
 from riata.curator import Curator
 from riata.data.arrays import rows
 from riata.engines.choice import check_engine, open_engine
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.progress import progress_bar
 from riata.losses import Loss
 from riata.mechanisms.noise import Noise
-from riata.privacy.budget import Budget, default_delta
+from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, Budget, default_delta
 from riata.privacy.events import to_json
 from riata.privacy.statement import Statement
 from riata.problem import Problem
@@ -42,12 +42,19 @@ from riata.solvers.beside import planned_beside
 Checkpointed = str | os.PathLike[str] | None
 
 DELTA_NOTE = "delta is not below 1 / rows: publishing one random row would satisfy it too."
+PEOPLE_NOTE = (
+    "Each person counts as the same number of rows: of more, some were drawn at random, and fewer "
+    "were repeated in turn."
+)
 CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one call of `fit` asks for: public facts, and the way to the rows."""
+    """What one call of `fit` asks for: public facts, and the way to the rows.
+
+    `rows_of_a_person` is None if a row is what is protected.
+    """
 
     losses: list[Loss]
     bounds: Bounds
@@ -55,6 +62,7 @@ class Job:
     read: Callable[[], tuple[Any, np.ndarray]]
     classes: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    rows_of_a_person: int | None = None
 
 
 def _is_ledger(value: object) -> bool:
@@ -110,7 +118,9 @@ class PrivateLinearModel(BaseEstimator):
 
     def _fit(self, job: Job, checkpoint: Checkpointed = None) -> list[Solution]:
         """Plan, charge, read, run: one fit for each loss, all on the same rows."""
-        solver, plan, problems = self._planned(job.losses, job.bounds, *job.shape)
+        solver, plan, problems = self._planned(
+            job.losses, job.bounds, *job.shape, job.rows_of_a_person
+        )
         seed, summary = checked_seed(self), {"estimator": type(self).__name__, **plan.summary()}
         noise = Noise(seed)
         kept = (
@@ -123,9 +133,10 @@ class PrivateLinearModel(BaseEstimator):
                 stack.callback(kept.close)
             curator = Curator.open(
                 plan.event,
+                cost=plan.cost,
                 read=lambda: open_engine(self.engine, plan.preparation, job.read),
                 noise=noise,
-                adjacency=self.adjacency,
+                adjacency=plan.budget.adjacency,
                 parts=plan.parts,
                 adaptive=plan.adaptive,
                 ledger=self.ledger,
@@ -191,12 +202,16 @@ class PrivateLinearModel(BaseEstimator):
         self.training_fit_error_ = each(lambda s: unknown(s.fit and s.fit.error))
 
     def _planned(
-        self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
+        self,
+        losses: list[Loss],
+        bounds: Bounds,
+        n_rows: int,
+        n_features: int,
+        rows_of_a_person: int | None = None,
     ) -> tuple[Solver, Plan, list[Problem]]:
         """One problem for each loss, and the plan whose event covers them all."""
         self._check_parameters()
-        delta = default_delta(n_rows) if self.delta is None else self.delta
-        budget = Budget(self.epsilon, delta, self.adjacency)
+        budget = self._budget(n_rows, rows_of_a_person)
 
         def problem(loss: Loss, solver: Solver | None = None) -> Problem:
             facts = (self.adjacency, bool(self.fit_intercept))
@@ -206,7 +221,26 @@ class PrivateLinearModel(BaseEstimator):
         problems = [problem(loss, solver) for loss in losses]
         beside = self._beside(solver, budget, len(losses))
         plan = planned_beside(solver, problems[0], budget, len(losses), beside)
+        if plan.parts > 1 and rows_of_a_person is not None:
+            raise Incompatible(
+                f'solver="{plan.solver}" on disjoint parts of the rows', "rows of people",
+                because="the rows of one person may be in several parts",
+                instead="Use split=False",
+            )  # fmt: skip
         return solver, replace(plan, because=self._because(problems[0], budget)), problems
+
+    def _budget(self, n_rows: int, rows_of_a_person: int | None) -> Budget:
+        if rows_of_a_person is None:
+            delta = default_delta(n_rows) if self.delta is None else self.delta
+            return Budget(self.epsilon, delta, self.adjacency)
+        if self.adjacency == ADD_REMOVE:
+            raise InvalidArgument(
+                'adjacency="add-remove" is about rows, and the rows are of people: a person is '
+                "replaced as a whole, with all of their rows. Leave adjacency out."
+            )
+        people = n_rows // rows_of_a_person
+        delta = default_delta(people) if self.delta is None else self.delta
+        return Budget(self.epsilon, delta, REPLACE_PERSON, rows_of_a_person)
 
     def _because(self, problem: Problem, budget: Budget) -> str:
         """Why the solver was chosen, if it was not named."""
@@ -244,7 +278,13 @@ class PrivateLinearModel(BaseEstimator):
 
     def _statement(self, job: Job, plan: Plan, steps: int, seeded: bool) -> Statement:
         problem, total, notes = plan.problem, plan.spent, job.notes
-        classes = {}
+        classes, people = {}, {}
+        if job.rows_of_a_person is not None:
+            people = {
+                "people": problem.n_rows // job.rows_of_a_person,
+                "rows of a person": job.rows_of_a_person,
+            }
+            notes = (PEOPLE_NOTE, *notes)
         if job.classes is not None:
             classes["classes"] = ", ".join(map(str, job.classes.tolist()))
         if self.delta is None:
@@ -254,12 +294,12 @@ class PrivateLinearModel(BaseEstimator):
             )
         if plan.because:
             notes = (f"The solver was chosen from public facts: {plan.because}.", *notes)
-        if total.delta * problem.n_rows >= 1:
+        if total.delta * problem.n_rows / plan.budget.rows_of_a_person >= 1:
             notes = (DELTA_NOTE, *notes)
         return Statement(
             epsilon=total.epsilon,
             delta=total.delta,
-            adjacency=problem.adjacency,
+            adjacency=plan.budget.adjacency,
             solver=plan.solver,
             steps=steps,
             accountant=total.accountant,
@@ -271,6 +311,7 @@ class PrivateLinearModel(BaseEstimator):
                 "loss": problem.loss.name,
                 "set": str(problem.set),
                 "intercept": problem.fit_intercept,
+                **people,
                 **classes,
             },
             seeded=seeded,

@@ -47,7 +47,7 @@ class ProjectedModel:
         return self._projection().n_features if self.compressed else n_features
 
     def _planned(
-        self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int
+        self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int, *more: Any
     ) -> tuple[Solver, Plan, list[Problem]]:
         if self.compressed:
             phi = self._projection()
@@ -65,7 +65,7 @@ class ProjectedModel:
                     f"Compressed rows need a bound on their length, got {bounds!r}: a projection "
                     'mixes the columns. Pass bounds=Bounds(x=..., norm="l2").'
                 )
-        return super()._planned(losses, bounds, n_rows, n_features)
+        return super()._planned(losses, bounds, n_rows, n_features, *more)
 
     def _margins(self, X: Any) -> np.ndarray:
         if not self.compressed:

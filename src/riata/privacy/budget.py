@@ -14,6 +14,10 @@ _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e12
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
 
+#: All rows of one person, of which a fit sees so many. A fit counts rows, one by one, and what one
+#: costs is turned into what a person costs (docs/privacy/people.md).
+REPLACE_PERSON = "replace-person"
+
 #: How many one-row contributions to a sum differ between neighbours: replacing a row takes one
 #: away and puts another in; adding or removing a row does only one of the two.
 CHANGED_CONTRIBUTIONS = {REPLACE_ONE: 2, ADD_REMOVE: 1}
@@ -23,6 +27,9 @@ ADJACENCY_IN_WORDS = {
     ADD_REMOVE: (
         "neighbouring data sets differ by the presence of one row's contribution; "
         "the declared number of rows is public"
+    ),
+    REPLACE_PERSON: (
+        "neighbouring data sets differ by the replacement of one person, with all of their rows"
     ),
     "local": (
         "each person's reports are randomised on the person's own device, and the guarantee holds "
@@ -85,13 +92,16 @@ class Budget:
         Positive. ``float("inf")`` means that nothing is protected, and every Statement says so.
     delta : float, default=0.0
         In [0, 1). Zero asks for pure differential privacy.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    adjacency : {"replace-one", "add-remove", "replace-person"}, default="replace-one"
         Which data sets count as neighbours.
+    rows_of_a_person : int, default=1
+        With "replace-person": how many rows of one person a fit sees.
     """
 
     epsilon: float
     delta: float = 0.0
     adjacency: str = REPLACE_ONE
+    rows_of_a_person: int = 1
 
     def __post_init__(self) -> None:
         epsilon = check_number("epsilon", self.epsilon)
@@ -113,9 +123,30 @@ class Budget:
                 "epsilon fails. Use a value well below 1 / n_rows, such as 1e-6, or 0 for pure "
                 "differential privacy."
             )
-        check_adjacency(self.adjacency)
+        if self.adjacency != REPLACE_PERSON:
+            check_adjacency(self.adjacency)
+        self._check_rows()
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
 
+    def _check_rows(self) -> None:
+        rows = self.rows_of_a_person
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise InvalidArgument(
+                f"rows_of_a_person={rows!r} must be a whole number of at least 1: it is how many "
+                "rows of one person a fit sees."
+            )
+        if rows > 1 and self.adjacency != REPLACE_PERSON:
+            raise InvalidArgument(
+                f"rows_of_a_person={rows} has no meaning with adjacency={self.adjacency!r}, which "
+                'counts rows. Use adjacency="replace-person".'
+            )
+
+    @property
+    def row_epsilon(self) -> float:
+        """What is left of epsilon for each row of a person."""
+        return self.epsilon / self.rows_of_a_person
+
     def __str__(self) -> str:
-        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
+        rows = f" of {self.rows_of_a_person} rows" * (self.rows_of_a_person > 1)
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}{rows}"

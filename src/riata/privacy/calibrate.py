@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from riata.privacy.accountants import spent
 from riata.privacy.budget import Budget
-from riata.privacy.events import Event
+from riata.privacy.events import Event, of_group
 
 
 def bounded_range_at(rho: float) -> float:
@@ -38,13 +38,16 @@ def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
     Returns
     -------
     strength : float
-        ``spent(event_at(strength), budget.delta).epsilon`` is at most ``budget.epsilon``, and
+        What ``event_at(strength)`` costs for a person's rows is at most ``budget.epsilon``, and
         below it by less than one part in 1e9 for any epsilon from 1e-4 up.
     """
     from scipy.optimize import brentq  # slow to import
 
+    def cost(strength: float) -> float:
+        return spent(of_group(event_at(strength), budget.rows_of_a_person), budget.delta).epsilon
+
     def over(log_strength: float) -> float:
-        return spent(event_at(math.exp(log_strength)), budget.delta).epsilon - budget.epsilon
+        return cost(math.exp(log_strength)) - budget.epsilon
 
     low = high = 0.0
     while over(low) > 0:
@@ -53,6 +56,6 @@ def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
         high += 2.0
     strength = math.exp(float(brentq(over, low, high, xtol=1e-14, rtol=1e-14)))
     step = 1e-15
-    while spent(event_at(strength), budget.delta).epsilon > budget.epsilon:
+    while cost(strength) > budget.epsilon:
         strength, step = strength * (1 - step), step * 2
     return strength

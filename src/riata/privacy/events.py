@@ -15,6 +15,9 @@ from typing import Any
 
 from riata.errors import InvalidArgument, LedgerError
 
+#: More than what two roundings can make of the number 1.
+_ROUNDED_UP = 1 + 2.0**-50
+
 
 def _check(name: str, value: object, *, positive: bool = False) -> None:
     """A cost that is no ordinary number would poison every sum it enters."""
@@ -142,6 +145,28 @@ _NAMES = {kind: name for name, kind in _LEAVES.items()}
 def compose(*parts: tuple[Event, int]) -> Composed:
     """The composition of each event repeated as often as it says."""
     return Composed(tuple((event, count) for event, count in parts if count > 0))
+
+
+def of_group(event: Event, rows: int) -> Event:
+    """What an event costs between data sets that differ by so many rows, one after the other.
+
+    The event is proven for data sets that differ by one. Proofs are in docs/privacy/people.md.
+    """
+    if rows == 1:
+        return event
+    if isinstance(event, Composed):
+        return Composed(tuple((of_group(part, rows), count) for part, count in event.parts))
+    if isinstance(event, Pure | BoundedRange):
+        return type(event)(rows * event.epsilon * _ROUNDED_UP)
+    if isinstance(event, Gaussian | SampledGaussian):  # of a sample, no more is proven
+        return Gaussian(event.noise_multiplier / (rows * _ROUNDED_UP))
+    if isinstance(event, ZeroConcentrated):
+        return ZeroConcentrated(rows**2 * event.rho * _ROUNDED_UP)
+    if isinstance(event, ObjectivePerturbed):
+        return ObjectivePerturbed(
+            event.noise_multiplier / (rows * _ROUNDED_UP), rows * event.stretch * _ROUNDED_UP
+        )
+    return event
 
 
 def leaves(event: Event) -> Counter[Leaf]:

@@ -77,7 +77,9 @@ def _many_columns(problem: Problem) -> bool:
 
 
 def _few_columns(problem: Problem, budget: Budget) -> bool:
-    return problem.n_features <= FEW_COLUMNS * (problem.n_rows * min(budget.epsilon, 1.0)) ** 0.5
+    return (
+        problem.n_features <= FEW_COLUMNS * (problem.n_rows * min(budget.row_epsilon, 1.0)) ** 0.5
+    )
 
 
 #: What "auto" stands for: the first line that applies. From public facts alone.

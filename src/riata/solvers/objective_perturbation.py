@@ -114,7 +114,7 @@ class PerturbedObjective(Solver):
         """One plan for each share of epsilon that may pay for the stretch."""
         query = problem.minimum()
         asked = 0.0 if self.regularisation == "auto" else float(self.regularisation)
-        most = min(MOST_SHARE * budget.epsilon / fits, MOST_STRETCH)
+        most = min(MOST_SHARE * budget.row_epsilon / fits, MOST_STRETCH)
         tried = np.geomspace(1e-3 * min(most, 1.0), most, CANDIDATES) if asked == 0 else [most / 2]
         for stretch in map(float, tried):
             needed = query.row_curvature / math.expm1(stretch)
@@ -129,8 +129,8 @@ class PerturbedObjective(Solver):
         """The mechanism that spends the budget at this regularisation."""
         stretch = query.stretch(regularisation)
         if budget.delta == 0:
-            hiding = HIDING_SHARE * budget.epsilon / fits
-            rest = (budget.epsilon / fits - stretch - hiding) * (1 - 2.0**-30)
+            hiding = HIDING_SHARE * budget.row_epsilon / fits
+            rest = (budget.row_epsilon / fits - stretch - hiding) * (1 - 2.0**-30)
             return GammaObjective(regularisation, stretch, rest, hiding)
 
         def at(strength: float) -> GaussianObjective:

@@ -19,7 +19,7 @@ from riata.preparation import Preparation
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate
-from riata.privacy.events import Composed, Event, compose
+from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
 from riata.vectors import Vector
@@ -109,6 +109,11 @@ class Plan:
         )
 
     @property
+    def cost(self) -> Event:
+        """The event as neighbours see it, who may differ by several rows."""
+        return of_group(self.event, self.budget.rows_of_a_person)
+
+    @property
     def adaptive(self) -> bool:
         """Whether the run decides what to spend on what."""
         return self.pool is not None
@@ -129,7 +134,7 @@ class Plan:
 
     @property
     def spent(self) -> Spent:
-        return spent(self.event, self.budget.delta)
+        return spent(self.cost, self.budget.delta)
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -158,6 +163,7 @@ class Plan:
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
             "releases": list(self.releases),
+            **({"rows_of_a_person": rows} if (rows := self.budget.rows_of_a_person) > 1 else {}),
         }
 
     def __str__(self) -> str:

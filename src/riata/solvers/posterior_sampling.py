@@ -80,7 +80,7 @@ class PosteriorSampling(Solver):
                 because="it draws from a Euclidean ball, for rows with a bound on their length",
                 instead='Use L2Ball and norm="l2", or solver="projected", which arranges both',
             )  # fmt: skip
-        if problem.n_rows * budget.epsilon > MOST_INFORMATION:
+        if problem.n_rows * budget.row_epsilon > MOST_INFORMATION:
             raise Incompatible(
                 mine, f"{problem.n_rows} rows at epsilon={budget.epsilon:g}",
                 because="they fix the model so sharply that an exact draw would take too long",

@@ -229,7 +229,7 @@ def best_dimension(problem: Problem, budget: Budget) -> int:
         z = 1 / calibrate(lambda s: compose((Gaussian(1 / s), 1)), budget)
         best, most = distorted * problem.n_rows / (changed * z), MOST_DIMENSIONS
     else:
-        best = (distorted * problem.n_rows * budget.epsilon / (2 * changed)) ** (2 / 3)
+        best = (distorted * problem.n_rows * budget.row_epsilon / (2 * changed)) ** (2 / 3)
         most = MOST_COLUMNS
     return max(1, int(min(best, problem.n_features, most)))
 

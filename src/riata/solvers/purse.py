@@ -16,7 +16,7 @@ from riata.mechanisms import (
 )
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import bounded_range_at, calibrate, noise_multiplier_at
-from riata.privacy.events import Event, Pure, ZeroConcentrated, compose
+from riata.privacy.events import Event, Pure, ZeroConcentrated, compose, of_group
 
 #: A part of what is charged that no release uses: more than the roundings of all of them.
 _SPARE = 1e-9
@@ -25,11 +25,18 @@ _SPARE = 1e-9
 def pool(budget: Budget, fits: int) -> Event:
     """What each of `fits` runs may spend: a rho, or an epsilon where delta is 0."""
     if budget.delta == 0:
-        each = budget.epsilon / fits
-        while fits * Fraction(each) > Fraction(budget.epsilon):
+        rows = budget.rows_of_a_person
+        each = budget.row_epsilon / fits
+        while fits * Fraction(_epsilon_of_group(each, rows)) > Fraction(budget.epsilon):
             each = math.nextafter(each, 0.0)
         return Pure(each)
     return ZeroConcentrated(calibrate(lambda rho: compose((ZeroConcentrated(rho), fits)), budget))
+
+
+def _epsilon_of_group(epsilon: float, rows: int) -> float:
+    event = of_group(Pure(epsilon), rows)
+    assert isinstance(event, Pure)
+    return event.epsilon
 
 
 @dataclass

@@ -1,0 +1,176 @@
+"""Sums are the same bits wherever the rows are: in one piece, in shards, on disk."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from riata import Bounds
+from riata.engines import LocalEngine
+from riata.engines import disk as disk_module
+from riata.engines import shard as shard_module
+from riata.engines.disk import stream
+from riata.engines.messages import Reader, Writer
+from riata.engines.shard import Shard
+from riata.errors import DiskFull
+from riata.grid import X_STEPS
+from riata.losses import Logistic, Squared
+from riata.mechanisms.noise import Noise
+from riata.mechanisms.sampled import _Sampled
+from riata.preparation import Preparation
+from riata.problem import Problem
+from riata.projections import SparseSignProjection
+from riata.queries import Scaling, Support
+from riata.sets import L1Ball
+from riata.vectors import Vector
+
+N, P = 157, 23
+RNG = np.random.default_rng(5)
+ROWS = RNG.uniform(-1.4, 1.4, (N, P)) * (RNG.uniform(size=(N, P)) < 0.3)
+ROWS[3, :4] = np.nan, np.inf, -np.inf, 1e300
+TARGETS = RNG.uniform(-1.2, 1.2, N)
+LIMITS = np.linspace(0.3, 2.0, P)
+
+
+def thetas():
+    few = Vector(P, np.array([2, 7]), np.array([0.3, -0.2]), 0.1)
+    return Vector.zero(P), few, Vector.of(RNG.uniform(-0.1, 0.1, P))
+
+
+def queries(bounds):
+    coins = Noise(seed=1).coins()
+    for loss in (Squared(), Logistic()):
+        problem = Problem(loss, L1Ball(1.0), bounds, N, P)
+        support = Support(np.array([1, 2, 9]), bounds)
+        for theta in thetas() if loss.name == "squared" else thetas()[1:2]:
+            gradient = problem.gradient(theta)
+            yield gradient
+            yield problem.set.scores(gradient)
+            yield problem.step(theta, 0.1)
+            yield problem.step(theta, 0.1).entries(np.array([4, 0]))
+            yield problem.clipped_gradient(theta, 0.2)
+            yield problem.mean_slope(theta)
+            yield problem.slope_sizes(theta)
+            yield problem.correlations(theta, 0.5, 0.25)
+            yield problem.correlations(theta, 0.5, 1.0)
+            yield problem.coordinate(theta, 0.5, 0.5, 2)
+            yield problem.support_gradient(theta, 0.5, support, 1.0, 0.5)
+            yield problem.support_curvature(theta, 0.5, support, 1.0, 0.5)
+            yield problem.improvement(theta, Vector.zero(P), 1.0)
+            yield problem.margin_counts(theta)
+            yield _Sampled(gradient, 2**62, coins)
+            scaling = Scaling(P, np.arange(P), np.zeros(P, np.int64), np.ones(P, np.int64), 1.0)
+            yield problem.centred_gradient(theta, 0.5, scaling, 1.0)
+        yield problem.column_sums()
+        yield problem.column_squares(0.5)
+        yield problem.entry_sizes()
+        yield problem.minimum().gradient(thetas()[1])
+
+
+BOUNDS = {
+    "one bound": Bounds(1.0, 1.0),
+    "one for each": Bounds(LIMITS, 1.0),
+    "length": Bounds(1.5, 1.0, norm="l2"),
+    "counts": Bounds(1.0, 1.0, nonnegative=True),
+}
+
+
+def shards(x, y, ready, cuts):
+    return [Shard(*ready(x[a:b], y[a:b]), a) for a, b in pairwise(cuts)]
+
+
+class Together:
+    def __init__(self, engines):
+        self.engines = engines
+
+    def total(self, query):
+        return sum(engine.total(query) for engine in self.engines)
+
+    def part(self, part, parts):
+        return Together([engine.part(part, parts) for engine in self.engines])
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", BOUNDS)
+def test_all_engines_find_the_same_sums(name, layout, monkeypatch):
+    bounds, x = BOUNDS[name], layout(ROWS)
+    ready = Preparation(bounds)
+    plain = LocalEngine(x, TARGETS, bounds)
+    whole = Shard(*ready(x, TARGETS))
+    cuts = [0, 1, 60, 61, 130, N]
+    cut = Together(shards(x, TARGETS, ready, cuts))
+    monkeypatch.setattr(shard_module, "BLOCK_ROWS", 10)
+    blocks = Shard(*ready(x, TARGETS))
+    engines = {"whole": whole, "cut": cut, "blocks": blocks}
+    if layout is sparse.csr_array:
+        monkeypatch.setattr(disk_module, "BLOCK_ROWS", 32)
+        monkeypatch.setattr(disk_module, "BLOCK_ENTRIES", 90)
+        pieces = ((x[a : a + 50], TARGETS[a : a + 50]) for a in range(0, N, 50))
+        engines["disk"] = stream(pieces, ready, P)
+        assert len(engines["disk"]._rows._places) > 8
+    asked = 0
+    for query in queries(bounds):
+        expected = plain.total(query)
+        for engine in engines.values():
+            np.testing.assert_array_equal(engine.total(query), expected)
+        some = plain.part(1, 3).total(query)
+        for engine in engines.values():
+            np.testing.assert_array_equal(engine.part(1, 3).total(query), some)
+        asked += 1
+    assert asked > 60
+
+
+def test_projected_rows_can_be_prepared_anywhere():
+    given, phi = Bounds(1.5, 1.0, norm="l2"), SparseSignProjection(5, P, 0)
+    ready = Preparation(given, phi, Bounds(2.0, 1.0, norm="l2"))
+    whole = ready(sparse.csr_array(ROWS), TARGETS)
+    for few in (slice(0, 1), slice(3, 60), slice(100, N)):
+        part = ready(sparse.csr_array(ROWS[few]), TARGETS[few])
+        np.testing.assert_array_equal(part[0], whole[0][few])
+        np.testing.assert_array_equal(part[1], whole[1][few])
+    assert np.abs(whole[0]).max() <= X_STEPS
+
+
+def test_a_message_tells_once_of_what_queries_share():
+    bounds = Bounds(LIMITS, 1.0)
+    problem = Problem(Squared(), L1Ball(1.0), bounds, N, P)
+    writer, reader, later = Writer(), Reader(), Reader()
+    sizes = []
+    for theta in thetas():
+        query = problem.set.scores(problem.gradient(theta))
+        message = writer.write(query)
+        sizes.append(len(message.shared))
+        found = reader.read(pickle.loads(pickle.dumps(message)))
+        assert found.gradient.theta.equals(theta)
+        assert found.gradient.theta.offset == theta.offset
+        assert found.sensitivity("linf") == query.sensitivity("linf")
+        assert LIMITS.tobytes() not in message.query
+    assert sizes[0] > 0
+    assert sizes[1:] == [0, 0]
+    later.learn(writer.told)  # one that comes later is told of everything
+    assert later.read(writer.write(problem.gradient(thetas()[1]))).bounds.y == 1.0
+
+
+def test_nothing_that_holds_rows_travels():
+    shard = Shard(*Preparation(BOUNDS["one bound"])(ROWS, TARGETS))
+    engine = stream([(sparse.csr_array(ROWS), TARGETS)], Preparation(BOUNDS["one bound"]), P)
+    for private in (shard, engine, engine._rows):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(private)
+        assert "0." not in repr(private)
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(monkeypatch):
+    class Full:
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    rows = disk_module.RowsOnDisk(P)
+    rows._file.close()
+    rows._file = Full()
+    with pytest.raises(DiskFull, match="Make room"):
+        rows.append(BOUNDS["one bound"].grid_x(sparse.csr_array(ROWS)), TARGETS)
