@@ -1,0 +1,141 @@
+"""Fits on a Dask cluster: the same bits as in one process, and workers that die on the way."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from riata import (
+    Bounds,
+    Budget,
+    HeavyTailedRegression,
+    Ledger,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSparseRegression,
+    ProjectedRegression,
+)
+from riata.engines import dask as dask_module
+from riata.engines.dask import DaskEngine, InMemory
+from riata.engines.shard import Shard
+from riata.errors import ClusterLost
+from riata.losses import Squared
+from riata.preparation import Preparation
+from riata.problem import Problem
+from riata.sets import GroupL1Ball, L1Ball
+from riata.vectors import Vector
+
+from clusters import cluster, kill_a_worker
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster
+
+N, P = 900, 30
+RNG = np.random.default_rng(8)
+X = RNG.uniform(-1, 1, (N, P)) * (RNG.uniform(size=(N, P)) < 0.3)
+Y = 0.6 * X[:, 3] - 0.4 * X[:, 7] + 0.1 * RNG.standard_normal(N)
+LABELS = RNG.integers(0, 3, N)
+UNIT, SHORT = Bounds(1.0, 1.0), Bounds(2.0, 1.0, norm="l2")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster() as made:
+        yield made
+
+
+MODELS = {
+    "selections": (PrivateLasso(1.0, 1e-6, bounds=UNIT, solver="frank-wolfe", steps=9), Y),
+    "auto": (PrivateLasso(1.0, 1e-6, bounds=UNIT), Y),
+    "greedy": (PrivateLasso(1.0, 1e-6, bounds=UNIT, solver="greedy"), Y),
+    "objective": (PrivateLasso(1.0, 1e-6, bounds=UNIT, solver="objective-perturbation"), Y),
+    "gradient": (PrivateLasso(1.0, 1e-6, bounds=UNIT, solver="noisy-gradient", steps=6), Y),
+    "thresholds": (PrivateSparseRegression(1.0, 1e-6, bounds=UNIT, sparsity=3), Y),
+    "heavy tails": (HeavyTailedRegression(1.0, 1e-6, sparsity=3), Y),
+    "groups": (
+        PrivateErm(
+            Squared(), GroupL1Ball(np.repeat(np.arange(6), 5), 1.0), 1.0, 1e-6, bounds=UNIT, steps=5
+        ),
+        Y,
+    ),
+    "projected": (ProjectedRegression(1.0, 1e-6, bounds=SHORT, steps=5), Y),
+    "classes": (PrivateLogisticRegression(1.0, 1e-6, bounds=UNIT, classes=[0, 1, 2]), LABELS),
+    "words": (PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]), LABELS),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_cluster_finds_the_same_bits_as_one_process(name, client):
+    model, y = MODELS[name]
+    layout = sparse.csr_array if list(MODELS).index(name) % 2 else np.asarray
+    found = [
+        clone(model).set_params(engine=engine, random_state=4).fit(layout(X), y)
+        for engine in ("scan", "dask")
+    ]
+    np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
+    np.testing.assert_array_equal(found[0].intercept_, found[1].intercept_)
+    np.testing.assert_array_equal(found[0].coef_error_, found[1].coef_error_)
+    assert str(found[0].privacy_) == str(found[1].privacy_)
+
+
+def engine_for(client, pieces=4):
+    cuts = np.linspace(0, N, pieces + 1).astype(int)
+    rows = [InMemory(X[a:b], Y[a:b]) for a, b in pairwise(cuts)]
+    return DaskEngine(rows, Preparation(UNIT), client)
+
+
+def test_workers_that_die_are_replaced_and_the_sum_is_the_same():
+    with cluster() as client:
+        engine, whole = engine_for(client), Shard(*Preparation(UNIT)(X, Y))
+        problem = Problem(Squared(), L1Ball(1.0), UNIT, N, P)
+        for k in range(5):
+            query = problem.gradient(Vector.unit(P, k, 0.5))
+            np.testing.assert_array_equal(engine.total(query), whole.total(query))
+            np.testing.assert_array_equal(
+                engine.part(1, 3).total(query), whole.part(1, 3).total(query)
+            )
+            if k == 2:
+                kill_a_worker(client)
+
+
+def test_a_fit_survives_a_worker_and_is_charged_once(tmp_path, monkeypatch):
+    model = PrivateLasso(1.0, 1e-6, bounds=UNIT, solver="frank-wolfe", steps=30)
+    alone, shared = (
+        Ledger.create(tmp_path / f"{name}.db", dataset="d", ceiling=Budget(9.0, 1e-6))
+        for name in ("alone", "shared")
+    )
+    steps = [0]
+    total_of = DaskEngine.total_of
+
+    with cluster() as client:
+
+        def counted(self, *query):
+            steps[0] += 1
+            if steps[0] == 20:
+                kill_a_worker(client)
+            return total_of(self, *query)
+
+        monkeypatch.setattr(DaskEngine, "total_of", counted)
+        clone(model).set_params(engine="dask", ledger=shared).fit(X, Y)
+    clone(model).set_params(engine="scan", ledger=alone).fit(X, Y)
+    assert steps[0] >= 30
+    assert len(shared.charges) == 1
+    assert shared.spent == alone.spent
+    assert shared.charges[0].event == alone.charges[0].event
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_is_an_error_that_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(dask_module, "_WAIT", 0.5)
+    with cluster() as client:
+        engine = engine_for(client)
+        client.cluster.scale(0)
+        client.sync(client.cluster._correct_state)
+        query = Problem(Squared(), L1Ball(1.0), UNIT, N, P).gradient(Vector.zero(P))
+        with pytest.raises(ClusterLost, match="stays charged"):
+            engine.total(query)
