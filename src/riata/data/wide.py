@@ -40,8 +40,9 @@ class Wide:
     def encode(self, x: sparse.csr_array) -> sparse.csr_array:
         """Rows in [-1, 1]: NaN becomes 0, duplicates are added, and entries are clipped."""
         with np.errstate(all="ignore"):
-            indices = x.indices.astype(np.int32)  # a schema has fewer columns than that
-            made = sparse.csr_array((x.data.astype(np.float64), indices, x.indptr), shape=x.shape)
+            kind = np.int32 if x.nnz < 2**31 else np.int64
+            parts = (x.data.astype(np.float64), x.indices.astype(kind), x.indptr.astype(kind))
+            made = sparse.csr_array(parts, shape=x.shape)
             made.sum_duplicates()
             made.data /= self.bound
             made.data[np.isnan(made.data)] = 0.0
