@@ -134,7 +134,9 @@ def test_rows_are_what_the_schema_says():
     missing = [w is None for w in COLUMNS["weight"]]
     assert (found[missing, 1] == 0).all()
     assert (found[:, 2] == (np.array(COLUMNS["smokes"]) == "yes")).all()
-    assert (found[:, 3:7].argmax(axis=1) == [[0, 1, 3, 2][WARDS.index(w)] for w in COLUMNS["ward"]]).all()
+    assert (
+        found[:, 3:7].argmax(axis=1) == [[0, 1, 3, 2][WARDS.index(w)] for w in COLUMNS["ward"]]
+    ).all()
     np.testing.assert_array_equal(Y, np.clip(COLUMNS["days"], 0, 14) - 7.0)
 
 
@@ -206,9 +208,7 @@ def test_what_cannot_be_read():
 
 # Files without named columns.
 
-WIDE = Schema.from_table(
-    {"features": {"count": 40, "bound": 2.0}, "target": {"classes": [-1, 1]}}
-)
+WIDE = Schema.from_table({"features": {"count": 40, "bound": 2.0}, "target": {"classes": [-1, 1]}})
 DENSE = np.round(np.where(RNG.random((N, 40)) < 0.2, RNG.normal(0, 2, (N, 40)), 0), 4)
 LABELS = RNG.choice([-1, 1], N)
 WANTED = (np.clip(DENSE / 2, -1, 1), (LABELS + 1) / 2)

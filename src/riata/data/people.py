@@ -95,6 +95,9 @@ class PeopleSource(Source):
         places[np.argsort(blank_last, kind="stable")] = np.arange(self.n_rows)
         return sparse.csr_array(x[places]), None if y is None else y[places]
 
+    def plain(self) -> Source:
+        return Source(self.schema, self._reader, self.has_target)
+
     def pieces(self) -> list[Source]:
         return [self]
 

@@ -58,7 +58,7 @@ class ColumnReader(Reader):
             )
         kinds = self.kinds()
         wanted: dict[str, str] = {feature.name: feature.kind for feature in schema.features}
-        if schema.person:
+        if schema.person and target:
             wanted[schema.person] = "person"
         if schema.target is not None and target:
             wanted[schema.target.name] = "number" if schema.target.bounds else "classes"
@@ -74,7 +74,7 @@ class ColumnReader(Reader):
                     f"The column {name!r} of {self.title} has the type {kinds[name]!r}, which "
                     f"cannot be read as {kind!r}. {_ADVICE.get(kinds[name], _ELSE)}"
                 )
-        named = {*wanted, *schema.ignore}
+        named = {*wanted, *schema.ignore, schema.person}
         if schema.target is not None:
             named.add(schema.target.name)
         others = [name for name in kinds if name not in named]

@@ -46,7 +46,8 @@ class Source:
     @cached_property
     def n_rows(self) -> int:
         """The number of rows: public. What the schema says, or else what the file has."""
-        return self._reader.count() if self.schema.rows is None else self.schema.rows
+        fixed = self.schema.rows if self.has_target else None
+        return self._reader.count() if fixed is None else fixed
 
     @property
     def n_features(self) -> int:
@@ -109,13 +110,17 @@ class Source:
         y = np.concatenate([y for _, y in found]) if self.has_target else None
         return x, y
 
+    def plain(self) -> Source:
+        """The same rows one by one, in the order of the file: for predictions."""
+        return self
+
     def pieces(self) -> list[Source]:
         """Sources of disjoint parts, which together have all rows, in order.
 
         Each can be pickled and read by itself. A source that cannot be divided, or whose number
         of rows the schema corrects, is one piece.
         """
-        if self.schema.rows is not None and self.schema.rows != self._reader.count():
+        if self.n_rows != self._reader.count():
             return [self]
         parts = self._reader.pieces()
         if len(parts) < 2:

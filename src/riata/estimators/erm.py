@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +11,10 @@ from sklearn.utils.metaestimators import available_if
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
+from riata.data.source import Source
 from riata.errors import InvalidArgument
 from riata.estimators.base import Job, PrivateLinearModel
+from riata.estimators.sources import people_notes, signs, source_of, targets_of
 from riata.losses import Loss
 from riata.sets import ConstraintSet
 from riata.solvers import Plan, Solver
@@ -131,23 +134,39 @@ class PrivateErm(PrivateLinearModel):
         self._check_parameters()
         return self._planned([self.loss], self._checked_bounds(), n_rows, n_features)[1]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model and spend the budget.
 
         Parameters
         ----------
-        X : array-like or sparse of shape (n_rows, n_features)
+        X : array-like or sparse of shape (n_rows, n_features), or Source
         y : array-like of shape (n_rows,)
-            Numbers, or labels of -1 and 1.
+            Numbers, or labels of -1 and 1. Left out for a source, which has its own: then the
+            labels stand for the two classes of its schema, in their order.
         """
         self._keep(self._fit(self._job(X, y)), ())
+        if hasattr(self, "schema_"):
+            self.intercept_ += self.schema_.target_centre
         return self
 
     def _job(self, X: Any, y: Any) -> Job:
         self._check_parameters()
+        source = source_of(self, X, y, classifies=self.loss.classifies)
         bounds = self._checked_bounds()
+        if source is not None:
+            if self.loss.classifies and len(source.schema.classes) != 2:
+                raise InvalidArgument(
+                    f"The schema has {len(source.schema.classes)} classes, and PrivateErm tells "
+                    "two apart. Use PrivateLogisticRegression or PrivateLinearSVC."
+                )
+            read = partial(self._loaded, source)
+            return Job([self.loss], bounds, source.shape, read, notes=people_notes(source))
         X, y = rows_and_targets(self, X, y, numeric=True)
         return Job([self.loss], bounds, X.shape, lambda: (X, y))
+
+    def _loaded(self, source: Source) -> tuple[Any, np.ndarray]:
+        x, y = source.load(progress=self.verbose)
+        return x, signs(y) if self.loss.classifies else y
 
     @available_if(lambda self: self.loss.classifies)
     def decision_function(self, X: Any) -> np.ndarray:
@@ -159,10 +178,16 @@ class PrivateErm(PrivateLinearModel):
         margins = self._margins(X)
         return np.where(margins > 0, 1.0, -1.0) if self.loss.classifies else margins
 
-    def score(self, X: Any, y: Any) -> float:
-        """R^2 of the predicted numbers, or the accuracy of the predicted labels."""
+    def score(self, X: Any, y: Any = None) -> float:
+        """R^2 of the predicted numbers, or the accuracy of the predicted labels.
+
+        A source, or a frame of its schema, has its own targets.
+        """
         from sklearn.metrics import accuracy_score, r2_score  # slow to import
 
+        if y is None:
+            y = targets_of(self, X)
+            y = signs(y) if self.loss.classifies else y + self.schema_.target_centre
         measure = accuracy_score if self.loss.classifies else r2_score
         return float(measure(y, self.predict(X)))
 

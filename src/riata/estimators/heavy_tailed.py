@@ -163,13 +163,14 @@ class HeavyTailedRegression(PrivateRegressor):
         job = super()._job(X, y)
         return replace(job, bounds=self._truncated(*job.shape))
 
-    def fit(self, X: Any, y: Any) -> HeavyTailedRegression:
+    def fit(self, X: Any, y: Any = None) -> HeavyTailedRegression:
         """Fit the model and spend the budget.
 
         Parameters
         ----------
-        X : array-like or sparse of shape (n_rows, n_features)
+        X : array-like or sparse of shape (n_rows, n_features), or Source
         y : array-like of shape (n_rows,)
+            Left out for a source, which has its own.
         """
         super().fit(X, y)
         self.truncation_ = self._truncated(self._n_rows_fitted(), self.n_features_in_).x
