@@ -7,6 +7,7 @@ from riata.errors import BudgetExceeded, RiataError
 
 if TYPE_CHECKING:
     from riata.bounds import Bounds
+    from riata.data import Schema, Source, read
     from riata.estimators import (
         HeavyTailedRegression,
         LocalKernelRidge,
@@ -47,10 +48,13 @@ __all__ = [
     "ProjectedClassifier",
     "ProjectedRegression",
     "RiataError",
+    "Schema",
+    "Source",
     "Statement",
     "forecast",
     "forecast_curve",
     "load",
+    "read",
     "save",
 ]
 
@@ -58,6 +62,7 @@ __all__ = [
 #: estimators bring scikit-learn with them, and the ledger a database.
 _NAMES = {
     "riata.bounds": ("Bounds",),
+    "riata.data": ("Schema", "Source", "read"),
     "riata.estimators": (
         "HeavyTailedRegression",
         "LocalKernelRidge",
@@ -81,6 +86,7 @@ _NAMES = {
 _MODULES = (
     "audit",
     "curator",
+    "data",
     "datasets",
     "engines",
     "errors",

@@ -59,6 +59,14 @@ class TaskError(InvalidArgument):
     """A task file of the local model is unusable. Raised before anything is collected."""
 
 
+class SchemaError(InvalidArgument):
+    """A schema is unusable. Raised before a row is read and before anything is charged."""
+
+
+class DataError(RiataError):
+    """A file or a frame is missing, damaged, or not what the schema says. Quotes no cell of it."""
+
+
 class AlreadyAnswered(RiataError):
     """A device was asked more often than the task's contribution cap allows."""
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -24,7 +27,7 @@ from riata import (
 from riata.engines import dask as dask_module
 from riata.engines.dask import DaskEngine, InMemory
 from riata.engines.shard import Shard
-from riata.errors import ClusterLost
+from riata.errors import ClusterLost, InvalidArgument
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
@@ -81,6 +84,33 @@ def test_a_cluster_finds_the_same_bits_as_one_process(name, client):
     np.testing.assert_array_equal(found[0].intercept_, found[1].intercept_)
     np.testing.assert_array_equal(found[0].coef_error_, found[1].coef_error_)
     assert str(found[0].privacy_) == str(found[1].privacy_)
+
+
+@pytest.mark.parametrize("frame", [False, True], ids=["array", "frame"])
+def test_rows_of_a_collection_stay_at_the_workers(frame, client, monkeypatch):
+    x, y = da.from_array(X, chunks=(200, 20)), da.from_array(Y, chunks=300)
+    labels = da.from_array(LABELS, chunks=300)
+    if frame:
+        table = pd.DataFrame(X, columns=[f"c{i}" for i in range(P)]).assign(y=Y, label=LABELS)
+        table = dd.from_pandas(table, npartitions=3)
+        x, y, labels = table[[f"c{i}" for i in range(P)]], table["y"], table["label"]
+    for model, target, plain in (("selections", y, Y), ("classes", labels, LABELS)):
+        expected = clone(MODELS[model][0]).set_params(engine="scan", random_state=4).fit(X, plain)
+        for engine in ("auto", "dask", "scan", "disk"):
+            found = clone(MODELS[model][0]).set_params(engine=engine, random_state=4)
+            found.fit(x, target)
+            np.testing.assert_array_equal(found.coef_, expected.coef_)
+            np.testing.assert_array_equal(found.intercept_, expected.intercept_)
+            assert found.n_features_in_ == P
+            assert hasattr(found, "feature_names_in_") == frame
+
+
+def test_collections_that_do_not_fit_together_are_refused(client):
+    x, y = da.from_array(X, chunks=(200, 20)), da.from_array(Y, chunks=300)
+    model = MODELS["selections"][0]
+    for rows, targets, what in ((x, Y, "same partitions"), (x, y[1:], "899 targets"), (x, x, "2")):
+        with pytest.raises(InvalidArgument, match=what):
+            model.fit(rows, targets)
 
 
 def engine_for(client, pieces=4):

@@ -13,7 +13,8 @@ from riata import Bounds
 from riata.engines import LocalEngine
 from riata.engines import disk as disk_module
 from riata.engines import shard as shard_module
-from riata.engines.disk import stream
+from riata.engines.choice import _on_disk
+from riata.engines.disk import DiskEngine
 from riata.engines.messages import Reader, Writer
 from riata.engines.shard import Shard
 from riata.errors import DiskFull
@@ -110,7 +111,7 @@ def test_all_engines_find_the_same_sums(name, layout, monkeypatch):
         monkeypatch.setattr(disk_module, "BLOCK_ROWS", 32)
         monkeypatch.setattr(disk_module, "BLOCK_ENTRIES", 90)
         pieces = ((x[a : a + 50], TARGETS[a : a + 50]) for a in range(0, N, 50))
-        engines["disk"] = stream(pieces, ready, P)
+        engines["disk"] = DiskEngine(_on_disk([], pieces, ready))
         assert len(engines["disk"]._rows._places) > 8
     asked = 0
     for query in queries(bounds):
@@ -157,7 +158,8 @@ def test_a_message_tells_once_of_what_queries_share():
 
 def test_nothing_that_holds_rows_travels():
     shard = Shard(*Preparation(BOUNDS["one bound"])(ROWS, TARGETS))
-    engine = stream([(sparse.csr_array(ROWS), TARGETS)], Preparation(BOUNDS["one bound"]), P)
+    rows = [(sparse.csr_array(ROWS), TARGETS)]
+    engine = DiskEngine(_on_disk(rows, iter([]), Preparation(BOUNDS["one bound"])))
     for private in (shard, engine, engine._rows):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(private)
@@ -169,7 +171,7 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(monkeypatch):
         def write(self, text):
             raise OSError(28, "No space left on device")
 
-    rows = disk_module.RowsOnDisk(P)
+    rows = disk_module.RowsOnDisk()
     rows._file.close()
     rows._file = Full()
     with pytest.raises(DiskFull, match="Make room"):

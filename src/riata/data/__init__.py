@@ -1,5 +1,8 @@
 """Readers: from what users have to rows."""
 
 from riata.data.arrays import labels_as_codes, rows_and_targets
+from riata.data.opening import read
+from riata.data.schema import Schema
+from riata.data.source import Source
 
-__all__ = ["labels_as_codes", "rows_and_targets"]
+__all__ = ["Schema", "Source", "labels_as_codes", "read", "rows_and_targets"]

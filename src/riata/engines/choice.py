@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
+from riata.engines.disk import DiskEngine, RowsOnDisk
 from riata.engines.local import LocalEngine
+from riata.engines.memory import memory_for_rows
 from riata.engines.shard import Shard
 from riata.errors import InvalidArgument
 from riata.mechanisms.base import Engine
@@ -18,16 +22,72 @@ from riata.preparation import Preparation
 #: that they use.
 _KERNELS = {"auto": "auto", "local": "auto", "numba": "numba", "numpy": "numpy"}
 
-#: Engines that make every sum from the beginning.
-_SCANNING = ("scan", "dask")
-
-ENGINES = (*_KERNELS, *_SCANNING)
+ENGINES = (*_KERNELS, "scan", "disk", "dask")
 
 #: What an engine needs beside riata's own dependencies, and the extra that brings it.
 _NEEDS = {"numba": ("numba", "fast"), "dask": ("distributed", "dask")}
 
-#: Rows in memory are given to workers in at least so many pieces for each, and in such pieces.
-_ROWS_A_PIECE = 2**20
+#: Rows in memory are summed or sent so many at a time.
+_ROWS_AT_ONCE = 2**17
+
+#: An engine in memory needs so many times what sparse rows take themselves, with its copies of them
+#: on the grid and by columns.
+_COPIES = 4
+
+
+class Rows(Protocol):
+    """Where the rows of a fit are. Nothing is read before one of these is called."""
+
+    def load(self) -> tuple[Any, np.ndarray]:
+        """All rows and targets, in memory."""
+        ...
+
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        """The same, some at a time."""
+        ...
+
+    def pieces(self) -> list[Any]:
+        """The same as pieces that `riata.engines.dask` gives to workers."""
+        ...
+
+
+class Arrays:
+    """Rows in memory.
+
+    Parameters
+    ----------
+    x : ndarray or scipy sparse
+    y : ndarray
+    convert : callable, optional
+        From targets as they are given to numbers.
+    """
+
+    def __init__(
+        self, x: Any, y: np.ndarray, convert: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> None:
+        self._x, self._given, self._convert = x, y, convert
+
+    @cached_property
+    def _y(self) -> np.ndarray:
+        return self._given if self._convert is None else self._convert(self._given)
+
+    def load(self) -> tuple[Any, np.ndarray]:
+        return self._x, self._y
+
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        x = self._x.tocsr() if sparse.issparse(self._x) else self._x
+        for start in range(0, len(self._y), _ROWS_AT_ONCE):
+            few = slice(start, start + _ROWS_AT_ONCE)
+            yield x[few], self._y[few]
+
+    def pieces(self) -> list[Any]:
+        from riata.engines.cluster import n_workers
+        from riata.engines.dask import InMemory
+
+        x = self._x.tocsr() if sparse.issparse(self._x) else self._x
+        size = max(1, min(_ROWS_AT_ONCE, -(-len(self._y) // n_workers())))
+        cuts = [slice(i, i + size) for i in range(0, len(self._y), size)]
+        return [InMemory(x[few], self._y[few]) for few in cuts]
 
 
 def check_engine(name: object) -> None:
@@ -42,27 +102,58 @@ def check_engine(name: object) -> None:
         )
 
 
-def open_engine(
-    name: str, preparation: Preparation, read: Callable[[], tuple[Any, np.ndarray]]
-) -> Engine:
-    """An engine for the rows that `read` returns."""
-    x, y = read()
-    if name == "dask":
-        return _at_workers(preparation, x, y)
+def open_engine(name: str, preparation: Preparation, rows: Rows) -> Engine:
+    """An engine for the rows, which are read now."""
+    if name == "dask" or (name == "auto" and getattr(rows, "distributed", False)):
+        from riata.engines.cluster import current_client
+        from riata.engines.dask import DaskEngine
+
+        return DaskEngine(rows.pieces(), preparation, current_client())
+    if name == "disk":
+        return DiskEngine(_on_disk([], rows.blocks(), preparation))
     if name == "scan":
-        return Shard(*preparation(x, y))
-    projected, bounds = preparation.project(x), preparation.bounds
-    return LocalEngine(projected, y, bounds, kernels=_KERNELS[name])
+        return Shard(*preparation(*rows.load()))
+    if name == "auto" and not isinstance(rows, Arrays):
+        return _by_size(rows, preparation)
+    return _in_memory(rows, preparation, _KERNELS[name])
 
 
-def _at_workers(preparation: Preparation, x: Any, y: np.ndarray) -> Engine:
-    from riata.engines.cluster import current_client
-    from riata.engines.dask import DaskEngine, InMemory
+def _in_memory(rows: Rows, preparation: Preparation, kernels: str) -> Engine:
+    x, y = rows.load()
+    return LocalEngine(preparation.project(x), y, preparation.bounds, kernels=kernels)
 
-    client = current_client()
-    workers = max(len(client.scheduler_info(n_workers=-1)["workers"]), 1)
-    n = x.shape[0]
-    size = max(1, min(_ROWS_A_PIECE, -(-n // workers)))
-    x = x.tocsr() if hasattr(x, "tocsr") else x
-    cuts = [slice(i, i + size) for i in range(0, n, size)]
-    return DaskEngine([InMemory(x[few], y[few]) for few in cuts], preparation, client)
+
+def _by_size(rows: Rows, preparation: Preparation) -> Engine:
+    """In memory if the rows fit there, and else on disk. Both find the same sums."""
+    room, read = memory_for_rows() / _COPIES, []
+    coming = rows.blocks()
+    for x, y in coming:
+        read.append((x, y))
+        room -= x.data.nbytes + x.indices.nbytes + x.indptr.nbytes + y.nbytes
+        if room < 0:
+            return DiskEngine(_on_disk(read, coming, preparation))
+    whole = Arrays(
+        sparse.vstack([x for x, _ in read], format="csr"), np.concatenate([y for _, y in read])
+    )
+    read.clear()
+    return _in_memory(whole, preparation, "auto")
+
+
+def _on_disk(
+    read: list[tuple[Any, np.ndarray]],
+    coming: Iterator[tuple[Any, np.ndarray]],
+    preparation: Preparation,
+) -> RowsOnDisk:
+    """Blocks that were read already, which are let go, and those to come."""
+    found = RowsOnDisk()
+    read.reverse()
+    while read:
+        found.append(*_ready(*read.pop(), preparation))
+    for x, y in coming:
+        found.append(*_ready(x, y, preparation))
+    return found
+
+
+def _ready(x: Any, y: np.ndarray, preparation: Preparation) -> tuple[Any, np.ndarray]:
+    steps, targets = preparation(x, y)
+    return sparse.csr_array(steps), targets

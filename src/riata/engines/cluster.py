@@ -27,6 +27,11 @@ def current_client() -> Client:
         return _own()
 
 
+def n_workers() -> int:
+    """How many workers the current cluster has."""
+    return max(1, len(current_client().scheduler_info(n_workers=-1)["workers"]))
+
+
 def _own() -> Client:
     if _OWN and _OWN[0].status == "running":
         return _OWN[0]

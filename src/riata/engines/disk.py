@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,8 +15,6 @@ import numpy as np
 from scipy import sparse
 
 from riata.errors import DiskFull
-from riata.mechanisms.base import Engine
-from riata.preparation import Preparation
 from riata.queries import Query
 
 #: A block has at most so many rows and about so many entries: some 50 MB while it is summed.
@@ -40,19 +38,19 @@ class RowsOnDisk:
 
     Parameters
     ----------
-    n_features : int
     folder : path, optional
         Where the file is. The folder for temporary files if left out.
     """
 
-    def __init__(self, n_features: int, folder: str | None = None) -> None:
+    def __init__(self, folder: str | None = None) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, prefix="riata-")  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._places: list[_Place] = []
-        self._n_features, self.n_rows, self._end = n_features, 0, 0
+        self._n_features = self.n_rows = self._end = 0
 
     def append(self, x: Any, y: np.ndarray) -> None:
         """More rows, cut into blocks."""
+        self._n_features = x.shape[1]
         entries = np.diff(x.indptr)
         block = np.cumsum(entries) // BLOCK_ENTRIES
         cuts = np.flatnonzero(np.diff(block)) + 1
@@ -148,14 +146,3 @@ class DiskEngine:
 
     def __repr__(self) -> str:
         return "<DiskEngine>"
-
-
-def stream(
-    blocks: Iterable[tuple[Any, np.ndarray]], preparation: Preparation, n_features: int
-) -> Engine:
-    """An engine for rows that come in blocks and are never in memory together."""
-    rows = RowsOnDisk(n_features)
-    for x, y in blocks:
-        ready, targets = preparation(x, y)
-        rows.append(sparse.csr_array(ready), targets)
-    return DiskEngine(rows)

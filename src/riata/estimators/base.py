@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from riata.bounds import Bounds
 from riata.checkpoint import Checkpoint
 from riata.curator import Curator
-from riata.data.arrays import rows
-from riata.engines.choice import check_engine, open_engine
+from riata.engines.choice import Rows, check_engine, open_engine
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.progress import progress_bar
+from riata.estimators.sources import bounds_with_schema, encoded
 from riata.losses import Loss
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, Budget, default_delta
@@ -59,7 +59,7 @@ class Job:
     losses: list[Loss]
     bounds: Bounds
     shape: tuple[int, int]
-    read: Callable[[], tuple[Any, np.ndarray]]
+    rows: Rows
     classes: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     rows_of_a_person: int | None = None
@@ -80,18 +80,19 @@ def _errors(solution: Solution) -> np.ndarray:
 
 
 def checked_bounds(estimator: Any) -> Bounds:
-    """The bounds of an estimator, which has to have some."""
-    if estimator.bounds is None:
+    """The bounds of an estimator, which has to have some, or of the schema of its rows."""
+    schema = getattr(estimator, "schema_", None)
+    if estimator.bounds is None and schema is None:
         raise InvalidArgument(
             f"{type(estimator).__name__} needs bounds: taking them from the data would reveal it. "
             "Pass bounds=Bounds(x=..., y=...)."
         )
-    if not isinstance(estimator.bounds, Bounds):
+    if estimator.bounds is not None and not isinstance(estimator.bounds, Bounds):
         raise InvalidArgument(
             f"bounds must be a Bounds, got {type(estimator.bounds).__name__}. "
             "Write bounds=Bounds(x=..., y=...)."
         )
-    return estimator.bounds
+    return estimator.bounds if schema is None else bounds_with_schema(estimator.bounds, schema)
 
 
 def checked_seed(estimator: Any) -> int | None:
@@ -134,7 +135,7 @@ class PrivateLinearModel(BaseEstimator):
             curator = Curator.open(
                 plan.event,
                 cost=plan.cost,
-                read=lambda: open_engine(self.engine, plan.preparation, job.read),
+                read=lambda: open_engine(self.engine, plan.preparation, job.rows),
                 noise=noise,
                 adjacency=plan.budget.adjacency,
                 parts=plan.parts,
@@ -321,7 +322,7 @@ class PrivateLinearModel(BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """Rows to predict, read as rows to fit are: missing is 0, and clipped into the bounds."""
         check_is_fitted(self)
-        return self._checked_bounds().clip_x(rows(self, X, reset=False))
+        return self._checked_bounds().clip_x(encoded(self, X))
 
     def _margins(self, X: Any) -> np.ndarray:
         """x . coef_ + intercept_ for each row, and for each class where there are several."""

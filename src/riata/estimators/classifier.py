@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +16,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.data.arrays import labels_as_codes, rows_and_targets
+from riata.engines.choice import Arrays
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import Checkpointed, Job, PrivateLinearModel
+from riata.estimators.rows import SourceRows, collection_of
+from riata.estimators.sources import classes_with_schema, people, source_of, targets_of
 from riata.losses import Logistic, Loss, OneAgainstRest, Weighted
 from riata.privacy.budget import Budget, check_scale
 from riata.problem import Problem
@@ -131,14 +135,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         bounds = self._code_bounds(len(classes))
         return self._planned(self._losses(classes), bounds, n_rows, n_features)[1]
 
-    def fit(self, X: Any, y: Any, *, checkpoint: Checkpointed = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpointed = None) -> Self:
         """Fit the model and spend the budget.
 
         Parameters
         ----------
-        X : array-like or sparse of shape (n_rows, n_features)
+        X : array-like or sparse of shape (n_rows, n_features), or Source
         y : array-like of shape (n_rows,)
-            Labels.
+            Labels. Left out for a source, which has its own.
         checkpoint : path, optional
             A file that keeps what was released so far. The same call with the same file goes on
             where a fit was stopped, for what was charged when it began.
@@ -151,8 +155,31 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self
 
     def _job(self, X: Any, y: Any) -> Job:
+        source = source_of(self, X, y, classifies=True)
         self._checked_bounds()
         self._check_parameters()
+        if source is not None:
+            classes = classes_with_schema(self.classes, source.schema)
+            return Job(
+                self._losses(classes),
+                self._code_bounds(len(classes)),
+                source.shape,
+                SourceRows(source, self.verbose),
+                classes=classes,
+                notes=self._weight_notes(classes),
+                rows_of_a_person=people(source),
+            )
+        collection = collection_of(self, X, y)
+        if collection is not None:
+            classes = self._public_classes(None)
+            return Job(
+                self._losses(classes),
+                self._code_bounds(len(classes)),
+                collection.shape,
+                collection.converted(partial(labels_as_codes, classes=classes)),
+                classes=classes,
+                notes=self._weight_notes(classes),
+            )
         declared = None if y is None else _classes_of_type(y)
         observed = np.asarray(y) if _is_observed(self.classes) else None
         X, y = rows_and_targets(self, X, y, numeric=False)
@@ -164,7 +191,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             self._losses(classes),
             self._code_bounds(len(classes)),
             X.shape,
-            read=lambda: (X, labels_as_codes(y, classes)),
+            Arrays(X, y, partial(labels_as_codes, classes=classes)),
             classes=classes,
             notes=(*_class_notes(self.classes), *self._weight_notes(classes)),
         )
@@ -208,6 +235,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         margins = self.decision_function(X)
         winners = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
         return self.classes_[winners]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The accuracy of the predictions. A source, or a frame of its schema, has its labels."""
+        if y is not None:
+            return super().score(X, y, sample_weight)
+        codes = targets_of(self, X)
+        right = np.searchsorted(self.classes_, self.predict(X)) == codes
+        return float(np.average(right, weights=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

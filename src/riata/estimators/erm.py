@@ -10,8 +10,11 @@ from sklearn.utils.metaestimators import available_if
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows_and_targets
+from riata.engines.choice import Arrays
 from riata.errors import InvalidArgument
 from riata.estimators.base import Checkpointed, Job, PrivateLinearModel
+from riata.estimators.rows import SourceRows, collection_of
+from riata.estimators.sources import people, signs, source_of, targets_of
 from riata.losses import Loss
 from riata.sets import ConstraintSet
 from riata.solvers import Plan, Solver
@@ -131,26 +134,41 @@ class PrivateErm(PrivateLinearModel):
         self._check_parameters()
         return self._planned([self.loss], self._checked_bounds(), n_rows, n_features)[1]
 
-    def fit(self, X: Any, y: Any, *, checkpoint: Checkpointed = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpointed = None) -> Self:
         """Fit the model and spend the budget.
 
         Parameters
         ----------
-        X : array-like or sparse of shape (n_rows, n_features)
+        X : array-like or sparse of shape (n_rows, n_features), or Source
         y : array-like of shape (n_rows,)
-            Numbers, or labels of -1 and 1.
+            Numbers, or labels of -1 and 1. Left out for a source, which has its own: then the
+            labels stand for the two classes of its schema, in their order.
         checkpoint : path, optional
             A file that keeps what was released so far. The same call with the same file goes on
             where a fit was stopped, for what was charged when it began.
         """
         self._keep(self._fit(self._job(X, y), checkpoint), ())
+        if hasattr(self, "schema_"):
+            self.intercept_ += self.schema_.target_centre
         return self
 
     def _job(self, X: Any, y: Any) -> Job:
         self._check_parameters()
+        source = source_of(self, X, y, classifies=self.loss.classifies)
         bounds = self._checked_bounds()
+        if source is not None:
+            if self.loss.classifies and len(source.schema.classes) != 2:
+                raise InvalidArgument(
+                    f"The schema has {len(source.schema.classes)} classes, and PrivateErm tells "
+                    "two apart. Use PrivateLogisticRegression or PrivateLinearSVC."
+                )
+            rows = SourceRows(source, self.verbose, signs if self.loss.classifies else None)
+            return Job([self.loss], bounds, source.shape, rows, rows_of_a_person=people(source))
+        collection = collection_of(self, X, y)
+        if collection is not None:
+            return Job([self.loss], bounds, collection.shape, collection)
         X, y = rows_and_targets(self, X, y, numeric=True)
-        return Job([self.loss], bounds, X.shape, lambda: (X, y))
+        return Job([self.loss], bounds, X.shape, Arrays(X, y))
 
     @available_if(lambda self: self.loss.classifies)
     def decision_function(self, X: Any) -> np.ndarray:
@@ -162,10 +180,16 @@ class PrivateErm(PrivateLinearModel):
         margins = self._margins(X)
         return np.where(margins > 0, 1.0, -1.0) if self.loss.classifies else margins
 
-    def score(self, X: Any, y: Any) -> float:
-        """R^2 of the predicted numbers, or the accuracy of the predicted labels."""
+    def score(self, X: Any, y: Any = None) -> float:
+        """R^2 of the predicted numbers, or the accuracy of the predicted labels.
+
+        A source, or a frame of its schema, has its own targets.
+        """
         from sklearn.metrics import accuracy_score, r2_score  # slow to import
 
+        if y is None:
+            y = targets_of(self, X)
+            y = signs(y) if self.loss.classifies else y + self.schema_.target_centre
         measure = accuracy_score if self.loss.classifies else r2_score
         return float(measure(y, self.predict(X)))
 

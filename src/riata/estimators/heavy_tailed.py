@@ -163,13 +163,16 @@ class HeavyTailedRegression(PrivateRegressor):
         job = super()._job(X, y)
         return replace(job, bounds=self._truncated(*job.shape))
 
-    def fit(self, X: Any, y: Any, *, checkpoint: Checkpointed = None) -> HeavyTailedRegression:
+    def fit(
+        self, X: Any, y: Any = None, *, checkpoint: Checkpointed = None
+    ) -> HeavyTailedRegression:
         """Fit the model and spend the budget.
 
         Parameters
         ----------
-        X : array-like or sparse of shape (n_rows, n_features)
+        X : array-like or sparse of shape (n_rows, n_features), or Source
         y : array-like of shape (n_rows,)
+            Left out for a source, which has its own.
         checkpoint : path, optional
             A file that keeps what was released so far. The same call with the same file goes on
             where a fit was stopped, for what was charged when it began.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from riata.bounds import Bounds
-from riata.data.arrays import rows
 from riata.errors import InvalidArgument
 from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.regressor import PrivateRegressor
+from riata.estimators.sources import encoded
 from riata.losses import Loss
 from riata.privacy.budget import Budget
 from riata.problem import Problem
@@ -72,7 +72,7 @@ class ProjectedModel:
             return super()._margins(X)
         coef = np.atleast_2d(self.coef_)
         images = np.array([self._projection().forward(theta) for theta in coef])
-        margins = self._checked_bounds().clip_x(rows(self, X, reset=False)) @ images.T
+        margins = self._checked_bounds().clip_x(encoded(self, X)) @ images.T
         return (margins if self.coef_.ndim == 2 else margins[:, 0]) + self.intercept_
 
 

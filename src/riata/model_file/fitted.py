@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from riata.data import Schema
 from riata.errors import InvalidArgument
 from riata.estimators import HeavyTailedRegression
 from riata.estimators.classifier import LogisticClassifier, PrivateClassifier
@@ -16,7 +17,8 @@ from riata.model_file.values import PLAIN, Reader, Writer
 from riata.privacy.budget import ADJACENCY_IN_WORDS, LARGEST_SCALE, SMALLEST_SCALE
 from riata.privacy.statement import Statement
 
-_OPTIONAL = "feature_names_in_"
+_NAMES, _SCHEMA = "feature_names_in_", "schema_"
+_OPTIONAL = {_NAMES, _SCHEMA}
 
 #: Numbers that go with each intercept, NaN where the solver says nothing.
 _ERRORS = ("intercept_error_", "training_fit_", "training_fit_error_")
@@ -35,7 +37,7 @@ def check_attributes(model: Any) -> None:
     expected = {*_names(type(model)), "privacy_"}
     if not expected <= vars(model).keys():
         raise InvalidArgument("The model is not fitted, so there is none to save. Call fit first.")
-    known = {*model.get_params(deep=False), *expected, _OPTIONAL}
+    known = {*model.get_params(deep=False), *expected, *_OPTIONAL}
     extra = [name for name in vars(model) if name not in known and not name.startswith("_")]
     if extra:
         raise InvalidArgument(
@@ -45,8 +47,10 @@ def check_attributes(model: Any) -> None:
 
 
 def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
-    present = {*_names(type(model)), _OPTIONAL} & vars(model).keys() - {"coef_", "coef_error_"}
+    present = {*_names(type(model)), _NAMES} & vars(model).keys() - {"coef_", "coef_error_"}
     nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
+    if hasattr(model, _SCHEMA):
+        nodes[_SCHEMA] = model.schema_.toml()
     errors = np.nan_to_num(model.coef_error_)  # an error is positive: 0 is free to mean unknown
     return {
         **nodes,
@@ -59,7 +63,7 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     kind = type(model)
     expected = _names(kind)
     require(
-        isinstance(nodes, dict) and expected <= nodes.keys() <= expected | {_OPTIONAL},
+        isinstance(nodes, dict) and expected <= nodes.keys() <= expected | _OPTIONAL,
         f"A fitted {kind.__name__} has {sorted(expected)}, and the file has something else.",
     )
     found = {
@@ -70,11 +74,13 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     n, intercept = found["n_features_in_"], found["intercept_"]
     require(type(n) is int and n >= 1, f"Its number of columns is {n!r}.")
     require(type(found["n_iter_"]) is int, f"Its number of steps is {found['n_iter_']!r}.")
-    if _OPTIONAL in found:
-        columns = found[_OPTIONAL]
+    if _NAMES in found:
+        columns = found[_NAMES]
         named = isinstance(columns, np.ndarray) and columns.dtype == object
         named = named and columns.shape == (n,) and all(type(name) is str for name in columns)
         require(named, f"It does not have one name for each of its {n} columns.")
+    if _SCHEMA in found:
+        found[_SCHEMA] = _read_schema(found[_SCHEMA], n)
     if "truncation_" in found:
         cut = found["truncation_"]
         usual = isinstance(cut, float) and SMALLEST_SCALE <= cut <= LARGEST_SCALE
@@ -104,6 +110,14 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         "coef_": _read_coefficients(reader, nodes["coef_"], shape, "coef_"),
         "coef_error_": np.where(errors == 0, math.nan, errors),
     }
+
+
+def _read_schema(text: Any, n_features: int) -> Schema:
+    require(type(text) is str, "Its schema is no text.")
+    schema = Schema.read(text)
+    fits = schema.n_features == n_features and schema.target is not None
+    require(fits, f"Its schema is not one of {n_features} columns and a target.")
+    return schema
 
 
 def _number_of_fits(classes: Any) -> int:

@@ -79,6 +79,8 @@ def build(members: dict[str, bytes], max_bytes: int) -> Model:
     model = _unfitted(reader, ESTIMATORS[manifest["estimator"]], manifest["parameters"])
     fitted = read_fitted(reader, model, manifest["fitted"])
     fitted["privacy_"] = read_statement(reader, manifest["statement"])
+    if "schema_" in fitted:
+        model.schema_ = fitted["schema_"]  # the bounds of rows may come from it
     _check_parameters(model, fitted["n_features_in_"])
     require(not members, f"It has members that no array needs: {sorted(members)[:5]}.")
     vars(model).update(fitted)

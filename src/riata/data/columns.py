@@ -1,0 +1,159 @@
+"""One column of a block of rows, before it is encoded: numbers, or texts with few different ones.
+
+Nothing here raises for a value, whatever it is: what cannot be read is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+#: A whole number up to here is the same as a float.
+_WHOLE = 2.0**53
+#: Digits that Python turns into text without complaint.
+_MOST_BITS = 4096
+
+
+class Column(ABC):
+    """The values of one column in some rows."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def numbers(self) -> np.ndarray:
+        """Each value as float64, NaN where it is missing or no number."""
+
+    @abstractmethod
+    def texts(self) -> Texts:
+        """Each value as text."""
+
+    @abstractmethod
+    def take(self, rows: Any) -> Column:
+        """The values of some rows."""
+
+
+class Numbers(Column):
+    """Numbers or truth values of one type.
+
+    Parameters
+    ----------
+    values : ndarray
+    missing : ndarray of bool, optional
+        Where there is no value, besides NaN.
+    """
+
+    def __init__(self, values: np.ndarray, missing: np.ndarray | None = None) -> None:
+        self.values = values
+        self.missing = missing
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def numbers(self) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found = self.values.astype(np.float64)
+        if self.missing is not None:
+            found[self.missing] = math.nan
+        return found
+
+    def texts(self) -> Texts:
+        different, codes = np.unique(self.values, return_inverse=True)
+        words: list[str | None] = [as_text(value) for value in different.tolist()]
+        codes = codes.reshape(-1)
+        if self.missing is not None:
+            codes = np.where(self.missing, len(words), codes)
+            words.append(None)
+        return Texts(words, codes)
+
+    def take(self, rows: Any) -> Numbers:
+        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
+
+
+class Texts(Column):
+    """Texts: the different ones, and which of them each row has.
+
+    Parameters
+    ----------
+    words : list of str or None
+        None is missing. They need not all be different.
+    codes : ndarray of int
+        The place in `words` of each row's text.
+    """
+
+    def __init__(self, words: list[str | None], codes: np.ndarray) -> None:
+        self.words = words
+        self.codes = codes
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Texts:
+        """From values that can be keys of a table and do not equal others of other types."""
+        values = values if isinstance(values, list) else list(values)
+        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        codes = np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+        return cls([as_text(value) for value in places], codes)
+
+    @classmethod
+    def blank(cls, n_rows: int) -> Texts:
+        """All missing."""
+        return cls([None], np.zeros(n_rows, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def numbers(self) -> np.ndarray:
+        return np.array([as_number(word) for word in self.words], dtype=np.float64)[self.codes]
+
+    def texts(self) -> Texts:
+        return self
+
+    def take(self, rows: Any) -> Texts:
+        return Texts(self.words, self.codes[rows])
+
+    def looked_up(self, table: dict[str, int], default: int) -> np.ndarray:
+        """The number of each row's text in a table."""
+        found = [default if word is None else table.get(word, default) for word in self.words]
+        return np.array(found, dtype=np.int64)[self.codes]
+
+
+def as_number(word: str | None) -> float:
+    """The number that a text spells in ASCII, as Python writes it; NaN for all others."""
+    if word is None or not word.isascii() or "_" in word:
+        return math.nan
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def as_text(value: Any) -> str | None:
+    """A value of any type as text without spaces around it, None where there is none.
+
+    A whole number is the same text whatever its type is: 6 and 6.0 are "6".
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8").strip() or None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        far = value.bit_length() > _MOST_BITS
+        return ("-inf" if value < 0 else "inf") if far else str(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, float) and not math.isnan(value):
+        return str(int(value)) if value.is_integer() and abs(value) <= _WHOLE else repr(value)
+    return None
+
+
+def from_objects(values: Iterable[Any]) -> Texts:
+    """A column of objects of any types."""
+    return Texts.of([as_text(value) for value in values])

@@ -1,0 +1,213 @@
+"""How a column becomes numbers in [-1, 1]: one class for each kind of column."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from riata.data.columns import Column, Numbers, as_number
+from riata.data.fields import Fields
+
+#: Words for yes and no, as in the local model. What is not understood is missing.
+YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
+MOST_COLUMNS = 2**31 - 1
+
+
+class Entries(NamedTuple):
+    """The entries of some rows that are not 0."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Feature(ABC):
+    """One column of a file and how it is encoded."""
+
+    name: str
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """A name for each column of numbers that it becomes."""
+
+    @property
+    def n_columns(self) -> int:
+        return 1
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no entry is below 0."""
+        return True
+
+    @abstractmethod
+    def encode(self, column: Column) -> Entries:
+        """The numbers of some rows. No value raises: that would say something about it."""
+
+    @abstractmethod
+    def lines(self) -> list[tuple[str, Any, str]]:
+        """Its own fields in a schema, each with its meaning."""
+
+
+@dataclass(frozen=True)
+class Number(Feature):
+    """A number: clipped into `bounds`, moved by `center` and divided by the reach around it.
+
+    Missing and unreadable numbers count as the centre, which becomes 0.
+    """
+
+    bounds: tuple[float, float]
+    center: float
+
+    kind = "number"
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name]
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.center == self.bounds[0]
+
+    @property
+    def reach(self) -> float:
+        """The largest distance of a number from the centre."""
+        return max(self.bounds[1] - self.center, self.center - self.bounds[0])
+
+    def encode(self, column: Column) -> Entries:
+        away = np.clip(column.numbers(), *self.bounds) - self.center
+        scaled = np.clip(np.where(np.isnan(away), 0.0, away) / self.reach, -1.0, 1.0)
+        rows = np.flatnonzero(scaled)
+        return Entries(rows, np.zeros_like(rows), scaled[rows])
+
+    def lines(self) -> list[tuple[str, Any, str]]:
+        low, high = self.bounds
+        middle = self.center == (low + high) / 2
+        return [
+            ("bounds", list(self.bounds), "what lies outside counts as the nearer bound"),
+            ("center", self.center, f"missing counts as this{', the middle' if middle else ''}"),
+        ]
+
+
+@dataclass(frozen=True)
+class YesNo(Feature):
+    """1 for yes, true and 1; 0 for everything else."""
+
+    kind = "yes-no"
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name]
+
+    def encode(self, column: Column) -> Entries:
+        rows = np.flatnonzero(flags(column) == 1)
+        return Entries(rows, np.zeros_like(rows), np.ones(len(rows)))
+
+    def lines(self) -> list[tuple[str, Any, str]]:
+        return []
+
+
+@dataclass(frozen=True)
+class Choice(Feature):
+    """One 1 among zeros; a last column for everything that is not listed, missing included."""
+
+    choices: tuple[str, ...]
+    other: bool = True
+
+    kind = "choice"
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.name}={choice}" for choice in (*self.choices, *["(other)"] * self.other)]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.choices) + self.other
+
+    def encode(self, column: Column) -> Entries:
+        table = {choice: place for place, choice in enumerate(self.choices)}
+        places = column.texts().looked_up(table, len(table) if self.other else -1)
+        rows = np.flatnonzero(places >= 0)
+        return Entries(rows, places[rows], np.ones(len(rows)))
+
+    def lines(self) -> list[tuple[str, Any, str]]:
+        return [
+            ("choices", list(self.choices), "public: never taken from the rows"),
+            ("other", self.other, "a column for all else, missing included"),
+        ]
+
+
+@dataclass(frozen=True)
+class Text(Feature):
+    """Words, hashed into buckets: 1 for each bucket that a word of the text falls into."""
+
+    buckets: int
+
+    kind = "text"
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.name}[{bucket}]" for bucket in range(self.buckets)]
+
+    @property
+    def n_columns(self) -> int:
+        return self.buckets
+
+    def encode(self, column: Column) -> Entries:
+        from sklearn.feature_extraction.text import HashingVectorizer  # slow to import
+
+        texts = column.texts()
+        hashing = HashingVectorizer(
+            n_features=self.buckets, alternate_sign=False, norm=None, binary=True
+        )
+        found = hashing.transform([word or "" for word in texts.words]).tocsr()
+        found = found[texts.codes].tocoo()
+        return Entries(found.row, found.col, found.data.astype(np.float64))
+
+    def lines(self) -> list[tuple[str, Any, str]]:
+        return [("buckets", self.buckets, "words are hashed into so many columns of 0 or 1")]
+
+
+def flags(column: Column) -> np.ndarray:
+    """1 for yes, 0 for no, -1 for what is neither."""
+    if isinstance(column, Numbers):
+        numbers = column.numbers()
+        return np.where(numbers == 1, 1, np.where(numbers == 0, 0, -1))
+    texts = column.texts()
+    said = [-1 if word is None else _flag(word) for word in texts.words]
+    return np.array(said, dtype=np.int64)[texts.codes]
+
+
+def _flag(word: str) -> int:
+    number = as_number(word)
+    return int(number) if number in (0.0, 1.0) else YES.get(word.lower(), -1)
+
+
+def read_feature(fields: Fields) -> Feature:
+    """From a table of a schema."""
+    name = fields.name("name")
+    kind = fields.one_of("kind", tuple(KINDS))
+    made: Feature
+    if kind == Number.kind:
+        low, high = fields.pair("bounds")
+        center = fields.number("center", default=(low + high) / 2)
+        if not low <= center <= high:
+            raise fields.wrong("center", center, f"it must lie between the bounds {low} and {high}")
+        made = Number(name, (low, high), center)
+    elif kind == Choice.kind:
+        made = Choice(name, fields.labels("choices"), fields.flag("other", default=True))
+    elif kind == Text.kind:
+        made = Text(name, fields.whole("buckets", least=1, most=MOST_COLUMNS))
+    else:
+        made = YesNo(name)
+    fields.end()
+    return made
+
+
+KINDS = {made.kind: made for made in (Number, YesNo, Choice, Text)}

@@ -1,0 +1,89 @@
+"""pandas, polars and every other frame that narwhals knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from riata.data.columns import Column, Numbers, Texts, from_objects
+from riata.data.reader import ColumnReader, check_header
+from riata.errors import DataError, InvalidArgument
+
+
+class FrameReader(ColumnReader):
+    """A frame in memory."""
+
+    def __init__(self, frame: Any) -> None:
+        nw = narwhals()
+        self.title = f"The {type(frame).__module__.split('.')[0]} frame"
+        names = [str(name) for name in frame.columns]
+        check_header(names, self.title)
+        self._frame = nw.from_native(frame, eager_only=True)
+        self._kinds = {str(name): _kind(kind) for name, kind in self._frame.schema.items()}
+        self._names = dict(zip(names, self._frame.columns, strict=True))
+
+    def kinds(self) -> dict[str, str]:
+        return self._kinds
+
+    def count(self) -> int:
+        return len(self._frame)
+
+    def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
+        for start in range(0, len(self._frame), rows):
+            part = self._frame[start : start + rows]
+            found = {name: _column(part[self._names[name]], self._kinds[name]) for name in names}
+            yield len(part), found
+
+
+def narwhals() -> Any:
+    """The package narwhals, or an error that says how to get it."""
+    try:
+        import narwhals
+    except ImportError:
+        raise InvalidArgument(
+            "Frames need the package narwhals, which is not installed. Install it with "
+            'pip install "riata[files]".'
+        ) from None
+    return narwhals
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a frame in memory, by what it offers."""
+    return hasattr(value, "columns") and (
+        hasattr(value, "__arrow_c_stream__")
+        or hasattr(value, "__dataframe__")
+        or hasattr(value, "__narwhals_dataframe__")
+    )
+
+
+def refuse_lazy(value: Any) -> None:
+    """A lazy frame would be computed again for each pass, and perhaps in another order."""
+    if type(value).__name__ in ("LazyFrame", "DuckDBPyRelation"):
+        raise DataError(
+            f"A {type(value).__name__} has no rows yet. Collect it first, or write it to Parquet."
+        )
+
+
+def _kind(kind: Any) -> str:
+    nw = narwhals()
+    if kind == nw.Boolean:
+        return "yes-no"
+    if kind.is_numeric():
+        return "number"
+    texts = (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Unknown)
+    return "text" if any(kind == one for one in texts) else str(kind)
+
+
+def _column(values: Any, kind: str) -> Column:
+    """A series of a kind that can be read."""
+    nw = narwhals()
+    if kind == "text":
+        if values.dtype == nw.String:
+            return Texts.of(values.to_list())
+        return from_objects(values.to_list())
+    if values.dtype == nw.Decimal:
+        return from_objects(values.to_list())
+    missing = values.is_null().to_numpy() if values.null_count() else None
+    if missing is not None:
+        values = values.fill_null(False if kind == "yes-no" else 0)
+    return Numbers(values.to_numpy(), missing)

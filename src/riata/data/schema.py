@@ -1,0 +1,254 @@
+"""The public file that says what a row is, before any row is seen."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.data.columns import Column, Texts
+from riata.data.features import MOST_COLUMNS, Feature, read_feature
+from riata.data.fields import Fields
+from riata.data.target import Target, read_target
+from riata.data.wide import Wide, read_wide
+from riata.errors import SchemaError
+from riata.grid import MOST_ROWS
+
+#: How many rows one person may count as.
+MOST_ROWS_OF_A_PERSON = 10_000
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What each column of a data set is, from public knowledge alone.
+
+    Make one with `Schema.load`, `Schema.read` or `Schema.from_table`, which check every field.
+
+    Attributes
+    ----------
+    features : tuple of Feature, or Wide
+        The columns that rows are made of, in order; or a block of numeric columns without names.
+    target : Target or None
+        What is to be predicted.
+    person : str
+        The column that says whose row it is, or "".
+    rows_of_a_person : int
+        As how many rows each person counts.
+    people : int or None
+        How many people there are; counted in the file if it is not given. Public.
+    rows : int or None
+        How many rows there are; counted in the file if it is not given. Public.
+    ignore : tuple of str
+        Columns of the file that are not used.
+    ignore_others : bool
+        Whether all columns that the schema does not name are ignored.
+    separator : str
+        Between the fields of a CSV file.
+
+    Examples
+    --------
+    >>> from riata.data import Schema
+    >>> schema = Schema.from_table({
+    ...     "features": [
+    ...         {"name": "age", "kind": "number", "bounds": [0, 120]},
+    ...         {"name": "ward", "kind": "choice", "choices": ["north", "south"]},
+    ...     ],
+    ...     "target": {"name": "days", "bounds": [0, 14]},
+    ... })
+    >>> schema.feature_names
+    ['age', 'ward=north', 'ward=south', 'ward=(other)']
+    >>> schema.bounds
+    Bounds(x=1.0, y=7.0, norm='inf')
+    """
+
+    features: tuple[Feature, ...] | Wide
+    target: Target | None = None
+    person: str = ""
+    rows_of_a_person: int = 1
+    people: int | None = None
+    rows: int | None = None
+    ignore: tuple[str, ...] = ()
+    ignore_others: bool = False
+    separator: str = ","
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema file (TOML)."""
+        try:
+            text = Path(path).read_bytes()
+        except OSError as problem:
+            raise SchemaError(f"Cannot read the schema {path}: {problem.strerror}.") from None
+        return cls.read(text)
+
+    @classmethod
+    def read(cls, text: bytes | str) -> Schema:
+        """Read the text of a schema file."""
+        try:
+            table = tomllib.loads(text.decode() if isinstance(text, bytes) else text)
+        except (ValueError, RecursionError) as problem:
+            raise SchemaError(f"The schema is not TOML: {problem}.") from None
+        return cls.from_table(table)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Schema:
+        """Check a table of fields, such as a dict."""
+        fields = Fields(table)
+        wide = isinstance(table.get("features"), Mapping)
+        features: tuple[Feature, ...] | Wide
+        if wide:
+            features = read_wide(fields.table("features"))
+        else:
+            features = tuple(map(read_feature, fields.tables("features")))
+        target = fields.take("target", None)
+        person = "" if "person" not in table else fields.name("person")
+        if wide and person:
+            why = "files without named columns have no column for it; name the features"
+            raise fields.wrong("person", person, why)
+        made = cls(
+            features,
+            None if target is None else read_target(Fields(target, "target"), named=not wide),
+            person,
+            _of_people(fields, person, "rows_of_a_person", 1, MOST_ROWS_OF_A_PERSON),
+            _of_people(fields, person, "people", None, MOST_ROWS),
+            _count(fields, "rows", MOST_ROWS),
+            fields.names("ignore"),
+            fields.flag("ignore_others", default=False),
+            fields.one_of("separator", (",", ";", "\t", "|"), default=","),
+        )
+        fields.end()
+        if person and made.rows is not None:
+            why = "with a person column the number of people decides; say people = ... instead"
+            raise fields.wrong("rows", made.rows, why)
+        _check_names(made)
+        return made
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema with comments. `load` reads it again."""
+        Path(path).write_text(self.toml(), encoding="utf-8")
+
+    def toml(self) -> str:
+        """The text of the schema file, with a comment for each line."""
+        from riata.data.toml import schema_text
+
+        return schema_text(self)
+
+    @property
+    def wide(self) -> bool:
+        """Whether files of this schema have no named columns."""
+        return isinstance(self.features, Wide)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a file that are read, without the target and the person."""
+        return [] if isinstance(self.features, Wide) else [f.name for f in self.features]
+
+    @cached_property
+    def feature_names(self) -> list[str]:
+        """A name for each encoded column."""
+        if isinstance(self.features, Wide):
+            return self.features.names
+        return [name for feature in self.features for name in feature.names]
+
+    @cached_property
+    def n_features(self) -> int:
+        """The number of encoded columns."""
+        if isinstance(self.features, Wide):
+            return self.features.count
+        return sum(feature.n_columns for feature in self.features)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no encoded entry is below 0."""
+        if isinstance(self.features, Wide):
+            return self.features.nonnegative
+        return all(feature.nonnegative for feature in self.features)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The promise that every encoded row keeps."""
+        half = None if self.target is None else self.target.half
+        return Bounds(x=1.0, y=half, nonnegative=self.nonnegative)
+
+    @property
+    def classes(self) -> np.ndarray | None:
+        """The classes of the target in the order of their codes; None for numbers."""
+        return None if self.target is None else self.target.classes
+
+    @property
+    def target_centre(self) -> float:
+        """What is added to the intercept after a fit: targets are centred before it."""
+        return 0.0 if self.target is None else self.target.centre
+
+    def encode(self, columns: Mapping[str, Column], n_rows: int) -> sparse.csr_array:
+        """Rows from columns by name. No value raises."""
+        assert not isinstance(self.features, Wide)
+        parts, first = [], 0
+        for feature in self.features:
+            rows, places, values = feature.encode(columns[feature.name])
+            parts.append((rows, places + first, values))
+            first += feature.n_columns
+        rows, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        at = (rows.astype(np.int32), places.astype(np.int32))
+        return sparse.coo_array((values, at), shape=(n_rows, self.n_features)).tocsr()
+
+    def blank(self, n_rows: int) -> tuple[sparse.csr_array, np.ndarray | None]:
+        """Rows in which everything is missing, and their targets."""
+        missing = Texts.blank(n_rows)
+        if isinstance(self.features, Wide):
+            x = sparse.csr_array((n_rows, self.n_features), dtype=np.float64)
+        else:
+            x = self.encode(dict.fromkeys(self.columns, missing), n_rows)
+        return x, None if self.target is None else self.target.encode(missing)
+
+    def __repr__(self) -> str:
+        predicts = "" if self.target is None else f", target {self.target.name or 'y'!r}"
+        return f"<Schema of {self.n_features} columns{predicts}>"
+
+
+def _count(fields: Fields, name: str, most: int) -> int | None:
+    value = fields.take(name, None)
+    return None if value is None else Fields({name: value}).whole(name, least=1, most=most)
+
+
+def _of_people(fields: Fields, person: str, name: str, default: Any, most: int) -> Any:
+    """A field that goes with a person column, and with nothing else."""
+    value = _count(fields, name, most)
+    if value is not None and not person:
+        raise fields.wrong(name, value, "the schema names no person column; add person = ...")
+    if value is None and person and name == "rows_of_a_person":
+        raise fields.error(
+            "The field rows_of_a_person is missing: each person counts as so many rows, and noise "
+            "grows with it. Choose it from public knowledge and add it to the schema."
+        )
+    return default if value is None else value
+
+
+def _check_names(schema: Schema) -> None:
+    """No column stands twice, and no two encoded columns have one name."""
+    named = [*schema.columns, *schema.ignore]
+    named += [schema.person] if schema.person else []
+    named += [schema.target.name] if schema.target is not None and schema.target.name else []
+    for name in named:
+        if named.count(name) > 1:
+            raise SchemaError(
+                f"The column {name!r} stands twice in the schema: a column is one feature, the "
+                "target, the person or ignored. Remove one of them."
+            )
+    if schema.n_features > MOST_COLUMNS:
+        raise SchemaError(
+            f"The schema has {schema.n_features} encoded columns, and {MOST_COLUMNS} is the most. "
+            "Use fewer buckets."
+        )
+    if not schema.wide and len(set(schema.feature_names)) < schema.n_features:
+        names = schema.feature_names
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SchemaError(
+            f"Two encoded columns would be called {twice!r}. Rename a column or a choice."
+        )

@@ -1,0 +1,159 @@
+"""Rows of a file or a frame, typed by a schema and read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.data.reader import ColumnReader, Reader
+from riata.data.schema import Schema
+from riata.data.wide import Wide
+
+Block = tuple[sparse.csr_array, np.ndarray | None]
+
+#: Rows that are read and encoded at a time.
+BLOCK_ROWS = 65_536
+
+
+class Source:
+    """Where a fit finds its rows. Make one with `riata.read`.
+
+    What a source says about itself is public: names, types, bounds and the number of rows. Only
+    `blocks` and `load` read rows.
+
+    Attributes
+    ----------
+    schema : Schema
+    has_target : bool
+        Whether the target is read too.
+    rows_of_a_person : int
+        How many rows can change when one person is replaced by another.
+    """
+
+    rows_of_a_person = 1
+
+    def __init__(self, schema: Schema, reader: Reader, target: bool = True) -> None:
+        self.schema = schema
+        self.has_target = target and schema.target is not None
+        self._reader = reader
+        reader.check(schema, self.has_target)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The number of rows: public. What the schema says, or else what the file has."""
+        fixed = self.schema.rows if self.has_target else None
+        return self._reader.count() if fixed is None else fixed
+
+    @property
+    def n_features(self) -> int:
+        return self.schema.n_features
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.n_features
+
+    def blocks(self, rows: int = BLOCK_ROWS, *, progress: bool = False) -> Iterator[Block]:
+        """At most `rows` rows at a time, in the order of the file.
+
+        Yields
+        ------
+        x : csr_array of float64
+            Encoded rows, all entries in [-1, 1].
+        y : ndarray of float64, or None
+            Centred numbers, or codes of classes with -1 for none; None without a target.
+        """
+        with _bar(self._reader.title, self.n_rows, progress) as advance:
+            for x, y in self._blocks(rows):
+                yield x, y
+                advance(x.shape[0])
+
+    def _blocks(self, rows: int) -> Iterator[Block]:
+        """Exactly `n_rows` rows: those too many are cut off, and those too few are blank."""
+        left = self.n_rows
+        for x, y in self._encoded(rows):
+            if x.shape[0] > left:
+                x, y = x[:left], None if y is None else y[:left]
+            left -= x.shape[0]
+            yield x, y
+            if not left:
+                return
+        while left:
+            x, y = self.schema.blank(min(rows, left))
+            left -= x.shape[0]
+            yield x, y if self.has_target else None
+
+    def _encoded(self, rows: int) -> Iterator[Block]:
+        """All rows of the file."""
+        schema, target = self.schema, self.schema.target if self.has_target else None
+        if isinstance(self._reader, ColumnReader):
+            names = [*schema.columns, *([] if target is None else [target.name])]
+            for n, columns in self._reader.chunks(names, rows):
+                y = None if target is None else target.encode(columns[target.name])
+                yield schema.encode(columns, n), y
+        else:
+            assert isinstance(schema.features, Wide)
+            for x, column in self._reader.chunks(schema.features, rows, target is not None):
+                y = None if target is None else target.encode(column)
+                yield schema.features.encode(x), y
+
+    def load(self, *, progress: bool = False) -> Block:
+        """All rows at once."""
+        found = list(self.blocks(progress=progress))
+        if not found:
+            return self.schema.blank(0)
+        x = sparse.vstack([x for x, _ in found], format="csr")
+        y = np.concatenate([y for _, y in found]) if self.has_target else None
+        return x, y
+
+    def plain(self) -> Source:
+        """The same rows one by one, in the order of the file: for predictions."""
+        return self
+
+    def pieces(self) -> list[Source]:
+        """Sources of disjoint parts, which together have all rows, in order.
+
+        Each can be pickled and read by itself. A source that cannot be divided, or whose number
+        of rows the schema corrects, is one piece.
+        """
+        if self.n_rows != self._reader.count():
+            return [self]
+        parts = self._reader.pieces()
+        if len(parts) < 2:
+            return [self]
+        return [_Piece(self.schema, part, self.has_target) for part in parts]
+
+    def __repr__(self) -> str:
+        return f"<Source {self._reader.title}, {self.n_features} columns>"
+
+
+class _Piece(Source):
+    """A part of a source, with as many rows as it has."""
+
+    @cached_property
+    def n_rows(self) -> int:
+        return self._reader.count()
+
+    def pieces(self) -> list[Source]:
+        return [self]
+
+
+@contextmanager
+def _bar(title: str, rows: int, wanted: bool) -> Iterator[Any]:
+    """A function that moves a progress bar on standard error."""
+    if not wanted:
+        yield lambda rows: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+        from rich.markup import escape
+
+        task = progress.add_task(escape(title), total=rows)
+        yield lambda rows: progress.advance(task, rows)

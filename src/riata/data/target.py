@@ -1,0 +1,92 @@
+"""What is to be predicted: a number in public bounds, or one of public classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from riata.data.columns import Column
+from riata.data.features import flags
+from riata.data.fields import Fields
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target of a schema. It has bounds or labels, and not both.
+
+    Attributes
+    ----------
+    name : str
+        The column, or "" in files without named columns.
+    bounds : tuple of float, or None
+        The smallest and the largest number; what lies outside counts as the nearer one, and what
+        is missing as the middle.
+    labels : tuple
+        The classes. A row with another label is in none of them.
+    """
+
+    name: str
+    bounds: tuple[float, float] | None = None
+    labels: tuple[Any, ...] = ()
+
+    @property
+    def classes(self) -> np.ndarray | None:
+        """The labels in the order of their codes, which is that of the estimators."""
+        return np.unique(np.asarray(self.labels)) if self.labels else None
+
+    @property
+    def centre(self) -> float:
+        """The middle of the bounds, which becomes 0."""
+        return 0.0 if self.bounds is None else (self.bounds[0] + self.bounds[1]) / 2
+
+    @property
+    def half(self) -> float | None:
+        """How far a centred target reaches."""
+        if self.bounds is None:
+            return None
+        return max(self.bounds[1] - self.centre, self.centre - self.bounds[0])
+
+    def encode(self, column: Column) -> np.ndarray:
+        """Centred numbers, or codes of classes, -1 for none. No value raises."""
+        if self.bounds is not None:
+            away = np.clip(column.numbers(), *self.bounds) - self.centre
+            return np.where(np.isnan(away), 0.0, away)
+        classes = self.classes
+        if classes.dtype.kind == "b":
+            return flags(column).astype(np.float64)
+        if classes.dtype.kind in "iuf":
+            numbers = column.numbers()
+            codes = np.minimum(np.searchsorted(classes, numbers), len(classes) - 1)
+            return np.where(classes[codes] == numbers, codes, -1.0)
+        table = {label: code for code, label in enumerate(classes.tolist())}
+        return column.texts().looked_up(table, -1).astype(np.float64)
+
+    def lines(self) -> list[tuple[str, Any, str]]:
+        """Its fields in a schema, each with its meaning."""
+        named = [("name", self.name, "the column")] if self.name else []
+        if self.bounds is None:
+            return [*named, ("classes", list(self.labels), "public: never taken from the rows")]
+        meaning = "what lies outside counts as the nearer bound, missing as the middle"
+        return [*named, ("bounds", list(self.bounds), meaning)]
+
+
+def read_target(fields: Fields, named: bool) -> Target:
+    """From a table of a schema, whose file has named columns or not."""
+    name = fields.name("name") if named else ""
+    if not named and (said := fields.take("name", "")):
+        raise fields.wrong("name", said, "files without named columns have one target without one")
+    classes = fields.take("classes", None)
+    bounds = fields.take("bounds", None)
+    if (classes is None) == (bounds is None):
+        raise fields.error(
+            f"The field {fields.path('bounds')} or {fields.path('classes')} is needed, and not "
+            "both: bounds = [low, high] for numbers, classes = [...] for labels. Correct the "
+            "schema."
+        )
+    again = Fields({"bounds": bounds, "classes": classes}, "target")
+    fields.end()
+    if bounds is not None:
+        return Target(name, bounds=again.pair("bounds"))
+    return Target(name, labels=again.classes("classes"))

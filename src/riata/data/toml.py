@@ -1,0 +1,68 @@
+"""A schema as a file that explains itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from riata.data.wide import Wide
+
+if TYPE_CHECKING:
+    from riata.data.schema import Schema
+
+_HEAD = """\
+# A riata schema: what each column is, from public knowledge alone. Every number in it is public,
+# and none may be taken from the private rows: noise is scaled to them."""
+#: Where comments begin, if the line is shorter.
+_COMMENTS_AT = 36
+
+
+def schema_text(schema: Schema, head: str = _HEAD) -> str:
+    """The TOML of a schema, each line with its meaning."""
+    parts = [head, _lines(_top(schema))]
+    if isinstance(schema.features, Wide):
+        parts.append("[features]\n" + _lines(schema.features.lines()))
+    else:
+        for feature in schema.features:
+            lines = [("name", feature.name, ""), ("kind", feature.kind, ""), *feature.lines()]
+            parts.append("[[features]]\n" + _lines(lines))
+    if schema.target is not None:
+        parts.append("[target]\n" + _lines(schema.target.lines()))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _top(schema: Schema) -> list[tuple[str, Any, str]]:
+    lines: list[tuple[str, Any, str]] = []
+    if schema.person:
+        k = schema.rows_of_a_person
+        lines.append(("person", schema.person, "the column that says whose row it is"))
+        lines.append(("rows_of_a_person", k, "each person counts as so many rows"))
+    if schema.people is not None:
+        lines.append(("people", schema.people, "more are left out at random, fewer are filled up"))
+    if schema.rows is not None:
+        lines.append(("rows", schema.rows, "more are cut off, fewer are filled up with blank rows"))
+    if schema.ignore:
+        lines.append(("ignore", list(schema.ignore), "columns that are not used"))
+    if schema.ignore_others:
+        lines.append(("ignore_others", True, "columns that are not named here are not used"))
+    if schema.separator != ",":
+        lines.append(("separator", schema.separator, "between the fields of a CSV file"))
+    return lines
+
+
+def _lines(lines: list[tuple[str, Any, str]]) -> str:
+    said = []
+    for name, value, meaning in lines:
+        line = f"{name} = {_value(value)}"
+        said.append(f"{line:<{_COMMENTS_AT}} # {meaning}" if meaning else line)
+    return "\n".join(said)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)

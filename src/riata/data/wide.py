@@ -1,0 +1,72 @@
+"""Many numeric columns without names: what svmlight, NumPy and SciPy files hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.data.features import MOST_COLUMNS
+from riata.data.fields import Fields
+
+
+@dataclass(frozen=True)
+class Wide:
+    """`count` numbers with one public bound, which they are divided by.
+
+    Attributes
+    ----------
+    count : int
+        The number of columns.
+    bound : float
+        The largest absolute value of an entry; what is larger counts as the bound.
+    nonnegative : bool
+        Whether no entry is below 0. Entries below count as 0.
+    first_index : int
+        The number of the first column in svmlight files: 1, or 0.
+    """
+
+    count: int
+    bound: float = 1.0
+    nonnegative: bool = False
+    first_index: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        return [f"x[{i}]" for i in range(self.count)]
+
+    def encode(self, x: sparse.csr_array) -> sparse.csr_array:
+        """Rows in [-1, 1]: NaN becomes 0, duplicates are added, and entries are clipped."""
+        with np.errstate(all="ignore"):
+            kind = np.int32 if x.nnz < 2**31 else np.int64
+            parts = (x.data.astype(np.float64), x.indices.astype(kind), x.indptr.astype(kind))
+            made = sparse.csr_array(parts, shape=x.shape)
+            made.sum_duplicates()
+            made.data /= self.bound
+            made.data[np.isnan(made.data)] = 0.0
+            np.clip(made.data, 0.0 if self.nonnegative else -1.0, 1.0, out=made.data)
+        made.eliminate_zeros()
+        return made
+
+    def lines(self) -> list[tuple[str, Any, str]]:
+        """Its fields in a schema, each with its meaning."""
+        return [
+            ("count", self.count, "how many columns there are"),
+            ("bound", self.bound, "the largest absolute value; entries are divided by it"),
+            ("nonnegative", self.nonnegative, "whether no entry is below 0"),
+            ("first_index", self.first_index, "the number of the first column in svmlight files"),
+        ]
+
+
+def read_wide(fields: Fields) -> Wide:
+    """From a table of a schema."""
+    made = Wide(
+        fields.whole("count", least=1, most=MOST_COLUMNS),
+        fields.scale("bound", default=1.0),
+        fields.flag("nonnegative", default=False),
+        fields.whole("first_index", default=1, least=0, most=1),
+    )
+    fields.end()
+    return made

@@ -1,0 +1,66 @@
+"""How much memory rows may take."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from riata.errors import InvalidArgument
+
+#: The variable that sets it, such as "4GB".
+VARIABLE = "RIATA_MEMORY"
+
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+#: The part of what is free that rows may take if nobody says otherwise.
+_PART = 0.5
+
+
+def memory_for_rows() -> int:
+    """In bytes: what `RIATA_MEMORY` says, or half of what is free."""
+    said = os.environ.get(VARIABLE)
+    return int(_PART * _free()) if said is None else bytes_of(said)
+
+
+def bytes_of(text: str) -> int:
+    """The number of bytes that a text such as "8GB", "500 MB" or "1e9" stands for."""
+    plain = text.strip().lower().removesuffix("b").removesuffix("i").strip()
+    unit = plain[-1:] if plain[-1:] in _UNITS else ""
+    try:
+        size = int(float(plain.removesuffix(unit)) * _UNITS[unit])
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise InvalidArgument(
+            f"{VARIABLE}={text!r} is no amount of memory. Write a number and a unit, such as 4GB."
+        )
+    return size
+
+
+def _free() -> int:
+    """What the machine has free, less if this process may have less."""
+    found = [os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        found = [1024 * int(lines["MemAvailable"].split()[0])]
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        found.append(limit - _address_space())
+    group = Path("/sys/fs/cgroup")
+    for most, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            found.append(int((group / most).read_text()) - int((group / used).read_text()))
+        except (OSError, ValueError):
+            continue
+    return max(0, min(found))
+
+
+def _address_space() -> int:
+    status = Path("/proc/self/statm")
+    pages = int(status.read_text().split()[0]) if status.exists() else 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

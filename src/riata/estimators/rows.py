@@ -1,0 +1,148 @@
+"""The rows that `fit` is given, as engines want them: arrays, sources, or Dask collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.data.source import Source
+from riata.engines.choice import Arrays
+from riata.errors import InvalidArgument
+
+Convert = Callable[[np.ndarray], np.ndarray]
+
+
+class SourceRows:
+    """The rows of a source.
+
+    Parameters
+    ----------
+    source : Source
+    progress : bool
+        Whether a bar is drawn while they are read.
+    convert : callable, optional
+        What targets go through, which can be pickled.
+    """
+
+    def __init__(self, source: Source, progress: bool, convert: Convert | None = None) -> None:
+        self._source, self._progress, self._convert = source, progress, convert
+        self.n_rows = source.n_rows
+
+    def load(self) -> tuple[Any, np.ndarray]:
+        x, y = self._source.load(progress=self._progress)
+        return x, self._converted(y)
+
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        for x, y in self._source.blocks(progress=self._progress):
+            yield x, self._converted(y)
+
+    def pieces(self) -> list[Any]:
+        from riata.engines.dask import InFile
+
+        parts = self._source.pieces()
+        if len(parts) == 1:  # nobody else can read it
+            return Arrays(*self.load()).pieces()
+        return [InFile(SourceRows(part, False, self._convert)) for part in parts]
+
+    def _converted(self, y: Any) -> np.ndarray:
+        return y if self._convert is None else self._convert(y)
+
+
+class CollectionRows:
+    """The rows of a Dask array or data frame, which stay where they are.
+
+    Parameters
+    ----------
+    x, y
+        With the same partitions.
+    lengths : sequence of int
+        How many rows each partition has.
+    convert : callable, optional
+        What targets go through, which can be pickled.
+    """
+
+    #: Whether an engine in this process would have to fetch them.
+    distributed = True
+
+    def __init__(
+        self, x: Any, y: Any, lengths: tuple[int, ...], convert: Convert | None = None
+    ) -> None:
+        self._x, self._y, self._lengths, self._convert = x, y, lengths, convert
+        self.shape = (sum(lengths), x.shape[1])
+
+    def converted(self, convert: Convert) -> CollectionRows:
+        """The same with targets that go through a function."""
+        return CollectionRows(self._x, self._y, self._lengths, convert)
+
+    def _partitions(self) -> list[tuple[Any, Any]]:
+        from dask import delayed
+
+        rows = self._x.to_delayed().ravel().tolist()
+        targets = self._y.to_delayed().ravel().tolist()
+        if self._convert is not None:
+            targets = [delayed(self._convert)(each) for each in targets]
+        return list(zip(rows, targets, strict=True))
+
+    def pieces(self) -> list[Any]:
+        from riata.engines.dask import Partition
+
+        return [
+            Partition(x, y, n) for (x, y), n in zip(self._partitions(), self._lengths, strict=True)
+        ]
+
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        from dask import compute
+
+        for pair in self._partitions():
+            x, y = compute(*pair)
+            yield _plain(x), np.asarray(y, dtype=np.float64)
+
+    def load(self) -> tuple[Any, np.ndarray]:
+        found = list(self.blocks())
+        stack = sparse.vstack if sparse.issparse(found[0][0]) else np.concatenate
+        return stack([x for x, _ in found]), np.concatenate([y for _, y in found])
+
+
+def _plain(x: Any) -> Any:
+    return sparse.csr_array(x) if sparse.issparse(x) else np.asarray(x)
+
+
+def collection_of(estimator: Any, x: Any, y: Any) -> CollectionRows | None:
+    """The Dask collections that `fit` was given, if they were some.
+
+    Only the number of rows of each partition is found out, if it is not known.
+    """
+    if type(x).__module__.split(".")[0] not in ("dask", "dask_expr"):
+        return None
+    if y is None or type(y).__module__.split(".")[0] not in ("dask", "dask_expr"):
+        raise InvalidArgument(
+            "X is a Dask collection, and y is not: rows and targets must have the same partitions. "
+            "Pass y as a Dask array or series."
+        )
+    names = None
+    if hasattr(x, "to_dask_array"):
+        names = np.array([str(name) for name in x.columns], dtype=object)
+        x = x.to_dask_array(lengths=True)
+    if hasattr(y, "to_dask_array"):
+        y = y.to_dask_array(lengths=True)
+    if x.ndim != 2 or y.ndim != 1:
+        raise InvalidArgument(
+            f"X has {x.ndim} dimensions and y {y.ndim}: rows are a two-dimensional collection and "
+            "targets a one-dimensional one."
+        )
+    if any(np.isnan(size) for axis in (*x.chunks, *y.chunks) for size in axis):
+        x, y = x.compute_chunk_sizes(), y.compute_chunk_sizes()
+    if x.shape[0] != y.shape[0]:
+        raise InvalidArgument(
+            f"X has {x.shape[0]} rows and y {y.shape[0]} targets: each row needs its own target."
+        )
+    x = x.rechunk({1: -1})
+    y = y.rechunk((x.chunks[0],))
+    estimator.n_features_in_ = x.shape[1]
+    vars(estimator).pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = names
+    return CollectionRows(x, y, x.chunks[0])

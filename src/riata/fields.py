@@ -1,0 +1,169 @@
+"""Reading a table of a public file: every mistake is an error with the field's name."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+
+#: Scales are no smaller and numbers no larger than this: then nothing that is computed from them
+#: overflows or vanishes.
+SMALLEST, LARGEST = 1e-60, 1e60
+#: Characters of a wrong value that an error quotes.
+_QUOTED = 80
+
+
+class Fields:
+    """The fields of one table, taken one by one; what is left at the end is unknown.
+
+    Subclasses say which file it is, and with which error its mistakes are told.
+
+    Parameters
+    ----------
+    table : mapping
+    where : str
+        How a person would call the table: "features[2]".
+    """
+
+    file = "file"
+    error: type[InvalidArgument] = InvalidArgument
+
+    def __init__(self, table: Any, where: str = "") -> None:
+        if not isinstance(table, Mapping):
+            raise self.error(f"{where or f'The {self.file}'} must be a table of named fields.")
+        self._left = dict(table)
+        self._where = where
+        self._known: list[str] = []
+
+    def path(self, name: str) -> str:
+        """The field's full name."""
+        return f"{self._where}.{name}" if self._where else name
+
+    def wrong(self, name: str, value: object, why: str) -> InvalidArgument:
+        """An error about one field."""
+        said = _shown(value)
+        return self.error(f"The field {self.path(name)} is {said}: {why}. Correct the {self.file}.")
+
+    def take(self, name: str, default: Any = ...) -> Any:
+        """The raw value of a field; without a default it has to be there."""
+        self._known.append(name)
+        if name in self._left:
+            value = self._left.pop(name)
+            return value.item() if isinstance(value, np.generic) else value
+        if default is ...:
+            raise self.error(f"The field {self.path(name)} is missing. Add it to the {self.file}.")
+        return default
+
+    def number(
+        self,
+        name: str,
+        default: Any = ...,
+        *,
+        above: float = -math.inf,
+        least: float = -LARGEST,
+        most: float = LARGEST,
+    ) -> float:
+        value = self.take(name, default)
+        if not _is_number(value):
+            raise self.wrong(name, value, "it must be a number")
+        if not (least <= value <= most and value > above):
+            lower = f"above {above:g}" if above >= least else f"at least {least:g}"
+            raise self.wrong(name, value, f"it must be a number {lower} and at most {most:g}")
+        return float(value)
+
+    def scale(self, name: str, default: Any = ...) -> float:
+        """A positive number that other numbers are multiplied with or divided by."""
+        return self.number(name, default, least=SMALLEST)
+
+    def whole(self, name: str, default: Any = ..., *, least: int = 0, most: int = 2**31) -> int:
+        value = self.take(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self.wrong(name, value, f"it must be a whole number from {least} to {most}")
+        return value
+
+    def text(self, name: str, default: Any = ...) -> str:
+        value = self.take(name, default)
+        if not is_text(value) or (default is ... and not value):
+            raise self.wrong(name, value, "it must be text")
+        return str(value)
+
+    def flag(self, name: str, default: Any = ...) -> bool:
+        value = self.take(name, default)
+        if not isinstance(value, bool):
+            raise self.wrong(name, value, "it must be true or false")
+        return value
+
+    def one_of(self, name: str, known: tuple[str, ...], default: Any = ...) -> str:
+        value = self.take(name, default)
+        if not isinstance(value, str) or value not in known:
+            hint = f"; did you mean {near!r}" if (near := _near(value, known)) else ""
+            raise self.wrong(name, value, f"it must be one of {', '.join(known)}{hint}")
+        return str(value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.take(name)
+        good = isinstance(value, list | tuple) and value and all(map(is_text, value))
+        if not good or len(set(value)) != len(value):
+            raise self.wrong(name, value, "it must be a list of different texts")
+        return tuple(value)
+
+    def pair(self, name: str) -> tuple[float, float]:
+        value = self.take(name)
+        if not (
+            isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_number, value))
+        ):
+            raise self.wrong(name, value, "it must be two numbers, the smallest and the largest")
+        if not all(-LARGEST <= v <= LARGEST for v in value):
+            raise self.wrong(name, value, f"numbers must lie between {-LARGEST:g} and {LARGEST:g}")
+        low, high = map(float, value)
+        if not high - low >= 2.0 * SMALLEST:
+            raise self.wrong(name, value, "the first number must be below the second")
+        return low, high
+
+    def table(self, name: str, default: Any = ...) -> Self:
+        return type(self)(self.take(name, default), self.path(name))
+
+    def tables(self, name: str) -> list[Self]:
+        value = self.take(name)
+        if not isinstance(value, list | tuple) or not value:
+            raise self.wrong(name, value, "it must be a list of tables, at least one")
+        return [type(self)(table, f"{self.path(name)}[{i}]") for i, table in enumerate(value)]
+
+    def rest(self) -> dict[str, Any]:
+        """All fields that were not taken."""
+        left, self._left = self._left, {}
+        return left
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        for name in self._left:
+            hint = f" Did you mean {near}?" if (near := _near(name, self._known)) else ""
+            raise self.error(f"The field {self.path(str(name))} is unknown.{hint} Remove it.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_text(value: object) -> bool:
+    """Text that has a byte form: a lone surrogate, which JSON can spell, has none."""
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _near(value: object, known: Sequence[str]) -> str:
+    """The known word that was perhaps meant."""
+    near = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
+    return near[0] if near else ""
+
+
+def _shown(value: object) -> str:
+    try:
+        said = repr(value)
+    except (ValueError, RecursionError):  # too many digits, too deep
+        return "not printable"
+    return said if len(said) <= _QUOTED else f"{said[:_QUOTED]}..."
