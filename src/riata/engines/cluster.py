@@ -10,7 +10,7 @@ import dask
 from distributed import Client, LocalCluster, get_client
 
 #: What a cluster of our own does without: it would only take time from the workers.
-_LEAN = {
+LEAN = {
     "distributed.comm.compression": None,
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
@@ -39,7 +39,7 @@ def _own() -> Client:
         "There is no Dask client, so a cluster of this machine is started. Make a "
         "distributed.Client first to use another one."
     )
-    with dask.config.set(_LEAN):
+    with dask.config.set(LEAN):
         cluster = LocalCluster(
             n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Protocol
@@ -22,6 +23,9 @@ _PATIENCE = 2.0
 #: So many seconds a cluster without workers may take to get one, and so often workers may be lost
 #: in one sum.
 _WAIT, _MOST_LOSSES = 60.0, 20
+
+#: After a loss, so often it is looked whether a new worker came.
+_SPREAD = 5.0
 
 
 class Piece(Protocol):
@@ -130,7 +134,7 @@ class DaskEngine:
         self._client = get_client() if client is None else client
         self._preparation, self._writer = preparation, Writer()
         workers = self._workers()
-        self._n_workers = len(workers)
+        self._look_again: float | None = None
         starts = np.cumsum([0, *(piece.n_rows for piece in pieces)])
         each = list(zip(pieces, map(int, starts), strict=False))
         ends = [len(each) * i // len(workers) for i in range(len(workers) + 1)]
@@ -155,6 +159,7 @@ class DaskEngine:
             return self._summed(message, part, parts)
 
     def _summed(self, message: Message, part: int, parts: int) -> np.ndarray:
+        self._spread()
         found: np.ndarray | None = None
         open_posts, losses = self._posts, 0
         while open_posts:
@@ -195,14 +200,9 @@ class DaskEngine:
     # Who keeps what
 
     def _replace(self, lost: list[_Post]) -> None:
+        """Other workers for posts whose workers are lost: those with the least to do."""
         gone = {post.worker for post in lost}
-        end = time.monotonic() + _PATIENCE
-        while True:
-            workers = [worker for worker in self._workers() if worker not in gone]
-            if len(workers) >= self._n_workers or time.monotonic() > end:
-                break
-            time.sleep(0.1)  # they may be replaced
-        workers = workers or self._workers()
+        workers = [worker for worker in self._workers() if worker not in gone] or self._workers()
         load = dict.fromkeys(workers, 0)
         for post in self._posts:
             if post not in lost and post.worker in load:
@@ -211,6 +211,23 @@ class DaskEngine:
             post.worker = min(load, key=load.__getitem__)
             load[post.worker] += len(post.pieces)
         self._man(lost)
+        self._look_again = time.monotonic() + _SPREAD
+
+    def _spread(self) -> None:
+        """After a loss: a post for a new worker, if another worker has several."""
+        if self._look_again is None or time.monotonic() < self._look_again:
+            return
+        self._look_again = time.monotonic() + _SPREAD
+        busy = Counter(post.worker for post in self._posts)
+        idle = [worker for worker in self._living() if worker not in busy]
+        if not idle:
+            return
+        post = next((post for post in self._posts if busy[post.worker] > 1), None)
+        if post is None:
+            self._look_again = None
+            return
+        post.worker = idle[0]
+        self._man([post])
 
     def _man(self, posts: list[_Post]) -> None:
         """A keeper for each post. One that cannot be made is found lost when it is asked."""
