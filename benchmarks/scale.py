@@ -237,7 +237,7 @@ seconds = time.perf_counter() - begin
 import hashlib
 print(
     source.n_rows, source.n_features, seconds,
-    resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    next(int(k.split()[1]) for k in open("/proc/self/status") if k.startswith("VmHWM")) / 2**20,
     int((model.coef_ != 0).sum()), hashlib.sha256(model.coef_.tobytes()).hexdigest()[:12],
 )
 """

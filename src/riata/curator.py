@@ -154,7 +154,10 @@ class Curator:
                 return mechanism.release(query, self._part(part), self._noise)
             known, found = self._checkpoint.known(mechanism.event)
             if not known:
-                found = mechanism.release(query, self._part(part), self._checkpoint.noise())
+                engine = self._part(part)
+                if hasattr(engine, "forget"):  # or a run that goes on would draw in another way
+                    engine.forget()
+                found = mechanism.release(query, engine, self._checkpoint.noise())
                 self._checkpoint.keep(mechanism.event, found)
             return found
 

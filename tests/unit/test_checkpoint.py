@@ -18,6 +18,7 @@ from riata.mechanisms import Mechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Gaussian, Pure
 from riata.sets import L2Ball
+from riata.solvers import private_frank_wolfe
 from riata.vectors import Vector
 
 RNG = np.random.default_rng(0)
@@ -335,3 +336,30 @@ def test_a_checkpoint_holds_nothing_of_the_rows(tmp_path):
     for value in (0.123456789, 0.987654321):
         assert str(value).encode() not in kept.read_bytes()
         assert np.float64(value).tobytes() not in kept.read_bytes()
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_a_copy_repeats_the_same_releases_with_engines_that_remember_too(
+    engine, tmp_path, monkeypatch
+):
+    """They know scores from earlier steps: with a checkpoint each release begins anew."""
+    rng = np.random.default_rng(1)
+    x = sparse.random_array((3_000, 2_000), density=0.02, rng=rng, format="csc")
+    y = np.clip(x @ rng.standard_normal(2_000), -1, 1)
+    model = lasso(engine=engine, fit_intercept=False, steps=40)
+    monkeypatch.setattr(private_frank_wolfe, "_ROWS_AT_ONCE", 4 * 3_000)
+    kept, copy, old = tmp_path / "fit", tmp_path / "copy", tmp_path / "old"
+    with monkeypatch.context() as patched:
+        stopped_at(patched, 5)
+        with pytest.raises(Stop):
+            model.fit(x, y, checkpoint=kept)
+    for end in ("", ".key"):
+        for each in (copy, old):
+            text = kept.with_name("fit" + end).read_bytes()
+            if each == old and not end:
+                text = b"".join(text.splitlines(True)[:3])  # rolled back
+            each.with_name(each.name + end).write_bytes(text)
+    models = [model.fit(x, y, checkpoint=path) for path in (kept, copy, old)]
+    assert kept.read_bytes() == copy.read_bytes() == old.read_bytes()
+    assert len(kept.read_bytes().splitlines()) > 8
+    assert all(np.array_equal(models[0].coef_, other.coef_) for other in models)

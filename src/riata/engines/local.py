@@ -199,6 +199,11 @@ class LocalEngine:
             )
         return LocalEngine._of(self._x[rows], self._y[rows])
 
+    def forget(self) -> None:
+        """Begin anew: the next answer depends on the rows and the query alone."""
+        self._scores, self._walker = {}, None
+        self.__dict__.pop("_margins", None)
+
     def walks(self, query: Walk, epsilon: float) -> bool:
         """Whether a walk is to be taken by compiled code. Says nothing about the rows.
 

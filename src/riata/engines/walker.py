@@ -225,6 +225,18 @@ class Walker:
             self._question = found
             return {walk.DONE: None, walk.WORDS: "words"}.get(found, "decide")
 
+    def follow(self, vertices: np.ndarray) -> None:
+        """Go where selections that were released before led, if the walk is not there yet."""
+        if self.step or not len(vertices):
+            return
+        p = len(self._known)
+        for t, vertex in enumerate(vertices.tolist()):
+            column, sign = vertex % p, 1 if vertex < p else -1
+            amount = sign * float(self._query.gains[t])
+            walk.begin(column, amount, self._columns, self._rows, self._walk, self._state)
+            self._walk.picked[t] = column if sign > 0 else -1 - column
+        self._state["t"] = len(vertices)
+
     def refill(self, words: np.ndarray) -> None:
         """More random words."""
         left = self._words[int(self._state["next_word"][0]) :]

@@ -26,8 +26,8 @@ from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, Step, counted
 
-#: Compiled code tells its progress after steps that touch about this many rows.
-_ROWS_AT_ONCE = 2**27
+#: Compiled code tells its progress after steps that touch about this many rows, and so often.
+_ROWS_AT_ONCE, _MOST_PIECES = 2**27, 16
 
 SELECTIONS: dict[str, type[Selection]] = {
     "exponential": ExponentialMechanism,
@@ -132,10 +132,10 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
     ) -> Solution:
         """The same loop: lines 2 to 5 for several steps at a time."""
         select = cast(ExponentialMechanism, plan["select"])
-        at_once = max(1, _ROWS_AT_ONCE // walk.n_rows)
+        at_once = max(1, _ROWS_AT_ONCE // walk.n_rows, plan.steps // _MOST_PIECES)
         chosen = np.empty(0, dtype=np.int64)
         while len(chosen) < plan.steps:
-            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)))
+            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)), chosen)
             chosen = np.append(chosen, curator.release(walk, some))
             if callback is not None:
                 for t in range(len(chosen) - some.steps, len(chosen)):
