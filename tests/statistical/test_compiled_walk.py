@@ -1145,10 +1145,10 @@ def test_a_broken_state_is_noticed(name):
 def test_a_broken_state_is_noticed_in_the_law(name):
     case = small_case(Squared(), 1.0, 50, 3, 40)
     walker = at_step(case, 2)
-    assert_next(copied(walker), Truth(case), 1, 1_500, seed=34)
+    assert_next(copied(walker), Truth(case), 1, 4_000, seed=34)
     broken(walker, name)
     with pytest.raises(AssertionError):
-        assert_next(walker, Truth(case), 1, 1_500, seed=34)
+        assert_next(walker, Truth(case), 1, 4_000, seed=34)
 
 
 def test_an_envelope_that_is_kept_too_long_is_noticed():
