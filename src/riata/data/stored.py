@@ -98,6 +98,17 @@ class StoredReader(WideReader):
         """The number of columns, if a header says it."""
         return None if self._sparse else self._headers["x"].shape[1]
 
+    @property
+    def has_y(self) -> bool:
+        """Whether targets have an array of their own."""
+        return "y" in self._headers
+
+    def n_columns(self) -> int:
+        """The number of columns, from the entries if no header says it: for public rows only."""
+        known = self._columns()
+        with self._careful():
+            return known or int(np.max(self._opened()["indices"], initial=0)) + 1
+
     def count(self) -> int:
         return self.last - self.first
 
