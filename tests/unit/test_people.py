@@ -89,13 +89,17 @@ def test_ids_of_every_type_are_the_same_people():
     numbers = [2**60, 2**60 + 1, 2**60, 7, 7]
     for ids in (numbers, [str(i) for i in numbers], pl.Series(numbers, dtype=pl.UInt64)):
         assert people(ids).n_rows == 3 * K
-    assert people([1.0, 2.0, None, 1.0, None]).n_rows == 3 * K
+    assert people([1.0, 2.0, None, 1.0, None]).n_rows == 2 * K
     with pytest.raises(DataError, match="'person'"):
         people([True, False])
 
 
-def test_rows_without_an_id_are_one_person():
-    assert people(["", "a", None, " "]).n_rows == 2 * K
+def test_rows_without_an_id_are_left_out():
+    source = people(["", "a", None, " ", "b", "a", ""])
+    assert source.n_rows == 2 * K
+    assert set(rows_of(source.load()[0])) == {1, 4, 5}
+    assert people([None, ""]).n_rows == 0
+    assert rows_of(people([None, ""], people=2).load()[0]).tolist() == [-1] * 2 * K
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
@@ -114,6 +118,9 @@ def test_a_public_number_of_people_leaves_out_and_fills_up(count):
     np.testing.assert_array_equal(np.sort(blocks), np.sort(rows.ravel()))
 
 
+NOBODY = -1
+
+
 class Given:
     """Words that are given, in turn."""
 
@@ -128,17 +135,21 @@ class Given:
 
 def arrangement(ids, words_of_people, words_of_rows, k):
     """What `drawn` does with given words, told as (place, person, number of their row)."""
-    whose = numbered(np.array([[i, 0] for i in ids], dtype=np.uint64))
-    names = list(dict.fromkeys(ids))
+    named = np.array(ids) != NOBODY
+    whose = np.full(len(ids), -1)
+    whose[named] = numbered(np.array([[i, 0] for i in np.array(ids)[named]], dtype=np.uint64))
+    names = [i for i in dict.fromkeys(ids) if i != NOBODY]
     seen = {}
     ordinals = []
     for i in ids:
         seen[i] = seen.get(i, -1) + 1
         ordinals.append(seen[i])
-    rows = np.array([words_of_rows[i, n] for i, n in zip(ids, ordinals, strict=True)])
+    of_people = [(i, n) for i, n in zip(ids, ordinals, strict=True) if i != NOBODY]
+    rows = np.array([words_of_rows[one] for one in of_people])
     order = np.array([words_of_people[i] for i in names])
 
     found = drawn(whose, len(names), k, Given(rows, order))
+    assert (found >= 0).all()
     return {(place, ids[row], ordinals[row]) for place, row in enumerate(found)}
 
 
@@ -146,17 +157,16 @@ def arrangement(ids, words_of_people, words_of_rows, k):
 @given(
     st.lists(st.integers(0, 5), min_size=1, max_size=25),
     st.integers(0, 5),
-    st.lists(st.integers(0, 30), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=1, max_size=6),
     st.integers(1, 4),
     st.integers(0, 2**32 - 1),
 )
 def test_a_replaced_person_changes_only_their_own_places(ids, old, new, k, seed):
     """The coupling of docs/privacy/people.md: words stay with people and with their rows."""
     old = ids[old % len(ids)]
-    others = [i for i in ids if i != old]
-    changed = list(others)
-    for at in new:
-        changed.insert(at % (len(changed) + 1), 99)
+    changed = [i for i in ids if i != old]
+    for at, has_id in [*new, (0, True)]:
+        changed.insert(at % (len(changed) + 1), 99 if has_id else NOBODY)
     words = np.random.default_rng(seed).permutation(1_000).tolist()
     of_people = {i: words.pop() for i in range(6)} | {99: None}
     of_people[99] = of_people[old]
