@@ -242,6 +242,9 @@ def test_arrays_of_the_wrong_form(tmp_path):
     assert "damaged" in stored(**sparse | {"indptr": np.array([0, 2, 1, 3])}, y=y)
     assert "damaged" in stored(**sparse | {"indptr": np.array([0, 1, 2, 7])}, y=y)
     assert "type object" in stored(x=x, y=np.array([SECRET, 1, 2], dtype=object))
+    assert "damaged" in stored(**sparse, shape=(9, 5), y=y)
+    assert "damaged" in stored(**sparse, shape=(3,), y=y)
+    assert "4 columns" in stored(**sparse, shape=(3, 4), y=y)
     assert "sparse columns" in stored(**sparse, shape=(3, 5), format=b"csc", y=y)
 
 
@@ -271,12 +274,14 @@ def test_a_schema_that_disagrees_is_told_by_names_and_types(change, said, kind, 
 
 
 def test_headers_that_are_none(tmp_path):
-    path = tmp_path / "t.csv"
+    path, cells = tmp_path / "t.csv", SECRET.encode()
     for text, said in [
         (b"", "no header"),
         (b"\n\n", "no header"),
         (b"a,b,c,d\n", "no column 'y'"),
         (b"a,a,b,c,d,y\n", "several columns called 'a'"),
+        (b"1,%s,yes,%s,0\n" % (cells, cells), "first line must name the columns"),
+        (b"a,b,c,d,y\r1,%s,yes,open,0\r" % cells, "no column 'y'"),
     ]:
         path.write_bytes(text)
         assert said in told(lambda: read(path, SCHEMA))
@@ -306,6 +311,55 @@ def test_files_with_and_without_names_do_not_mix(tmp_path):
     assert "has named columns" in told(lambda: read(tmp_path / "t.parquet", WIDE))
     np.save(tmp_path / "t.npy", np.zeros((2, 6)))
     assert "no named columns" in told(lambda: read(tmp_path / "t.npy", SCHEMA))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_names_of_frames_that_were_read_without_a_header_are_not_quoted(make):
+    frame = make({SECRET: ["1"], "b": ["x"], "c": ["no"], "d": [""], "y": ["1"]})
+    assert "no column 'a'" in told(lambda: read(frame, SCHEMA))
+
+
+def test_frames_with_repeated_names():
+    frame = pd.DataFrame([["1", "2", "x", "no", "", "1"]], columns=list("aabcdy"))
+    assert "several columns of one name" in told(lambda: read(frame, SCHEMA))
+    table = pa.Table.from_arrays([pa.array(["1"])] * 6, names=list("aabcdy"))
+    assert "several columns called 'a'" in told(lambda: read(table, SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", None, "x"], pa.string_view()),
+        (["1", None, "x"], pa.large_string()),
+        ([1, None, 7], pa.decimal128(20, 3)),
+        ([1, None, 7], pa.decimal256(50, 3)),
+        ([1, None, 7], pa.float16()),
+        ([1, None, 7], pa.uint64()),
+        ([1, None, 7], pa.int8()),
+        ([None, None, None], pa.null()),
+    ],
+    ids=str,
+)
+def test_columns_of_every_type_that_is_a_number_or_a_text(values, kind, tmp_path):
+    numbers = pa.array(values, pa.string()).cast(kind) if kind == pa.string_view() else None
+    numbers = pa.array(values, kind) if numbers is None else numbers
+    table = pa.table({"a": numbers, "b": numbers, "c": numbers, "d": ["", "", ""], "y": numbers})
+    wanted = [-1.0, 0.0, 0.4] if 7 in values else [-1.0, 0.0, 0.0]
+    wanted = [0.0, 0.0, 0.0] if values[0] is None else [-0.8, *wanted[1:]]
+    x, _ = read(table, SCHEMA).load()
+    assert x.toarray()[:, 0].round(12).tolist() == wanted
+    if kind not in (pa.float16(), pa.string_view()):
+        pq.write_table(table, tmp_path / "t.parquet")
+        again, _ = read(tmp_path / "t.parquet", SCHEMA).load()
+        np.testing.assert_array_equal(again.toarray(), x.toarray())
+    if kind not in (pa.float16(), pa.string_view(), pa.decimal256(50, 3)):
+        again, _ = read(pl.from_arrow(table), SCHEMA).load()
+        np.testing.assert_array_equal(again.toarray(), x.toarray())
+
+
+def test_blocks_have_at_least_a_row(tmp_path):
+    source = read(pd.DataFrame({name: ["1"] for name in "abcdy"}), SCHEMA)
+    assert "at least 1" in told(lambda: list(source.blocks(rows=0)))
 
 
 def test_errors_are_of_the_right_kind(tmp_path):

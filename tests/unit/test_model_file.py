@@ -382,7 +382,8 @@ def test_observed_and_boolean_labels_come_back(path):
 
 def test_column_names_come_back(path):
     x, y = rows()
-    frame = pd.DataFrame(x, columns=["age", "größe", "", "a\0", "\ud800", "名"])
+    names = pd.Index(["age", "größe", "", "a\0", "\ud800", "名"], dtype=object)
+    frame = pd.DataFrame(x, columns=names)
     again = saved_and_loaded(lasso().fit(frame, y), path, frame)
     with pytest.raises(ValueError, match="feature names"):
         again.predict(frame[frame.columns[::-1]])

@@ -286,6 +286,12 @@ def test_rows_to_predict_without_names(tmp_path):
         read(tmp_path / "x.npy", WIDE)
 
 
+def test_columns_of_a_frame_whose_names_are_numbers():
+    schema = Schema.from_table({"features": [{"name": "0", "kind": "number", "bounds": [0, 2]}]})
+    x, _ = read(pd.DataFrame(np.array([[0.0], [2.0]])), schema).load()
+    assert x.toarray().tolist() == [[-1], [1]]
+
+
 def test_labels_that_are_texts(tmp_path):
     schema = Schema.from_table({"features": {"count": 2}, "target": {"classes": ["a", "b"]}})
     np.savez(tmp_path / "t.npz", x=np.eye(2), y=np.array(["b", "c"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from riata.data.columns import Column, Numbers, Texts
-from riata.data.reader import ColumnReader, Reader, check_header
+from riata.data.reader import ColumnReader, Reader, repeated
 from riata.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ class TableReader(ColumnReader):
         pa = arrow()
         self.table = pa.table(table) if isinstance(table, pa.RecordBatch) else table
         self.title = "The Arrow table"
-        check_header(self.table.schema.names, self.title)
+
+    def twice(self) -> set[str]:
+        return repeated(self.table.schema.names)
 
     def kinds(self) -> dict[str, str]:
         return _kinds(self.table.schema)
@@ -55,23 +58,15 @@ class TableReader(ColumnReader):
 
 
 class ParquetReader(ColumnReader):
-    """Parquet files, or some row groups of one.
+    """Parquet files, in the order of their rows, or some row groups of one."""
 
-    Parameters
-    ----------
-    paths : list of Path
-        In the order of their rows.
-    title : str
-    groups : list of int, optional
-        Row groups of the only file.
-    """
-
-    def __init__(self, paths: list[Path], title: str, groups: list[int] | None = None) -> None:
+    def __init__(self, paths: list[Path], title: str) -> None:
         self.paths = paths
         self.title = title
-        self.groups = groups
+        self.groups: list[int] | None = None
         first: dict[str, str] | None = None
         self._sizes: list[list[int]] = []
+        self._twice: set[str] = set()
         for path in paths:
             found = self._careful(path, self._facts, path)
             first = found if first is None else first
@@ -85,13 +80,16 @@ class ParquetReader(ColumnReader):
     def _facts(self, path: Path) -> dict[str, str]:
         """What the footer says about the columns."""
         with arrow().parquet.ParquetFile(path) as file:
-            check_header(file.schema_arrow.names, str(path))
+            self._twice |= repeated(file.schema_arrow.names)
             meta = file.metadata
             self._sizes.append([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
             return _kinds(file.schema_arrow)
 
     def kinds(self) -> dict[str, str]:
         return self._kinds
+
+    def twice(self) -> set[str]:
+        return self._twice
 
     def count(self) -> int:
         if self.groups is not None:
@@ -130,7 +128,13 @@ class ParquetReader(ColumnReader):
         if len(self.paths) > 1:
             return [ParquetReader([path], str(path)) for path in self.paths]
         groups = range(len(self._sizes[0])) if self.groups is None else self.groups
-        return [ParquetReader(self.paths, self.title, [group]) for group in groups]
+        return [self._of_groups([group]) for group in groups]
+
+    def _of_groups(self, groups: list[int]) -> ParquetReader:
+        """Some row groups of the only file, whose footer has been read."""
+        part = copy.copy(self)
+        part.groups = groups
+        return part
 
 
 def _kinds(schema: pa.Schema) -> dict[str, str]:

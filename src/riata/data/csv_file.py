@@ -9,7 +9,7 @@ from pathlib import Path
 
 from riata.data.columns import Texts
 from riata.data.lines import LineReader
-from riata.data.reader import ColumnReader, check_header
+from riata.data.reader import ColumnReader, repeated
 from riata.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -21,6 +21,8 @@ class CsvReader(LineReader, ColumnReader):
     A quoted field cannot go on in the next line: if it could, one open quote would swallow the
     rows of others. A line with too few or too many fields is a row in which everything is missing.
     """
+
+    hint = "Its first line must name the columns. Correct the schema or that line."
 
     def __init__(self, path: Path, separator: str = ",") -> None:
         super().__init__(path, header=1)
@@ -36,8 +38,10 @@ class CsvReader(LineReader, ColumnReader):
             raise DataError(
                 f"{self.title} has no header: its first line must name the columns. Add one."
             )
-        check_header(names, self.title)
         return names
+
+    def twice(self) -> set[str]:
+        return repeated(self.names)
 
     def kinds(self) -> dict[str, str]:
         return dict.fromkeys(self.names, "text")

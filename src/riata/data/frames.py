@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from riata.data.columns import Column, Numbers, Texts, from_objects
-from riata.data.reader import ColumnReader, check_header
+from riata.data.reader import ColumnReader, repeated
 from riata.errors import DataError, InvalidArgument
 
 
@@ -17,10 +17,16 @@ class FrameReader(ColumnReader):
         nw = narwhals()
         self.title = f"The {type(frame).__module__.split('.')[0]} frame"
         names = [str(name) for name in frame.columns]
-        check_header(names, self.title)
+        if repeated(names):
+            raise DataError(
+                f"{self.title} has several columns of one name, and no schema can tell them apart. "
+                "Rename them."
+            )
         self._frame = nw.from_native(frame, eager_only=True)
-        self._kinds = {str(name): _kind(kind) for name, kind in self._frame.schema.items()}
         self._names = dict(zip(names, self._frame.columns, strict=True))
+        self._kinds = {
+            name: _kind(self._frame.get_column(own)) for name, own in self._names.items()
+        }
 
     def kinds(self) -> dict[str, str]:
         return self._kinds
@@ -31,7 +37,10 @@ class FrameReader(ColumnReader):
     def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
         for start in range(0, len(self._frame), rows):
             part = self._frame[start : start + rows]
-            found = {name: _column(part[self._names[name]], self._kinds[name]) for name in names}
+            found = {
+                name: _column(part.get_column(self._names[name]), self._kinds[name])
+                for name in names
+            }
             yield len(part), found
 
 
@@ -64,13 +73,15 @@ def refuse_lazy(value: Any) -> None:
         )
 
 
-def _kind(kind: Any) -> str:
-    nw = narwhals()
+def _kind(values: Any) -> str:
+    nw, kind = narwhals(), values.dtype
+    if kind == nw.Unknown and str(values.to_native().dtype).lower() in ("null", "null[pyarrow]"):
+        return "text"  # all missing
     if kind == nw.Boolean:
         return "yes-no"
     if kind.is_numeric():
         return "number"
-    texts = (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Unknown)
+    texts = (nw.String, nw.Categorical, nw.Enum, nw.Object)
     return "text" if any(kind == one for one in texts) else str(kind)
 
 

@@ -65,12 +65,18 @@ def read(
             f"schema must be a Schema, got {type(schema).__name__}. Load one with Schema.load, or "
             "draft one from public rows with `riata schema draft`."
         )
+    reader = open_reader(where, schema)
+    if schema.person and target:
+        return PeopleSource(schema, reader, target, random_state)
+    return Source(schema, reader, target)
+
+
+def open_reader(where: Any, schema: Schema) -> Reader:
+    """What reads rows of this kind. Looks at names, types and sizes alone."""
     for opener in OPENERS:
         reader = opener(where, schema)
         if reader is not None:
-            if schema.person and target:
-                return PeopleSource(schema, reader, target, random_state)
-            return Source(schema, reader, target)
+            return reader
     raise InvalidArgument(
         f"Cannot read rows from a {type(where).__name__}. Pass a path, or a frame of pandas, "
         "polars or Arrow."

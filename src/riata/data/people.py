@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from riata.data.columns import Column
+from riata.data.columns import Texts
 from riata.data.reader import ColumnReader, Reader
 from riata.data.schema import Schema
 from riata.data.source import BLOCK_ROWS, Block, Source
@@ -24,7 +24,8 @@ class PeopleSource(Source):
     """A source in which every person counts as exactly `rows_of_a_person` rows.
 
     A person with more rows has so many of them drawn at random; one with fewer has theirs repeated
-    in turn. The draw is secret, made once, and of the rows of each person alone.
+    in turn. Rows without an id are left out. The draw is secret, made once, and of the rows of each
+    person alone.
 
     `load` puts people in a secret random order, k rows after each other. `blocks` keeps the order
     of the file: there, the number of a row must not decide what it is used for.
@@ -59,11 +60,17 @@ class PeopleSource(Source):
 
     @cached_property
     def _whose(self) -> np.ndarray:
-        """The person of each row of the file, numbered as they first appear."""
-        key, digests = os.urandom(32), [np.empty((0, 2), dtype=np.uint64)]
+        """The person of each row of the file, numbered as they first appear; -1 for no id."""
+        key = os.urandom(32)
+        digests, known = [np.empty((0, 2), dtype=np.uint64)], [np.empty(0, dtype=bool)]
         for _, columns in self._reader.chunks([self.schema.person], BLOCK_ROWS):
-            digests.append(_digests(columns[self.schema.person], key))
-        return numbered(np.concatenate(digests))
+            ids = columns[self.schema.person].texts()
+            known.append(np.array([word is not None for word in ids.words])[ids.codes])
+            digests.append(_digests(ids, key)[known[-1]])
+        has_id = np.concatenate(known)
+        whose = np.full(len(has_id), -1, dtype=np.int64)
+        whose[has_id] = numbered(np.concatenate(digests))
+        return whose
 
     @cached_property
     def _drawn(self) -> np.ndarray:
@@ -113,7 +120,7 @@ def drawn(whose: np.ndarray, people: int, k: int, noise: Noise) -> np.ndarray:
     Parameters
     ----------
     whose : ndarray of int
-        The person of each row: 0, 1, ...
+        The person of each row: 0, 1, ... Rows of no person, -1, are left out.
     people : int
         How many people there are places for. If there are more, some are left out at random; if
         there are fewer, blank people take their places.
@@ -121,17 +128,16 @@ def drawn(whose: np.ndarray, people: int, k: int, noise: Noise) -> np.ndarray:
         Rows of each person.
     noise : Noise
     """
-    counts = np.bincount(whose, minlength=people)
-    by_person = random_order(len(whose), noise)
-    by_person = by_person[np.argsort(whose[by_person], kind="stable")]
+    rows = np.flatnonzero(whose >= 0)
+    rows = rows[random_order(len(rows), noise)]
+    rows = rows[np.argsort(whose[rows], kind="stable")]
+    counts = np.bincount(whose[rows], minlength=people)
     starts = np.cumsum(counts) - counts
     chosen = random_order(len(counts), noise)[:people]
     several = counts[chosen][:, None]
     turns = np.arange(k) % np.maximum(several, 1)
-    if not len(whose):
-        return np.full(people * k, -1, dtype=np.int64)
-    places = np.minimum(starts[chosen][:, None] + turns, len(whose) - 1)
-    return np.where(several > 0, by_person[places], -1).ravel()
+    places = starts[chosen][:, None] + turns
+    return np.append(rows, -1)[np.where(several > 0, places, -1)].ravel()
 
 
 def random_order(n: int, noise: Noise) -> np.ndarray:
@@ -158,11 +164,10 @@ def numbered(digests: np.ndarray) -> np.ndarray:
     return ranks[group]
 
 
-def _digests(column: Column, key: bytes) -> np.ndarray:
-    """16 bytes for each id, under a secret key. What is missing is one id of its own."""
-    texts = column.texts()
+def _digests(ids: Texts, key: bytes) -> np.ndarray:
+    """16 bytes for each id, under a secret key."""
     each = [
         hashlib.blake2b((word or "").encode(), digest_size=_DIGEST, key=key).digest()
-        for word in texts.words
+        for word in ids.words
     ]
-    return np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, 2)[texts.codes]
+    return np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, 2)[ids.codes]

@@ -42,9 +42,16 @@ class Reader(ABC):
 class ColumnReader(Reader):
     """A reader of named columns."""
 
+    #: What to look for where the names of columns are wrong.
+    hint = "Correct the schema or the names of the columns."
+
     @abstractmethod
     def kinds(self) -> dict[str, str]:
         """The kind of each column: "number", "yes-no", "text", or another name of a type."""
+
+    def twice(self) -> set[str]:
+        """Names that several columns have."""
+        return set()
 
     @abstractmethod
     def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, Mapping[str, Column]]]:
@@ -56,19 +63,24 @@ class ColumnReader(Reader):
                 f"{self.title} has named columns, and the schema has a block of columns without "
                 "names. Name the columns in the schema: [[features]] with name and kind."
             )
-        kinds = self.kinds()
+        kinds, twice = self.kinds(), self.twice()
         wanted: dict[str, str] = {feature.name: feature.kind for feature in schema.features}
         if schema.person and target:
             wanted[schema.person] = "person"
         if schema.target is not None and target:
             wanted[schema.target.name] = "number" if schema.target.bounds else "classes"
         missing = [name for name in wanted if name not in kinds]
-        if missing:
+        if missing:  # what the file has instead may be a row, if it has no header
             raise DataError(
-                f"{self.title} has no column {_listed(missing)}, which the schema names. Its "
-                f"columns are {_listed(kinds)}. Correct the schema or the file."
+                f"{self.title} has no column {_listed(missing)}, which the schema names. "
+                f"{self.hint}"
             )
         for name, kind in wanted.items():
+            if name in twice:
+                raise DataError(
+                    f"{self.title} has several columns called {name!r}, and the schema cannot tell "
+                    "them apart. Rename them."
+                )
             if kinds[name] not in _FIT[kind]:
                 raise DataError(
                     f"The column {name!r} of {self.title} has the type {kinds[name]!r}, which "
@@ -106,11 +118,6 @@ def _listed(names: Iterable[Any], most: int = 20) -> str:
     return f"{said} and {len(names) - most} others" if len(names) > most else said
 
 
-def check_header(names: Sequence[str], title: str) -> None:
-    """No name may stand twice."""
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise DataError(
-            f"{title} has several columns called {_listed(twice)}, and no schema can tell them "
-            "apart. Rename them."
-        )
+def repeated(names: Sequence[str]) -> set[str]:
+    """The names that stand there more than once."""
+    return {name for name in names if names.count(name) > 1}

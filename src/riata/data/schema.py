@@ -133,6 +133,10 @@ class Schema:
         """Write the schema with comments. `load` reads it again."""
         Path(path).write_text(self.toml(), encoding="utf-8")
 
+    def table(self) -> dict[str, Any]:
+        """All fields of the schema, which `from_table` reads again."""
+        return tomllib.loads(self.toml())
+
     def toml(self) -> str:
         """The text of the schema file, with a comment for each line."""
         from riata.data.toml import schema_text

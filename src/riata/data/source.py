@@ -13,6 +13,7 @@ from scipy import sparse
 from riata.data.reader import ColumnReader, Reader
 from riata.data.schema import Schema
 from riata.data.wide import Wide
+from riata.errors import InvalidArgument
 
 Block = tuple[sparse.csr_array, np.ndarray | None]
 
@@ -67,6 +68,8 @@ class Source:
         y : ndarray of float64, or None
             Centred numbers, or codes of classes with -1 for none; None without a target.
         """
+        if not isinstance(rows, int) or rows < 1:
+            raise InvalidArgument(f"rows={rows!r} must be a whole number, and at least 1.")
         with _bar(self._reader.title, self.n_rows, progress) as advance:
             for x, y in self._blocks(rows):
                 yield x, y

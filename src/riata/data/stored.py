@@ -36,6 +36,7 @@ class StoredReader(WideReader):
     def __init__(self, path: Path, first: int = 0, last: int | None = None) -> None:
         self.path = path
         self.title = str(path)
+        self._shape: tuple[int, int] | None = None
         with self._careful():
             self._headers = self._found()
         self._sparse = set(_SPARSE) <= self._headers.keys()
@@ -74,6 +75,8 @@ class StoredReader(WideReader):
                 )
         if self._sparse and self._headers["indptr"].shape[0] < 1:
             raise self.damaged()
+        if self._shape is not None and self._shape[0] != self._n_rows:
+            raise self.damaged()
 
     def check_sizes(self, wide: Wide, target: bool) -> None:
         columns = self._columns()
@@ -97,6 +100,17 @@ class StoredReader(WideReader):
     def _columns(self) -> int | None:
         """The number of columns, if a header says it."""
         return None if self._sparse else self._headers["x"].shape[1]
+
+    @property
+    def has_y(self) -> bool:
+        """Whether targets have an array of their own."""
+        return "y" in self._headers
+
+    def n_columns(self) -> int:
+        """The number of columns, from the entries if no header says it: for public rows only."""
+        known = self._columns()
+        with self._careful():
+            return known or int(np.max(self._opened()["indices"], initial=0)) + 1
 
     def count(self) -> int:
         return self.last - self.first
@@ -162,10 +176,10 @@ class ArraysReader(StoredReader):
                 if name.endswith(".npy"):
                     with archive.open(name) as file:
                         headers[_as_x(name.removesuffix(".npy"))] = _header(file)
-            self._shape = None
             if "shape" in headers:
                 with np.load(self.path, allow_pickle=False) as arrays:
-                    self._shape = tuple(int(size) for size in arrays["shape"])
+                    rows, columns = map(int, arrays["shape"])
+                    self._shape = (rows, columns)
                     if "format" in headers and arrays["format"].item() not in (b"csr", "csr"):
                         raise DataError(
                             f"{self.title} holds sparse columns and not sparse rows. Save it "

@@ -1,0 +1,102 @@
+"""`riata schema`: draft a schema from public rows, and check one against a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from riata.errors import InvalidArgument
+
+if TYPE_CHECKING:  # scikit-learn is slow to import
+    from riata.data import Schema
+
+app = typer.Typer(help="Say what the columns of private files are.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command()
+def draft(
+    file: Annotated[Path, typer.Argument(help="A file whose rows are all public.")],
+    public: Annotated[
+        bool, typer.Option("--public", help="I declare that every row of this file is public.")
+    ] = False,
+    target: Annotated[str, typer.Option(help="The column to predict.")] = "",
+    person: Annotated[str, typer.Option(help="The column that says whose row it is.")] = "",
+    rows_of_a_person: Annotated[
+        int, typer.Option(help="As how many rows each person counts.", min=1)
+    ] = 1,
+    out: Annotated[Path | None, typer.Option(help="Write the schema here.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draft a schema from a public file: last year's release, a sample for tests, made-up rows."""
+    if not public:
+        raise InvalidArgument(
+            f"A draft takes bounds and categories from the rows of {file}, and a schema is public: "
+            "whoever reads it would learn the largest value, or a category that one person has. "
+            "Pass --public if every row of the file is public. Otherwise write the schema by hand, "
+            "from what could occur."
+        )
+    if out is not None and out.exists() and not force:
+        raise InvalidArgument(f"{out} exists. Choose another name, or pass --force.")
+    from riata.data.draft import draft as drafted
+
+    schema, text = drafted(file, target=target, person=person, rows_of_a_person=rows_of_a_person)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(schema.table()))
+    elif out is None:
+        typer.echo(text, nl=False)
+    else:
+        typer.echo(f"Wrote {out}, with {_counted(schema)}. Check every line of it.")
+
+
+@app.command()
+def check(
+    schema: Annotated[Path, typer.Argument(help="The schema (TOML).")],
+    file: Annotated[Path | None, typer.Argument(help="A file to compare names and types.")] = None,
+    to_predict: Annotated[
+        bool, typer.Option(help="The file has rows to predict, and needs no target.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a schema, and whether a file has its columns. Reads no row."""
+    from riata.data import Schema, read
+
+    found = Schema.load(schema)
+    if file is not None:
+        read(file, found, target=not to_predict)
+    if as_json:
+        typer.echo(json.dumps(_facts(found, file)))
+        return
+    typer.echo(f"{schema} is a schema with {_counted(found)}, {found.bounds!r}.")
+    if file is not None:
+        typer.echo(f"{file} has the columns that it names. No row was read.")
+
+
+def _counted(schema: Schema) -> str:
+    columns = "a block of columns" if schema.wide else f"{len(schema.columns)} columns"
+    return f"{columns}, encoded as {schema.n_features}"
+
+
+def _facts(schema: Schema, file: Path | None) -> dict[str, Any]:
+    classes = schema.classes
+    return {
+        "columns": schema.columns,
+        "n_features": schema.n_features,
+        "bounds": {
+            "x": schema.bounds.x,
+            "y": schema.bounds.y,
+            "nonnegative": schema.bounds.nonnegative,
+        },
+        "target": None if schema.target is None else schema.target.name,
+        "classes": None if classes is None else classes.tolist(),
+        "person": schema.person or None,
+        "rows_of_a_person": schema.rows_of_a_person,
+        "file": None if file is None else str(file),
+    }

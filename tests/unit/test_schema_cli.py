@@ -1,0 +1,154 @@
+"""`riata schema`: drafts from public rows, and checks that read no row."""
+
+import json
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+from riata import Schema, read
+from riata.cli.main import app, main
+from riata.data.draft import draft, friendly
+
+N = 200
+RNG = np.random.default_rng(2)
+FRAME = pl.DataFrame(
+    {
+        "id": [f"p{i:04}" for i in range(N)],
+        "number": range(10_000, 10_000 + N),
+        "who": [i // 3 for i in range(N)],
+        "age": RNG.integers(18, 88, N),
+        "dose": RNG.uniform(0.11, 0.79, N),
+        "smokes": RNG.choice(["yes", "no"], N),
+        "well": RNG.choice([True, False], N),
+        "ward": RNG.choice(["north", "[b]south[/b]"], N),
+        "story": [f"came with pain number {i} and left" for i in range(N)],
+        "stage": RNG.choice(["I", "II", "III"], N),
+    }
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    FRAME.write_csv(tmp_path / "public.csv")
+    return tmp_path / "public.csv"
+
+
+def good(*arguments):
+    done = CliRunner().invoke(app, ["schema", *map(str, arguments)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+@pytest.fixture
+def bad(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["riata", "schema", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        told = capsys.readouterr()
+        assert "Traceback" not in told.err
+        return " ".join(told.err.split())
+
+    return run
+
+
+def test_a_draft_says_what_the_columns_are(file, tmp_path):
+    out = tmp_path / "schema.toml"
+    said = good("draft", file, "--public", "--target", "stage", "--person", "who", "--out", out)
+    assert "Check every line" in said
+    assert "CHECK EVERY LINE" in out.read_text()
+    schema = Schema.load(out)
+    assert schema.ignore == ("id", "number")
+    assert (schema.person, schema.rows_of_a_person) == ("who", 1)
+    kinds = {feature.name: feature.kind for feature in schema.features}
+    assert kinds == {
+        "age": "number", "dose": "number", "smokes": "yes-no", "well": "yes-no",
+        "ward": "choice", "story": "text",
+    }  # fmt: skip
+    features = {feature.name: feature for feature in schema.features}
+    assert features["age"].bounds == (10.0, 90.0)
+    assert features["dose"].bounds == (0.1, 0.8)
+    assert features["ward"].choices == ("[b]south[/b]", "north")
+    assert schema.classes.tolist() == ["I", "II", "III"]
+    assert read(file, schema).load()[0].shape[0] == 67
+
+
+def test_a_draft_is_printed_without_a_file(file):
+    assert Schema.read(good("draft", file, "--public", "--target", "age")).target.bounds
+    table = json.loads(good("draft", file, "--public", "--json"))
+    assert Schema.from_table(table).target is None
+
+
+def test_a_draft_from_typed_columns(tmp_path):
+    FRAME.write_parquet(tmp_path / "t.parquet")
+    schema, _ = draft(tmp_path / "t.parquet", target="well")
+    assert schema.classes.tolist() == [False, True]
+    assert read(tmp_path / "t.parquet", schema).load()[0].shape == (N, schema.n_features)
+
+
+@pytest.mark.parametrize("shaped", [True, False])
+def test_a_draft_of_columns_without_names(tmp_path, shaped):
+    x = sparse.random_array((50, 30), density=0.3, rng=1, format="csr")
+    x[0, 29] = -3.7
+    x = x.tocsr()
+    arrays = {"data": x.data, "indices": x.indices, "indptr": x.indptr, "y": np.arange(50) % 2}
+    np.savez(tmp_path / "t.npz", **arrays, **({"shape": x.shape} if shaped else {}))
+    schema, _ = draft(tmp_path / "t.npz")
+    assert (schema.features.count, schema.features.bound) == (30, 4.0)
+    assert schema.classes.tolist() == [0, 1]
+    assert read(tmp_path / "t.npz", schema).load()[0].shape == (50, 30)
+
+
+def test_a_draft_needs_a_declaration(file, bad, tmp_path):
+    said = bad("draft", file)
+    assert "Pass --public if every row" in said
+    assert "learn the largest value" in said
+    assert "no column 'nothing'" in bad("draft", file, "--public", "--target", "nothing")
+    (tmp_path / "t.toml").touch()
+    assert "--force" in bad("draft", file, "--public", "--out", tmp_path / "t.toml")
+    (tmp_path / "t.svm").write_text("1 1:1\n")
+    assert "by hand" in bad("draft", tmp_path / "t.svm", "--public")
+
+
+def test_a_check_reads_no_row(file, tmp_path, monkeypatch):
+    schema, text = draft(file, target="stage")
+    (tmp_path / "s.toml").write_text(text)
+    monkeypatch.setattr("riata.data.csv_file.CsvReader.batches", None)
+    said = good("check", tmp_path / "s.toml", file)
+    assert f"encoded as {schema.n_features}" in said
+    assert "No row was read" in said
+    facts = json.loads(good("check", tmp_path / "s.toml", file, "--json"))
+    assert facts["n_features"] == schema.n_features
+    assert facts["classes"] == ["I", "II", "III"]
+    assert facts["bounds"] == {"x": 1.0, "y": None, "nonnegative": False}
+
+
+def test_a_check_says_what_disagrees(file, tmp_path, bad):
+    _, text = draft(file, target="stage")
+    (tmp_path / "s.toml").write_text(text)
+    FRAME.drop("age").write_csv(tmp_path / "other.csv")
+    assert "no column 'age'" in bad("check", tmp_path / "s.toml", tmp_path / "other.csv")
+    FRAME.drop("stage").write_csv(tmp_path / "new.csv")
+    assert "no column 'stage'" in bad("check", tmp_path / "s.toml", tmp_path / "new.csv")
+    good("check", tmp_path / "s.toml", tmp_path / "new.csv", "--to-predict")
+    (tmp_path / "s.toml").write_text(text.replace('"yes-no"', '"maybe"'))
+    assert "must be one of" in bad("check", tmp_path / "s.toml")
+    assert "Cannot read the schema" in bad("check", tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (18, 87, [10, 90]), (0.11, 0.79, [0.1, 0.8]), (0, 1, [0, 1]), (5, 5, [5, 5.5]),
+        (0, 0, [0, 0.1]), (-3.2, 1e6, [-200_000, 1_000_000]), (-7, -6.91, [-7, -6.91]),
+    ],
+)  # fmt: skip
+def test_bounds_are_rounded_outwards(low, high, said):
+    found = friendly(low, high)
+    assert found == said
+    assert found[0] <= low <= high <= found[1]
