@@ -92,6 +92,7 @@ _MODULES = (
     "problem",
     "projections",
     "queries",
+    "report",
     "sets",
     "simulation",
     "solvers",

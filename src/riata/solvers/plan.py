@@ -155,12 +155,13 @@ class Plan:
             "releases": list(self.releases),
         }
 
-    def __str__(self) -> str:
+    def rows(self) -> list[tuple[str, str]]:
+        """The plan in words, line by line."""
         p = self.problem
         total = self.spent
         where = f"if {self.assumes}" if self.assumes else "on the worst data"
         beside = ", the intercept's part not counted" if p.fit_intercept else ""
-        rows = [
+        return [
             ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
             ("model", f"{p.loss.name} loss over {p.set}" + (", with intercept" * p.fit_intercept)),
             (
@@ -175,8 +176,10 @@ class Plan:
             ),
             ("expects", f"excess risk at most {self.excess_risk:.3g} {where}" + beside),
         ]
+
+    def __str__(self) -> str:
         head = f"Plan for {self.budget}: nothing is charged and no row is read."
-        return "\n".join([head, *(f"  {key:<8} {value}" for key, value in rows)])
+        return "\n".join([head, *(f"  {key:<8} {value}" for key, value in self.rows())])
 
     __repr__ = __str__
 
