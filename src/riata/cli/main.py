@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from riata.cli import collect
+from riata.cli import collect, predict, report
 from riata.errors import RiataError
 
 app = typer.Typer(
@@ -18,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(collect.app, name="collect")
+app.command()(report.report)
+app.command()(predict.predict)
 
 
 def main() -> None:

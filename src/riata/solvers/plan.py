@@ -214,6 +214,9 @@ class Solution:
         The slope and the intercept that make calibrated log-odds of the model's margins.
     weights : tuple of float, optional
         How much each class counted, if they did not count alike.
+    selected : tuple of int
+        The columns that were selected one by one, in order, each where it came first. Empty for
+        solvers that do not select columns one by one.
     """
 
     theta: Vector
@@ -224,6 +227,7 @@ class Solution:
     fit: Fit | None = None
     line: tuple[float, float] = (1.0, 0.0)
     weights: tuple[float, ...] | None = None
+    selected: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
