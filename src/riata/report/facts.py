@@ -16,6 +16,13 @@ from riata.report.table import Table
 
 MOST_QUESTIONS = 100
 
+#: What the arms of a task ask for.
+_ARMS = {
+    "mean": "the mean",
+    "gram": "products of two columns",
+    "cross": "products with the target",
+}
+
 Pairs = list[tuple[str, str]]
 
 
@@ -76,8 +83,7 @@ def task_rows(task: Task) -> Pairs:
     if task.deadline:
         rows.append(("Last day", task.deadline))
     rows += [
-        ("Asked", f"{arm.share:.0%} of the devices, over {arm.channel.size:,} coordinates")
-        for arm in task.arms
+        (f"Asked for {_ARMS[arm.name]}", f"{arm.share:.0%} of the devices") for arm in task.arms
     ]
     return rows
 

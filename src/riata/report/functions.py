@@ -59,9 +59,9 @@ def _table(found: Coefficients, lines: list[Line], what: str) -> Table:
     if found.has_errors:
         head += ["standard error", "90% interval"]
     total = found.n_nonzero
-    some = f"The {len(lines):,} largest of {total:,}" if total > len(lines) else f"All {total:,}"
+    some = f"the {len(lines):,} largest of {total:,}" if total > len(lines) else f"{total:,}"
     return Table(
-        f"{some} columns that are not 0",
+        f"Columns that are not 0: {some}",
         head,
         [_cells(found, line) for line in lines],
         frozenset(range(1, len(head))),
@@ -74,11 +74,17 @@ def _cells(found: Coefficients, line: Line) -> list[str]:
         cells.append(str(line.order or ""))
     cells.append(f"{line.value:.4g}")
     if found.has_errors and math.isfinite(line.error):
-        reach = NORMAL_90 * line.error
-        cells += [f"{line.error:.2g}", f"{line.value - reach:.3g} to {line.value + reach:.3g}"]
+        low, high = (line.value + side * NORMAL_90 * line.error for side in (-1, 1))
+        digits = _digits(line.error)
+        cells += [f"{line.error:.2g}", f"{low:.{digits}f} to {high:.{digits}f}"]
     elif found.has_errors:
         cells += ["", ""]
     return cells
+
+
+def _digits(error: float) -> int:
+    """How many decimals of a number are worth showing."""
+    return 4 if error <= 0 else min(max(1 - math.floor(math.log10(error)), 0), 12)
 
 
 def _summary(found: Coefficients, what: str) -> str:

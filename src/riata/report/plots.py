@@ -80,7 +80,7 @@ def coloured(svg: str) -> str:
         svg = svg.replace(colour, f"var(--{name})")
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<style type="text/css">.*?</style>', "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r"font-family:[^;\"]*(;\s*)?", "", svg)
     svg = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", svg)
     return svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
@@ -90,7 +90,7 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
     """The largest coefficients with their intervals."""
 
     def draw(figure: Any, width: float) -> None:
-        figure.set_figheight(0.75 + 0.27 * len(lines))
+        figure.set_figheight(0.6 + 0.27 * len(lines))
         axes = figure.subplots()
         places = list(range(len(lines)))[::-1]
         values = [line.value for line in lines]
@@ -107,7 +107,7 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
         axes.set_yticks(places, [shortened(line.name, _LONGEST_NAME[width]) for line in lines])
         axes.tick_params(length=0)
         axes.spines[["left", "bottom"]].set_visible(False)
-        axes.margins(y=0.03)
+        axes.set_ylim(-0.6, len(lines) - 0.4)
         axes.set_xlabel(what)
 
     listed = "; ".join(_said(line) for line in lines)
