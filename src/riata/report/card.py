@@ -20,10 +20,10 @@ def card(model: Any, said: Statement, found: list[Coefficients]) -> Card:
     """Headings with sentences."""
     return [
         ("What it is", _what(model)),
-        ("Meant for", _uses(found)),
+        ("Meant for", _uses(said, found)),
         ("Made of", [*_data(said), *_bounds(model)]),
         ("How well it fits", _fit(model)),
-        ("Limits", _limits(model, said, found)),
+        ("Limits", _limits(found)),
         ("People", _people(said)),
     ]
 
@@ -51,11 +51,11 @@ def _what(model: Any) -> list[str]:
     return [f"A {name}: predicts {kind} by a weighted sum of columns."]
 
 
-def _uses(found: list[Coefficients]) -> list[str]:
+def _uses(said: Statement, found: list[Coefficients]) -> list[str]:
+    missing = "the middle of its bounds" if said.adjacency == "local" else "0"
     uses = [
         "Statements about many people, and predictions for rows that are read like those of the "
-        "fit: missing values count as 0 (as the middle of the answers, in a survey), and values "
-        "outside the bounds are clipped.",
+        f"fit: a missing value counts as {missing}, and values outside the bounds are clipped.",
         "Not for decisions about a single person without somebody who answers for them.",
     ]
     if found:
@@ -131,7 +131,7 @@ def _of_class(model: Any, k: int, functions: int) -> str:
     return f" (class {model.classes_[k]})" if functions > 1 else ""
 
 
-def _limits(model: Any, said: Statement, found: list[Coefficients]) -> list[str]:
+def _limits(found: list[Coefficients]) -> list[str]:
     limits = ["The noise that protects people also blurs the model. Another fit would differ."]
     if any(each.n_nonzero < each.size for each in found):
         limits.append("A column that is left out may still matter: noise can hide a small effect.")
@@ -142,7 +142,6 @@ def _limits(model: Any, said: Statement, found: list[Coefficients]) -> list[str]
         )
     elif found:
         limits.append("This solver says nothing about the errors of its coefficients.")
-    limits.append(f"What the fit did to rows and parameters: {' '.join(said.notes)}")
     return limits
 
 

@@ -16,6 +16,9 @@ DRAWN, LISTED = 15, 500
 #: How many functions are drawn: a page about many classes has tables for the others.
 MOST_DRAWN = 12
 
+_INTERVALS = "The largest values, with 90% intervals."
+_NO_INTERVALS = "The largest values. This solver has no intervals for them."
+
 
 @dataclass(frozen=True)
 class Function:
@@ -24,6 +27,7 @@ class Function:
     title: str
     summary: str
     plot: Plot | None
+    caption: str
     table: Table | None
     note: str
 
@@ -46,6 +50,7 @@ def _function(k: int, found: Coefficients, what: str) -> Function:
         title=f"Class {shortened(found.label, 60)}" if found.label else "",
         summary=_summary(found, what),
         plot=of_coefficients(f"function-{k}", drawn, what) if drawn else None,
+        caption=_INTERVALS if found.has_errors else _NO_INTERVALS,
         table=_table(found, lines, what) if lines else None,
         note=note,
     )

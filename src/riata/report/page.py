@@ -20,7 +20,7 @@ from riata.report.functions import functions
 from riata.report.plots import Plot, plot
 from riata.report.spending import spending
 from riata.report.table import Table
-from riata.report.text import plain
+from riata.report.text import capital, plain
 from riata.report.words import guarantee
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
@@ -114,7 +114,7 @@ def html(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["plain"] = plain
+    environment.filters |= {"plain": plain, "capital": capital}
     return environment.get_template("report.html").render(
         title=plain(title or _title(model)),
         kind=_kind(model),

@@ -103,7 +103,7 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
             xerr=[NORMAL_90 * lines[k].error for k in known],
             fmt="none", ecolor=ACCENT, elinewidth=2, capsize=0,
         )  # fmt: skip
-        axes.plot(values, places, "o", color=ACCENT, markersize=5)
+        axes.plot(values, places, "o", color=ACCENT, markersize=5 if width == WIDE else 3.5)
         axes.set_yticks(places, [shortened(line.name, _LONGEST_NAME[width]) for line in lines])
         axes.tick_params(length=0)
         axes.spines[["left", "bottom"]].set_visible(False)

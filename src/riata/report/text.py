@@ -17,3 +17,8 @@ def shortened(text: object, most: int) -> str:
     """A text of at most so many characters."""
     text = plain(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter; all others stay as they are."""
+    return text[:1].upper() + text[1:]

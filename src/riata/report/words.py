@@ -88,19 +88,14 @@ def _warning(said: Statement, simulated: bool) -> str:
 
 def _central(said: Statement) -> tuple[str, ...]:
     if said.adjacency == ADD_REMOVE:
-        first = (
-            "Whether any one row took part or not, every outcome of the fit would have been almost "
-            "as likely"
-        )
+        first = "Whether any one row took part or not, no outcome of the fit would have been"
         riddle = "whether one person's row took part, if both are equally likely,"
     else:
-        first = (
-            "Had any one row been different, in whatever way, every outcome of the fit would have "
-            "been almost as likely"
-        )
+        first = "Had any one row been different, in whatever way, no outcome would have been"
         riddle = "which of two equally likely rows was one person's"
     return (
-        f"{first}: at most {_factor(said)} times as likely as it was{_plus(said)}.",
+        f"One row stands for one person. {first} more than {_factor(said)} times as likely as it "
+        f"was{_plus(said)}.",
         f"Somebody who sees the model, knows all the other rows and has to guess {riddle} is right "
         f"at most {_guess(said)} of the time. A coin is right half of the time.",
         "This holds whatever is done with the model, however strong the computer, and whatever "
@@ -154,7 +149,7 @@ def _guess(said: Statement) -> str:
 def _tiles(said: Statement) -> tuple[Tile, ...]:
     factor = _factor(said).replace("more than a billion", "> 10⁹")
     failing = (
-        f", a chance of {chance(said.delta)} beside it" if said.delta > 0 else ", no exception"
+        f", an added chance of {chance(said.delta)}" if said.delta > 0 else ", no added chance"
     )
     tiles = [
         Tile(f"{said.epsilon:.4g}", "epsilon, the privacy loss"),
