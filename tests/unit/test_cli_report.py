@@ -21,6 +21,7 @@ from riata import (
     PrivateLogisticRegression,
 )
 from riata.cli.main import app, main
+from riata.collect.directory import Directory
 from riata.local import Aggregator, Task
 from riata.local.play import play
 from riata.mechanisms.noise import Noise
@@ -130,6 +131,20 @@ def test_errors_of_report_have_no_traceback(lasso, tmp_path, bad):
     assert "does not exist" in bad("report", model, "--ledger", tmp_path / "none.db")
     nowhere = tmp_path / "nowhere" / "page.html"
     assert "No such file or directory" in bad("report", model, "--out", nowhere)
+
+
+def test_what_a_survey_learned_gets_a_page(tmp_path):
+    (tmp_path / "task.toml").write_text(SURVEY)
+    task = Task.load(tmp_path / "task.toml")
+    encoded = np.array([task.encoding.encode({"hours": 24.0 * (k % 2)}) for k in range(1000)])
+    store = Directory(tmp_path / "store", task)
+    store.add(play(task, encoded, np.sign(encoded[:, 0]), Noise(1)))
+    store.close()
+    out = tmp_path / "page.html"
+    good("collect", "learn", tmp_path / "task.toml", "--store", tmp_path / "store", "--report", out)
+    text = out.read_text(encoding="utf-8")
+    assert "Every report protects the person who sent it" in text
+    assert task.id in text
 
 
 # riata predict

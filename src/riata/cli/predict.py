@@ -15,8 +15,6 @@ from scipy import sparse
 from riata.cli.report import AsJson, ModelFile
 from riata.errors import InvalidArgument
 from riata.local.learners.model import LocalModel
-from riata.model_file import load
-from riata.report.facts import statement_of
 
 READABLE, WRITABLE = (".csv", ".npy", ".npz"), (".csv", ".npy")
 
@@ -28,6 +26,9 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict for each row of a file. Missing values count as 0, as in the fit."""
+    from riata.model_file import load  # with scikit-learn, which is slow to import
+    from riata.report.facts import statement_of
+
     if out.suffix not in WRITABLE:
         raise InvalidArgument(f"{out} must end in .csv or .npy, which say how to write it.")
     found = load(model)

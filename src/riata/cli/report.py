@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-from riata.model_file import load
-
 ModelFile = Annotated[Path, typer.Argument(help="A file that riata.save wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -26,6 +24,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a page about a model: its guarantee in plain words, its coefficients, its budget."""
+    from riata.model_file import load  # with scikit-learn, which is slow to import
     from riata.privacy.ledger import Ledger
     from riata.report import write
     from riata.report.facts import statement_of

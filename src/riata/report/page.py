@@ -118,7 +118,7 @@ def html(
     return environment.get_template("report.html").render(
         title=plain(title or _title(model)),
         kind=_kind(model),
-        made=datetime.now(UTC).strftime("%-d %B %Y"),
+        made=datetime.now(UTC).date().isoformat(),
         said=said,
         guarantee=guarantee(said, isinstance(model, LocalEstimator)),
         facts=facts.statement_rows(said),
