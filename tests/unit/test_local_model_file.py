@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,7 @@ def fitted(name):
     return model.fit(x, np.where(y > 0, "yes", "no") if name == "logistic" else y)
 
 
+@cache
 def learned():
     task = Task.read(SURVEY, toml=True)
     people = [{"hours": 24.0 * (k % 2), "town": "ab"[k % 2]} for k in range(2000)]
