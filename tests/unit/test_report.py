@@ -40,7 +40,7 @@ from riata.sets import GroupL1Ball
 N, P = 300, 6
 INF = Bounds(1.0, 1.0)
 LENGTH = Bounds(1.0, 1.0, norm="l2")
-HOSTILE = '<script>alert("x")</script><img src=http://evil.example/p.png onerror=alert(1)>'
+HOSTILE = '--><script>alert("x")</script><img src=http://evil.example/p.png onerror=alert(1)>'
 
 
 def rows(n=N, p=P):
@@ -282,7 +282,7 @@ def test_hostile_names_are_shown_and_do_nothing(tmp_path):
     section = report.Section(HOSTILE, [HOSTILE], [HOSTILE], [[HOSTILE]], label=HOSTILE)
     text = report.html(model, ledger=ledger, title=HOSTILE, sections=[section])
     page = read(text)
-    assert HOSTILE[:60] in page.words
+    assert HOSTILE[:50] in page.words
     assert "<script" not in text
     assert "{{ 7 * 7 }}" in page.words
     assert "\x1b" not in text

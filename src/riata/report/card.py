@@ -34,7 +34,7 @@ def _what(model: Any) -> list[str]:
         target = "" if model.task.target is None else f" of “{model.task.target.name}”"
         what = {
             "mean": "The mean answer to each question",
-            "sparse-mean": "The mean answer to each question, 0 where it could be noise",
+            "sparse-mean": "The mean answer to each question, its centre where it could be noise",
             "logistic": f"The log odds{target}, as a weighted sum of answers",
             "kernel": f"A smooth prediction{target} by random Fourier features",
         }.get(kind, f"A prediction{target} as a weighted sum of answers")
