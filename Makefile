@@ -21,7 +21,7 @@ $(BIN)/python:
 	$(PIP) install --upgrade "pip>=25.1"
 
 $(VENV)/.package: $(BIN)/python pyproject.toml
-	$(PIP) install --editable ".[plot]"
+	$(PIP) install --editable ".[report]"
 	@touch $@
 
 $(VENV)/.%-group: $(VENV)/.package pyproject.toml

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from riata.forecasting import Forecast, ForecastCurve, forecast, forecast_curve
     from riata.model_file import load, save
+    from riata.onnx_graph import export_onnx
     from riata.privacy import Budget, Ledger, Statement
 
 __version__ = "0.1.0"
@@ -51,6 +52,7 @@ __all__ = [
     "Schema",
     "Source",
     "Statement",
+    "export_onnx",
     "forecast",
     "forecast_curve",
     "load",
@@ -79,6 +81,7 @@ _NAMES = {
     ),
     "riata.forecasting": ("Forecast", "ForecastCurve", "forecast", "forecast_curve"),
     "riata.model_file": ("load", "save"),
+    "riata.onnx_graph": ("export_onnx",),
     "riata.privacy": ("Budget", "Ledger", "Statement"),
 }
 
@@ -98,6 +101,7 @@ _MODULES = (
     "problem",
     "projections",
     "queries",
+    "report",
     "sets",
     "simulation",
     "solvers",

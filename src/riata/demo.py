@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import html
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from sklearn.linear_model import Ridge
 
-from riata import Ledger, PrivateLasso
+from riata import Ledger, PrivateLasso, report
 from riata.datasets import load_flights
-from riata.drawing import inline_svg
 from riata.privacy import Budget
 
 REPORT = Path("demo.html")
@@ -61,68 +61,56 @@ def main() -> None:
     for name, score in scores.items():
         table.add_row(name, f"{score:.3f}")
     console.print(table)
-    REPORT.write_text(
-        _report(private, same_columns, scores, flights.feature_names), encoding="utf-8"
+    report.write(
+        private,
+        REPORT,
+        title="A private LASSO of arrival delays",
+        names=flights.feature_names,
+        sections=[_compared(private, same_columns, scores, flights.feature_names)],
     )
     console.print(f"The report is in {REPORT}.")
 
 
-def _report(
+def _compared(
     private: PrivateLasso, exact: np.ndarray, scores: dict[str, float], names: list[str]
-) -> str:
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{score:.3f}</td></tr>"
-        for name, score in scores.items()
+) -> report.Section:
+    return report.Section(
+        "Beside the fit without privacy",
+        text=(
+            "Flights that left New York in 2013, with delays in units of three hours. Every fourth "
+            "flight was held out, and the table has the R2 on these.",
+            "The coefficients of least squares on the columns of the private model can be shown "
+            "here because these flights are public.",
+        ),
+        head=("model", "R2 on held-out flights"),
+        rows=[(name, f"{score:.3f}") for name, score in scores.items()],
+        draw=_plot(private, exact, names),
+        label="The largest private coefficients beside those of least squares.",
     )
-    return _PAGE.format(
-        statement=private.privacy_._repr_html_(), rows=rows, plot=_plot(private, exact, names)
-    )
 
 
-def _plot(private: PrivateLasso, exact: np.ndarray, names: list[str]) -> str:
-    """The largest private coefficients beside least squares on the same columns, as inline SVG."""
-    from matplotlib.figure import Figure
-
+def _plot(
+    private: PrivateLasso, exact: np.ndarray, names: list[str]
+) -> Callable[[Any, float], None]:
+    """The largest private coefficients beside least squares on the same columns."""
     order = np.argsort(-np.abs(private.coef_))[:SHOWN][::-1]
     places = np.arange(len(order))
-    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
-    axes = figure.subplots()
-    axes.barh(places + 0.2, private.coef_[order], height=0.4, label="private", color="#b45309")
-    axes.errorbar(
-        private.coef_[order], places + 0.2, xerr=NORMAL_90 * private.coef_error_[order],
-        fmt="none", ecolor="#1c1917", elinewidth=1, capsize=2,
-    )  # fmt: skip
-    axes.barh(places - 0.2, exact[order], height=0.4, label="least squares", color="#94a3b8")
-    axes.set_yticks(places, [names[i] for i in order])
-    axes.set_xlabel("coefficient (units of three hours)")
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    return inline_svg(figure)
 
+    def draw(figure: Any, width: float) -> None:
+        figure.set_figheight(4.8)
+        axes = figure.subplots()
+        axes.barh(places + 0.2, private.coef_[order], height=0.4, label="private", color="#b45309")
+        axes.errorbar(
+            private.coef_[order], places + 0.2, xerr=NORMAL_90 * private.coef_error_[order],
+            fmt="none", ecolor="#1c1917", elinewidth=1, capsize=2,
+        )  # fmt: skip
+        axes.barh(places - 0.2, exact[order], height=0.4, label="least squares", color="#94a3b8")
+        axes.set_yticks(places, [names[j] for j in order])
+        axes.set_xlabel("coefficient (units of three hours)")
+        axes.axvline(0, color="#1c1917", linewidth=0.8)
+        axes.legend()
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>riata: a private LASSO</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 54rem; margin: 2rem auto; padding: 0 1rem;
-       color: #1c1917; background: #fff; }}
-table {{ border-collapse: collapse; font-size: .95rem; }}
-td {{ padding: 2px 16px 2px 0; vertical-align: top; }}
-svg {{ max-width: 100%; height: auto; }}
-</style></head><body>
-<h1>A private LASSO of arrival delays</h1>
-<p>Flights that left New York in 2013. Every fourth flight was held out.</p>
-<h2>Guarantee</h2>{statement}
-<h2>R<sup>2</sup> on the held-out flights</h2><table>{rows}</table>
-<h2>Largest private coefficients</h2>
-<p>With 90% intervals for what the noise and the rows leave open. The coefficients of the private
-model are released; those of least squares on the same columns are shown here because these flights
-are public.</p>
-{plot}
-</body></html>
-"""
+    return draw
 
 
 if __name__ == "__main__":

@@ -131,6 +131,7 @@ def learn(
     store: Stores = None,
     shard: Annotated[list[Path] | None, typer.Option(help="A file that `export` wrote.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the model here, as JSON.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page about it, as HTML.")] = None,
 ) -> None:
     """Fit the model and print it with its guarantee."""
     task = Task.load(path)
@@ -147,6 +148,11 @@ def learn(
         beside.write_text(json.dumps(_facts(model), indent=1, allow_nan=False), encoding="utf-8")
         beside.replace(out)  # the dashboard may be reading
         typer.echo(f"Wrote {out}.")
+    if report is not None:
+        from riata.report import write
+
+        write(model, report)
+        typer.echo(f"Wrote {report}.")
 
 
 def _aggregated(task: Task, stores: list[str]) -> Aggregator:

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from riata.cli import collect, schema
+from riata.cli import collect, predict, report, schema
 from riata.errors import RiataError
 
 app = typer.Typer(
@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 app.add_typer(collect.app, name="collect")
 app.add_typer(schema.app, name="schema")
+app.command()(report.report)
+app.command()(predict.predict)
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from riata.checkpoint import Checkpoint
 from riata.curator import Curator
 from riata.engines.choice import Rows, check_engine, open_engine
 from riata.errors import Incompatible, InvalidArgument
+from riata.estimators.notebook import NotebookRepr
 from riata.estimators.progress import progress_bar
 from riata.estimators.sources import bounds_with_schema, encoded
 from riata.losses import Loss
@@ -79,6 +80,13 @@ def _errors(solution: Solution) -> np.ndarray:
     return errors
 
 
+def _selection_order(solution: Solution) -> np.ndarray:
+    """The place of each column in the order of selection, from 1; 0 for the others."""
+    order = np.zeros(solution.theta.size, dtype=np.int64)
+    order[list(solution.selected)] = np.arange(1, len(solution.selected) + 1)
+    return order
+
+
 def checked_bounds(estimator: Any) -> Bounds:
     """The bounds of an estimator, which has to have some, or of the schema of its rows."""
     schema = getattr(estimator, "schema_", None)
@@ -111,7 +119,7 @@ def checked_seed(estimator: Any) -> int | None:
     )
 
 
-class PrivateLinearModel(BaseEstimator):
+class PrivateLinearModel(NotebookRepr, BaseEstimator):
     """A linear model fitted through a curator. Subclasses say which losses over which set."""
 
     def _job(self, X: Any, y: Any) -> Job:
@@ -198,6 +206,7 @@ class PrivateLinearModel(BaseEstimator):
         self.coef_ = each(lambda s: s.theta.dense())
         self.intercept_ = each(lambda s: s.theta.offset)
         self.coef_error_ = each(_errors)
+        self.selection_order_ = each(_selection_order).astype(np.int64)
         self.intercept_error_ = each(lambda s: unknown(s.offset_error))
         self.training_fit_ = each(lambda s: unknown(s.fit and s.fit.gain))
         self.training_fit_error_ = each(lambda s: unknown(s.fit and s.fit.error))

@@ -48,6 +48,11 @@ class PrivateLasso(PrivateRegressor):
     ----------
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
+    coef_error_, intercept_error_ : ndarray of shape (n_features,), float
+        Standard errors, NaN where the solver says nothing about them.
+    selection_order_ : ndarray of int of shape (n_features,)
+        The place of each column in the order in which a search selected columns, from 1; 0 for
+        columns that were not selected, and for solvers that do not select one by one.
     n_iter_ : int
         The number of steps, which is public.
     privacy_ : Statement

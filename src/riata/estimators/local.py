@@ -20,6 +20,7 @@ from riata.data.arrays import labels_as_codes, rows, rows_and_targets
 from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds, checked_seed
 from riata.estimators.classifier import OBSERVED
+from riata.estimators.notebook import NotebookRepr
 from riata.estimators.progress import progress_bar
 from riata.local.aggregator import Aggregator
 from riata.local.channel import LARGEST_EPSILON
@@ -39,7 +40,7 @@ SIMULATED = (
 _AT_ONCE = 1 << 22
 
 
-class LocalEstimator(BaseEstimator):
+class LocalEstimator(NotebookRepr, BaseEstimator):
     """What all local estimators do: a task from public facts, a report from each row, a model."""
 
     def _kind(self, columns: int) -> str:
@@ -92,9 +93,13 @@ class LocalEstimator(BaseEstimator):
                 if callback is not None:
                     callback(None)
         model = learn(aggregator, **how)
-        self.task_, self.model_, self.signal_ = task, model, model.signal
+        self._keep(model)
         self.privacy_ = statement(task, model.reports, SIMULATED, *notes, seeded=noise.seeded)
         return model
+
+    def _keep(self, model: LocalModel) -> None:
+        """What is learned, as attributes."""
+        self.task_, self.model_, self.signal_ = model.task, model, model.signal
 
     def _decision(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -191,9 +196,12 @@ class LocalSparseMean(LocalEstimator):
         """Play every device and estimate the mean. `y` is ignored."""
         checked_bounds(self)
         x = rows(self, X, reset=True)
-        model = self._learn(self.task(x.shape[1]), x, None, threshold=self.threshold)
-        self.mean_, self.mean_error_ = model.mean, model.errors
+        self._learn(self.task(x.shape[1]), x, None, threshold=self.threshold)
         return self
+
+    def _keep(self, model: LocalModel) -> None:
+        super()._keep(model)
+        self.mean_, self.mean_error_ = model.mean, model.errors
 
 
 class _LocalRegressor(RegressorMixin, LocalEstimator):
@@ -291,9 +299,12 @@ class LocalLasso(_LocalRegressor):
     def fit(self, X: Any, y: Any) -> Self:
         """Play every device and learn the coefficients."""
         check_number("radius", self.radius, math.inf, "coefficients of length 0 say nothing")
-        model = self._fit(X, y, radius=self.radius)
-        self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
+        self._fit(X, y, radius=self.radius)
         return self
+
+    def _keep(self, model: LocalModel) -> None:
+        super()._keep(model)
+        self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
 
 
 class LocalKernelRidge(_LocalRegressor):
@@ -418,11 +429,14 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         classes = self._two_classes(labels)
         codes = labels_as_codes(y, classes)
         targets = np.where(codes < 0, 0.0, 2.0 * codes - 1.0)
-        model = self._learn(self.task(x.shape[1]), x, targets, *notes)
+        self._learn(self.task(x.shape[1]), x, targets, *notes)
         self.classes_ = classes
+        return self
+
+    def _keep(self, model: LocalModel) -> None:
+        super()._keep(model)
         self.coef_, self.coef_error_ = model.coef[None], model.errors[None]
         self.intercept_ = np.array([model.intercept])
-        return self
 
     def _two_classes(self, labels: np.ndarray | None) -> np.ndarray:
         """Those that the user named, or those of the labels."""

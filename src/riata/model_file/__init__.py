@@ -27,10 +27,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : PrivateLasso, PrivateLogisticRegression or PrivateErm
-        Its ledger is not saved, since a model file is not a way to spend; neither is the state of
-        a `random_state` that is a generator. Both are None in the loaded model, and the Statement
-        still says whether the noise was seeded.
+    model : fitted estimator or LocalModel
+        Any estimator of riata, or what `riata.local.Aggregator.solve` learned. Its ledger is not
+        saved, since a model file is not a way to spend; neither is the state of a `random_state`
+        that is a generator. Both are None in the loaded model, and the Statement still says
+        whether the noise was seeded.
     path : path-like
 
     Notes
@@ -75,8 +76,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 2**30) -> Model:
 
     Returns
     -------
-    PrivateLasso, PrivateLogisticRegression or PrivateErm
-        Fitted, without a ledger.
+    fitted estimator or LocalModel
+        What was saved, without a ledger.
 
     Notes
     -----

@@ -17,8 +17,11 @@ from riata.model_file.values import PLAIN, Reader, Writer
 from riata.privacy.budget import ADJACENCY_IN_WORDS, LARGEST_SCALE, SMALLEST_SCALE
 from riata.privacy.statement import Statement
 
-_NAMES, _SCHEMA = "feature_names_in_", "schema_"
-_OPTIONAL = {_NAMES, _SCHEMA}
+NAMES, SCHEMA = "feature_names_in_", "schema_"
+OPTIONAL = {NAMES, SCHEMA}
+
+#: Numbers of each column, of which most may be 0.
+_COLUMNS = ("coef_", "coef_error_", "selection_order_")
 
 #: Numbers that go with each intercept, NaN where the solver says nothing.
 _ERRORS = ("intercept_error_", "training_fit_", "training_fit_error_")
@@ -29,7 +32,7 @@ def _names(kind: type[Any]) -> set[str]:
     own = {"classes_", "class_weight_"} if issubclass(kind, PrivateClassifier) else set()
     own |= {"calibration_"} if issubclass(kind, LogisticClassifier) else set()
     own |= {"truncation_"} if issubclass(kind, HeavyTailedRegression) else set()
-    return {"coef_", "intercept_", "n_features_in_", "n_iter_", "coef_error_", *_ERRORS, *own}
+    return {*_COLUMNS, "intercept_", "n_features_in_", "n_iter_", *_ERRORS, *own}
 
 
 def check_attributes(model: Any) -> None:
@@ -37,7 +40,7 @@ def check_attributes(model: Any) -> None:
     expected = {*_names(type(model)), "privacy_"}
     if not expected <= vars(model).keys():
         raise InvalidArgument("The model is not fitted, so there is none to save. Call fit first.")
-    known = {*model.get_params(deep=False), *expected, *_OPTIONAL}
+    known = {*model.get_params(deep=False), *expected, *OPTIONAL}
     extra = [name for name in vars(model) if name not in known and not name.startswith("_")]
     if extra:
         raise InvalidArgument(
@@ -47,15 +50,16 @@ def check_attributes(model: Any) -> None:
 
 
 def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
-    present = {*_names(type(model)), _NAMES} & vars(model).keys() - {"coef_", "coef_error_"}
+    present = {*_names(type(model)), NAMES} & vars(model).keys() - {*_COLUMNS}
     nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
-    if hasattr(model, _SCHEMA):
-        nodes[_SCHEMA] = model.schema_.toml()
+    if hasattr(model, SCHEMA):
+        nodes[SCHEMA] = model.schema_.toml()
     errors = np.nan_to_num(model.coef_error_)  # an error is positive: 0 is free to mean unknown
     return {
         **nodes,
         "coef_": _write_coefficients(writer, model.coef_, "coef_"),
         "coef_error_": _write_coefficients(writer, errors, "coef_error_"),
+        "selection_order_": _write_coefficients(writer, model.selection_order_, "selection_order_"),
     }
 
 
@@ -63,24 +67,15 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     kind = type(model)
     expected = _names(kind)
     require(
-        isinstance(nodes, dict) and expected <= nodes.keys() <= expected | _OPTIONAL,
+        isinstance(nodes, dict) and expected <= nodes.keys() <= expected | OPTIONAL,
         f"A fitted {kind.__name__} has {sorted(expected)}, and the file has something else.",
     )
-    found = {
-        name: reader.value(node, name)
-        for name, node in nodes.items()
-        if name not in ("coef_", "coef_error_")
-    }
+    found = {name: reader.value(node, name) for name, node in nodes.items() if name not in _COLUMNS}
     n, intercept = found["n_features_in_"], found["intercept_"]
-    require(type(n) is int and n >= 1, f"Its number of columns is {n!r}.")
+    check_columns(n, found.get(NAMES))
     require(type(found["n_iter_"]) is int, f"Its number of steps is {found['n_iter_']!r}.")
-    if _NAMES in found:
-        columns = found[_NAMES]
-        named = isinstance(columns, np.ndarray) and columns.dtype == object
-        named = named and columns.shape == (n,) and all(type(name) is str for name in columns)
-        require(named, f"It does not have one name for each of its {n} columns.")
-    if _SCHEMA in found:
-        found[_SCHEMA] = _read_schema(found[_SCHEMA], n)
+    if SCHEMA in found:
+        found[SCHEMA] = _read_schema(found[SCHEMA], n)
     if "truncation_" in found:
         cut = found["truncation_"]
         usual = isinstance(cut, float) and SMALLEST_SCALE <= cut <= LARGEST_SCALE
@@ -88,7 +83,7 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     size = model._n_coefficients(n)
     shape: tuple[int, ...] = (size,)
     if "classes_" in found:
-        shape = (_number_of_fits(found["classes_"]), size)
+        shape = (number_of_fits(found["classes_"]), size)
         require_array(intercept, "intercept_", "<f8", shape[:1])
         weights = found["class_weight_"]
         require_array(weights, "class_weight_", "<f8", found["classes_"].shape)
@@ -105,8 +100,12 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         usual = type(found[name]) is type(intercept) and beside.dtype == np.float64
         require(usual and beside.shape == shape[:-1], f"Its {name} does not fit its intercept.")
     errors = _read_coefficients(reader, nodes["coef_error_"], shape, "coef_error_")
+    order = _read_coefficients(reader, nodes["selection_order_"], shape, "selection_order_")
+    places = np.clip(order, 0, size).astype(np.int64)
+    require(np.array_equal(places, order), "Its order of selection is not made of whole numbers.")
     return {
         **found,
+        "selection_order_": places,
         "coef_": _read_coefficients(reader, nodes["coef_"], shape, "coef_"),
         "coef_error_": np.where(errors == 0, math.nan, errors),
     }
@@ -120,7 +119,16 @@ def _read_schema(text: Any, n_features: int) -> Schema:
     return schema
 
 
-def _number_of_fits(classes: Any) -> int:
+def check_columns(n: Any, names: Any) -> None:
+    """Refuse a number of columns that is none, and names that do not fit it."""
+    require(type(n) is int and n >= 1, f"Its number of columns is {n!r}.")
+    if names is not None:
+        named = isinstance(names, np.ndarray) and names.dtype == object
+        named = named and names.shape == (n,) and all(type(name) is str for name in names)
+        require(named, f"It does not have one name for each of its {n} columns.")
+
+
+def number_of_fits(classes: Any) -> int:
     row = isinstance(classes, np.ndarray) and classes.ndim == 1
     different = row and len(np.unique(classes)) == len(classes) >= 2
     require(different, "Its classes are not two different labels or more.")

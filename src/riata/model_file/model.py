@@ -10,19 +10,32 @@ from riata import estimators
 from riata.errors import InvalidArgument, ModelFileError
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local import LocalEstimator
+from riata.local.learners.model import LocalModel
 from riata.model_file.archive import require, require_small
-from riata.model_file.fitted import check_attributes, read_fitted, read_statement, write_fitted
+from riata.model_file.fitted import (
+    SCHEMA,
+    check_attributes,
+    read_fitted,
+    read_statement,
+    write_fitted,
+)
+from riata.model_file.local import (
+    check_simulated,
+    read_learned,
+    read_simulated,
+    write_learned,
+    write_simulated,
+)
 from riata.model_file.values import Reader, Writer
+from riata.privacy.statement import Statement
 from riata.solvers import Solver
 from riata.solvers.plan import check_steps
 
-Model = PrivateLinearModel
+Model = PrivateLinearModel | LocalEstimator | LocalModel
 
 ESTIMATORS: dict[str, type[Any]] = {
-    name: kind
-    for name in estimators.__all__
-    if issubclass(kind := getattr(estimators, name), PrivateLinearModel)
-}
+    name: getattr(estimators, name) for name in estimators.__all__
+} | {"LocalModel": LocalModel}
 _ANY_OF_THEM = f"{', '.join([*ESTIMATORS][:-1])} or {[*ESTIMATORS][-1]}"
 
 FORMAT, VERSION = "riata model", 1
@@ -39,34 +52,48 @@ def describe(model: Any) -> dict[str, bytes]:
     from riata import __version__
 
     kind = type(model)
-    if isinstance(model, LocalEstimator):
-        raise InvalidArgument(
-            f"Cannot save a {kind.__name__}: it is a simulation, and a model file holds a fitted "
-            f"{_ANY_OF_THEM}. Keep the reports of a real collection with "
-            "riata.local.Aggregator.save, from which the model is solved again."
-        )
     if ESTIMATORS.get(kind.__name__) is not kind:
         raise InvalidArgument(
             f"Cannot save a {kind.__name__}: a model file holds a fitted {_ANY_OF_THEM}, and "
             "loading anything else would have to run code. Save the riata model inside it."
         )
-    check_attributes(model)
-    parameters = model.get_params(deep=False)
-    del parameters["ledger"]
-    if hasattr(parameters["random_state"], "randint"):
-        parameters["random_state"] = None
-    writer = Writer()
+    parameters, writer = _parameters(model), Writer()
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "riata": __version__,
         "estimator": kind.__name__,
         "parameters": {name: writer.node(value, name) for name, value in parameters.items()},
-        "fitted": write_fitted(writer, model),
-        "statement": writer.fields(model.privacy_, "privacy_"),
+        "fitted": _write_fitted(writer, model),
+        "statement": writer.fields(_statement(model), "privacy_"),
     }
     text = json.dumps(manifest, indent=1, allow_nan=False)
     return {_MANIFEST: text.encode("ascii"), **writer.arrays}
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """What `__init__` takes, without what no file may hold."""
+    if isinstance(model, LocalModel):
+        return {}
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    parameters.pop("ledger", None)
+    if hasattr(parameters["random_state"], "randint"):
+        parameters["random_state"] = None
+    return parameters
+
+
+def _write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
+    if isinstance(model, LocalModel):
+        return write_learned(writer, model)
+    if isinstance(model, LocalEstimator):
+        check_simulated(model)
+        return write_simulated(writer, model)
+    check_attributes(model)
+    return write_fitted(writer, model)
+
+
+def _statement(model: Any) -> Statement:
+    return model.privacy if isinstance(model, LocalModel) else model.privacy_
 
 
 def build(members: dict[str, bytes], max_bytes: int) -> Model:
@@ -76,15 +103,27 @@ def build(members: dict[str, bytes], max_bytes: int) -> Model:
     require_small(_JSON_GROWTH * len(text), max_bytes, f"Its {_MANIFEST} could take more")
     manifest = _manifest(text)
     reader = Reader(members, max_bytes)
-    model = _unfitted(reader, ESTIMATORS[manifest["estimator"]], manifest["parameters"])
-    fitted = read_fitted(reader, model, manifest["fitted"])
-    fitted["privacy_"] = read_statement(reader, manifest["statement"])
-    if "schema_" in fitted:
-        model.schema_ = fitted["schema_"]  # the bounds of rows may come from it
-    _check_parameters(model, fitted["n_features_in_"])
+    kind, said = ESTIMATORS[manifest["estimator"]], read_statement(reader, manifest["statement"])
+    model: Model
+    if kind is LocalModel:
+        require(manifest["parameters"] == {}, "A LocalModel has no parameters.")
+        model = read_learned(reader, manifest["fitted"])
+        require(model.privacy == said, "Its Statement is not the one of its task.")
+    else:
+        model = _unfitted(reader, kind, manifest["parameters"])
+        vars(model).update(_read_fitted(reader, model, manifest["fitted"]), privacy_=said)
     require(not members, f"It has members that no array needs: {sorted(members)[:5]}.")
-    vars(model).update(fitted)
     return model
+
+
+def _read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
+    if isinstance(model, LocalEstimator):
+        return read_simulated(reader, model, nodes)
+    fitted = read_fitted(reader, model, nodes)
+    if SCHEMA in fitted:
+        model.schema_ = fitted[SCHEMA]  # the bounds of rows may come from it
+    _check_parameters(model, fitted["n_features_in_"])
+    return fitted
 
 
 def _manifest(text: bytes) -> dict[str, Any]:

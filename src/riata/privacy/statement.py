@@ -86,7 +86,7 @@ class Statement:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        colour = "#14532d" if self.private else "#991b1b"
+        colour = "#15803d" if self.private else "#dc2626"  # to be read on white and on black
         cells = "".join(
             f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
             f'<td style="text-align:left">{html.escape(value)}</td></tr>'

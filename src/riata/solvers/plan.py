@@ -166,12 +166,13 @@ class Plan:
             **({"rows_of_a_person": rows} if (rows := self.budget.rows_of_a_person) > 1 else {}),
         }
 
-    def __str__(self) -> str:
+    def rows(self) -> list[tuple[str, str]]:
+        """The plan in words, line by line."""
         p = self.problem
         total = self.spent
         where = f"if {self.assumes}" if self.assumes else "on the worst data"
         beside = ", the intercept's part not counted" if p.fit_intercept else ""
-        rows = [
+        return [
             ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
             ("model", f"{p.loss.name} loss over {p.set}" + (", with intercept" * p.fit_intercept)),
             (
@@ -186,8 +187,10 @@ class Plan:
             ),
             ("expects", f"excess risk at most {self.excess_risk:.3g} {where}" + beside),
         ]
+
+    def __str__(self) -> str:
         head = f"Plan for {self.budget}: nothing is charged and no row is read."
-        return "\n".join([head, *(f"  {key:<8} {value}" for key, value in rows)])
+        return "\n".join([head, *(f"  {key:<8} {value}" for key, value in self.rows())])
 
     __repr__ = __str__
 
@@ -222,6 +225,9 @@ class Solution:
         The slope and the intercept that make calibrated log-odds of the model's margins.
     weights : tuple of float, optional
         How much each class counted, if they did not count alike.
+    selected : tuple of int
+        The columns that were selected one by one, in order, each where it came first. Empty for
+        solvers that do not select columns one by one.
     """
 
     theta: Vector
@@ -232,6 +238,7 @@ class Solution:
     fit: Fit | None = None
     line: tuple[float, float] = (1.0, 0.0)
     weights: tuple[float, ...] | None = None
+    selected: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from riata.sets import PolytopeSet
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, Step, counted
+from riata.vectors import Vector
 
 #: Compiled code tells its progress after steps that touch about this many rows, and so often.
 _ROWS_AT_ONCE, _MOST_PIECES = 2**27, 16
@@ -109,13 +110,15 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
         if walk is not None:
             return self._along(walk, plan, curator, callback)
         C, theta = cast(PolytopeSet, problem.set), problem.set.start()  # line 1
-        intercept = Intercept(plan, problem, curator)
+        intercept, taken = Intercept(plan, problem, curator), []
         for t in counted(plan.steps, callback):  # line 2
             scores = C.scores(problem.gradient(theta))  # line 3: -<s, grad L(theta_t)>, unevaluated
             s = C.vertex(curator.release(scores, plan["select"]))  # lines 3-4: the one data access
+            taken.append(s)
             b = intercept.descend(theta, intercept.slope(theta), t)
             theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 5
-        return Solution(theta.with_offset(intercept.average), plan.steps)  # line 6
+        theta = theta.with_offset(intercept.average)
+        return Solution(theta, plan.steps, selected=_columns(taken))  # line 6
 
     def _walk(self, plan: Plan, problem: Problem, curator: Curator) -> Walk | None:
         """The loop as one query, if it is to be taken at once."""
@@ -140,4 +143,12 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
             if callback is not None:
                 for t in range(len(chosen) - some.steps, len(chosen)):
                     callback(Step(t + 1, plan.steps))
-        return Solution(walk.theta(chosen), plan.steps)
+        columns = (chosen % walk.polytope.known_size()).tolist()
+        return Solution(walk.theta(chosen), plan.steps, selected=tuple(dict.fromkeys(columns)))
+
+
+def _columns(vertices: list[Vector]) -> tuple[int, ...]:
+    """The columns of vertices that have one each, in order; nothing if some have more."""
+    if any(len(vertex.support) != 1 for vertex in vertices):
+        return ()
+    return tuple(dict.fromkeys(int(vertex.support[0]) for vertex in vertices))

@@ -148,6 +148,7 @@ class Run:
     callback: Callback | None = None
     theta: Vector = field(init=False)
     support: list[int] = field(default_factory=list)
+    selected: list[int] = field(default_factory=list)
     made: int = 0
     errors: np.ndarray | None = None
     offset_error: float | None = None
@@ -229,9 +230,14 @@ class Run:
             return False
         move = -slope / max(falls, defaults.LEAST_FALL * noise * query.fall_unit)
         self.theta = self.moved(np.array([column]), np.array([move]))
+        self.keep(column)
+        return True
+
+    def keep(self, column: int) -> None:
+        """A selected column is part of the model from now on."""
         if column not in self.support:
             self.support.append(column)
-        return True
+            self.selected.append(column)
 
     def moved(self, columns: np.ndarray, by: np.ndarray, offset: float = 0.0) -> Vector:
         """The model with some coefficients changed, by amounts in units of the bounds."""
@@ -344,8 +350,9 @@ class Run:
     def solution(self) -> Solution:
         errors = None if self.errors is None else self.errors[self.theta.support]
         return Solution(
-            self.theta, self.made, errors=errors, offset_error=self.offset_error, fit=self.fit
-        )
+            self.theta, self.made, errors=errors, offset_error=self.offset_error, fit=self.fit,
+            selected=tuple(self.selected),
+        )  # fmt: skip
 
 
 def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale) -> Improvement:

@@ -64,8 +64,7 @@ class RefittedFrankWolfe(Refit):
             vertex = Vector.unit(size, column, -sign * radius / float(run.units[column]))
             b = run.theta.offset
             run.theta = run.theta.toward(vertex, 2 / (t + 2)).with_offset(b)
-            if column not in run.support:
-                run.support.append(column)
+            run.keep(column)
             if t % every == 0 and t // every <= defaults.SCALES_IN_SEARCH:
                 run.measure_slopes()
             run.told()

@@ -1,0 +1,140 @@
+"""`riata predict`: predictions of a model file for rows in a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from scipy import sparse
+
+from riata.cli.report import AsJson, ModelFile
+from riata.errors import InvalidArgument
+from riata.local.learners.model import LocalModel
+
+READABLE, WRITABLE = (".csv", ".npy", ".npz"), (".csv", ".npy")
+
+
+def predict(
+    model: ModelFile,
+    data: Annotated[Path, typer.Option(help="Rows: .csv with a header, .npy or .npz.")],
+    out: Annotated[Path, typer.Option(help="Predictions: .csv or .npy.")],
+    as_json: AsJson = False,
+) -> None:
+    """Predict for each row of a file. Missing values count as 0, as in the fit."""
+    from riata.model_file import load  # with scikit-learn, which is slow to import
+    from riata.report.facts import statement_of
+
+    if out.suffix not in WRITABLE:
+        raise InvalidArgument(f"{out} must end in .csv or .npy, which say how to write it.")
+    found = load(model)
+    rows = read_rows(data, found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn's, about names: columns have been matched
+        columns = predictions(found, rows)
+    if out.suffix == ".npy":
+        np.save(out, next(iter(columns.values())), allow_pickle=False)
+    else:
+        with out.open("w", newline="", encoding="utf-8") as file:
+            lines = csv.writer(file)
+            lines.writerow(columns)
+            lines.writerows(zip(*(each.tolist() for each in columns.values()), strict=True))
+    number = len(next(iter(columns.values())))
+    if as_json:
+        facts = {"out": str(out), "rows": number, "columns": list(columns),
+                 "private": statement_of(found).private}  # fmt: skip
+        typer.echo(json.dumps(facts))
+    else:
+        typer.echo(f"Wrote {number:,} predictions to {out}.")
+        typer.echo("They follow from the rows in the data: the guarantee is about the model.")
+
+
+def predictions(model: Any, rows: Any) -> dict[str, np.ndarray]:
+    """What a model says about rows, by the name of the column that it becomes."""
+    if not hasattr(model, "predict"):
+        raise InvalidArgument(
+            f"A {type(model).__name__} predicts nothing: it is a mean. See riata report."
+        )
+    if isinstance(model, LocalModel):
+        made = {"prediction": model.predict(rows)}
+        if model.task.kind == "logistic":
+            made["probability of yes"] = model.predict_probability(rows)
+        return made
+    made = {"prediction": model.predict(rows)}
+    if hasattr(model, "predict_proba"):
+        chances = model.predict_proba(rows)
+        made |= {f"probability of {c}": chances[:, k] for k, c in enumerate(model.classes_)}
+    return made
+
+
+def read_rows(path: Path, model: Any) -> Any:
+    """The rows of a file, with the columns that the model wants."""
+    if path.suffix not in READABLE:
+        raise InvalidArgument(f"{path} must be one of {', '.join(READABLE)}.")
+    if path.suffix == ".csv":
+        return _csv(path, model)
+    try:
+        return np.load(path, allow_pickle=False) if path.suffix == ".npy" else _npz(path)
+    except ValueError:
+        raise InvalidArgument(f"{path} is not an array of numbers that NumPy can read.") from None
+
+
+def _npz(path: Path) -> Any:
+    with np.load(path, allow_pickle=False) as archive:
+        names = archive.files
+        if "format" not in names:
+            wanted = next((name for name in ("X", "x", *names[:1]) if name in names), None)
+            if wanted is None or (len(names) > 1 and wanted not in ("X", "x")):
+                raise InvalidArgument(
+                    f"{path} holds {names}, and none of them is called X. Write the rows as X."
+                )
+            return archive[wanted]
+    return sparse.load_npz(path)
+
+
+def _csv(path: Path, model: Any) -> Any:
+    """Columns by name if the model knows names, and in order otherwise."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = csv.reader(file)
+        head = next(lines, None)
+        if head is None:
+            raise InvalidArgument(f"{path} is empty. Its first line names the columns.")
+        rows = [line for line in lines if line]
+    if isinstance(model, LocalModel):
+        return [dict(zip(head, row, strict=False)) for row in rows]
+    names = getattr(model, "feature_names_in_", None)
+    wanted = list(head) if names is None else list(names)
+    missing = [name for name in wanted if name not in head]
+    if missing:
+        raise InvalidArgument(
+            f"{path} has no column {missing[0]!r}, which the model was fitted to "
+            f"({len(missing)} such columns). Its first line must name them."
+        )
+    if names is None and len(head) != model.n_features_in_:
+        raise InvalidArgument(
+            f"{path} has {len(head)} columns, and the model {model.n_features_in_} without names. "
+            "Leave out the others."
+        )
+    table = np.full((len(rows), len(wanted)), np.nan)
+    for k, name in enumerate(wanted):
+        table[:, k] = _numbers(rows, head.index(name), f"{path}, column {name!r}")
+    return table
+
+
+def _numbers(rows: list[list[str]], place: int, where: str) -> list[float]:
+    try:
+        return [_number(row[place]) if place < len(row) else np.nan for row in rows]
+    except ValueError:
+        raise InvalidArgument(
+            f"{where} has text that is not a number. Leave missing values empty, and write "
+            "numbers with a point."
+        ) from None
+
+
+def _number(text: str) -> float:
+    text = text.strip()
+    return float(text) if text else np.nan

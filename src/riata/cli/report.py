@@ -1,0 +1,43 @@
+"""`riata report`: a page about a model file."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelFile = Annotated[Path, typer.Argument(help="A file that riata.save wrote.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def report(
+    model: ModelFile,
+    out: Annotated[Path, typer.Option(help="Where the page is written.")] = Path("report.html"),
+    ledger: Annotated[str | None, typer.Option(help="A ledger whose charges are shown.")] = None,
+    head: Annotated[Path | None, typer.Option(help="The ledger's head, if elsewhere.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Which of several data sets.")] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a page about a model: its guarantee in plain words, its coefficients, its budget."""
+    from riata.model_file import load  # with scikit-learn, which is slow to import
+    from riata.privacy.ledger import Ledger
+    from riata.report import write
+    from riata.report.facts import statement_of
+
+    found = load(model)
+    opened = None if ledger is None else Ledger.open(ledger, dataset=dataset, head=head)
+    write(found, out, ledger=opened, title=title)
+    said = statement_of(found)
+    if as_json:
+        facts = {"out": str(out), "model": type(found).__name__, "statement": said.to_dict()}
+        typer.echo(json.dumps(facts))
+    else:
+        typer.secho(said.sentence, fg=None if said.private else "red")
+        typer.echo(f"Wrote {out}.")
+    if show:
+        webbrowser.open(out.absolute().as_uri())

@@ -1,0 +1,85 @@
+"""Models that were learned from reports: the public task, and what its reports showed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.estimators import LocalLogisticRegression
+from riata.estimators.local import LocalEstimator
+from riata.local.learners.model import LocalModel
+from riata.local.task import Task
+from riata.model_file.archive import require, require_small
+from riata.model_file.arrays import require_array
+from riata.model_file.fitted import NAMES, check_columns, number_of_fits
+from riata.model_file.values import Reader, Writer
+
+_LEARNED = ("task", "reports", "signal", "theta", "theta_errors", "offset", "evidence")
+
+
+def write_learned(writer: Writer, model: LocalModel) -> dict[str, Any]:
+    return {
+        "task": model.task.canonical.decode(),
+        **{name: writer.node(getattr(model, name), name) for name in _LEARNED[1:]},
+    }
+
+
+def read_learned(reader: Reader, nodes: Any) -> LocalModel:
+    """The model of a task file that riata itself would accept."""
+    require(
+        isinstance(nodes, dict) and nodes.keys() == {*_LEARNED},
+        f"A learned model has {sorted(_LEARNED)}, and the file has something else.",
+    )
+    text = nodes["task"]
+    require(type(text) is str, "Its task is not a text.")
+    task = Task.read(text)
+    require(task.canonical.decode() == text, "Its task is not written as riata writes it.")
+    found = {name: reader.value(nodes[name], name) for name in _LEARNED[1:]}
+    size = task.vector_size - (task.intercept > 0)
+    require_small(16 * size, reader.max_bytes, f"Its {size} coefficients would take more")
+    for name in ("theta", "theta_errors"):
+        require_array(found[name], name, "<f8", (size,))
+    offset, evidence, reports = found["offset"], found["evidence"], found["reports"]
+    require(isinstance(offset, float) and math.isfinite(offset), "Its offset is not a number.")
+    require(isinstance(evidence, float), "Its evidence is not a number.")
+    require(isinstance(found["signal"], bool | np.bool_), "Its signal is neither True nor False.")
+    require(type(reports) is int and reports >= 0, "Its number of reports is not one.")
+    return LocalModel(task=task, **found)
+
+
+def check_simulated(model: LocalEstimator) -> None:
+    """Refuse to save a simulation that was not run."""
+    if "privacy_" not in vars(model):
+        raise InvalidArgument("The model is not fitted, so there is none to save. Call fit first.")
+
+
+def write_simulated(writer: Writer, model: LocalEstimator) -> dict[str, Any]:
+    present = sorted({"n_features_in_", "classes_", NAMES} & vars(model).keys())
+    nodes = {name: writer.node(getattr(model, name), name) for name in present}
+    return nodes | {"model_": write_learned(writer, model.model_)}
+
+
+def read_simulated(reader: Reader, model: LocalEstimator, nodes: Any) -> dict[str, Any]:
+    """The attributes that fit would have set."""
+    expected = {"n_features_in_", "model_"}
+    if isinstance(model, LocalLogisticRegression):
+        expected |= {"classes_"}
+    require(
+        isinstance(nodes, dict) and expected <= nodes.keys() <= expected | {NAMES},
+        f"A fitted {type(model).__name__} has {sorted(expected)}, and the file something else.",
+    )
+    found = {name: reader.value(nodes[name], name) for name in nodes if name != "model_"}
+    n = found["n_features_in_"]
+    check_columns(n, found.get(NAMES))
+    if "classes_" in found:
+        require(number_of_fits(found["classes_"]) == 1, "It does not have two classes.")
+    learned = read_learned(reader, nodes["model_"])
+    same = learned.task.kind == model.task(n).kind and learned.task.encoding.columns == n
+    require(same, "Its task is not one of its parameters and columns.")
+    before = {*vars(model)}
+    model._keep(learned)
+    made = {name: value for name, value in vars(model).items() if name not in before}
+    return found | made

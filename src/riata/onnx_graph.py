@@ -1,0 +1,256 @@
+"""Linear models as ONNX graphs, which other programs and languages run."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.estimators.base import PrivateLinearModel
+from riata.estimators.classifier import LogisticClassifier
+from riata.estimators.local import LocalEstimator, LocalLasso, LocalLogisticRegression
+from riata.estimators.projected import ProjectedModel
+
+#: The version of ONNX's operators, and of the file format that goes with them: old enough for
+#: runtimes of some years ago.
+OPSET, IR_VERSION = 17, 8
+ROWS = "X"
+
+
+def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted linear model as an ONNX graph. Needs the extra `riata[onnx]`.
+
+    The graph reads rows as `predict` does: missing values count as 0, and rows are clipped into
+    the bounds. It computes in double precision.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any linear one: all but `LocalSparseMean` and `LocalKernelRidge`.
+    path : path-like
+        The file is replaced if there is one.
+
+    Notes
+    -----
+    The input is called "X", of shape (rows, columns) and type double. The outputs are called
+    "prediction", for numbers; or "label", "decision" and, for logistic models, "probabilities".
+    The Statement is in the metadata of the file, as JSON under "riata.statement".
+
+    *Privacy.* The file holds the coefficients, the bounds and the Statement. It holds no row.
+    """
+    _check(model)
+    graph = _Graph(model.n_features_in_)
+    if isinstance(model, LocalEstimator):
+        _local_margins(graph, model)
+    else:
+        _margins(graph, model)
+    classifies = hasattr(model, "classes_") or _labels_are_signs(model)
+    if classifies:
+        _classes(graph, model)
+    else:
+        graph.output("margins", "prediction", [None])
+    Path(path).write_bytes(graph.finished(model))
+
+
+def _check(model: Any) -> None:
+    linear = isinstance(model, PrivateLinearModel | LocalLasso | LocalLogisticRegression)
+    if not linear:
+        raise InvalidArgument(
+            f"Cannot export a {type(model).__name__}: an ONNX file holds a fitted linear model of "
+            "riata. Keep other models with riata.save."
+        )
+    if not hasattr(model, "privacy_"):
+        raise InvalidArgument("The model is not fitted, so there is nothing to export. Fit it.")
+    if find_spec("onnx") is None:
+        raise InvalidArgument(
+            "An ONNX file needs the package onnx, which is not installed. Install the extra: "
+            'pip install "riata[onnx]".'
+        )
+
+
+def _labels_are_signs(model: Any) -> bool:
+    """Whether it is a `PrivateErm` with a loss for labels, which are -1 and 1."""
+    return bool(getattr(getattr(model, "loss", None), "classifies", False))
+
+
+class _Graph:
+    """Nodes in order, and the constants that they use."""
+
+    def __init__(self, columns: int) -> None:
+        from onnx import TensorProto, helper
+
+        self._helper, self._double = helper, TensorProto.DOUBLE
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.outputs: list[Any] = []
+        self.input = helper.make_tensor_value_info(ROWS, self._double, ["rows", columns])
+
+    def constant(self, value: Any) -> str:
+        """The name of a constant: numbers, or texts as they are."""
+        from onnx import TensorProto, helper, numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        array = np.asarray(value)
+        if array.dtype.kind == "U":
+            texts = [one.encode() for one in array.tolist()]
+            tensor = helper.make_tensor(name, TensorProto.STRING, array.shape, texts)
+        else:
+            tensor = numpy_helper.from_array(np.ascontiguousarray(array), name)
+        self.constants.append(tensor)
+        return name
+
+    def __call__(self, operator: str, *inputs: Any, name: str = "", **attributes: Any) -> str:
+        """One node, and the name of what it computes. Inputs are names or constants."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
+        name = name or f"value_{len(self.nodes)}"
+        self.nodes.append(self._helper.make_node(operator, names, [name], **attributes))
+        return name
+
+    def output(self, value: str, name: str, shape: list[Any], kind: int | None = None) -> None:
+        self("Identity", value, name=name)
+        shape = ["rows", *shape[1:]]
+        made = self._helper.make_tensor_value_info(name, kind or self._double, shape)
+        self.outputs.append(made)
+
+    def finished(self, model: Any) -> bytes:
+        """The bytes of the file."""
+        import onnx
+
+        from riata import __version__
+
+        graph = self._helper.make_graph(
+            self.nodes, type(model).__name__, [self.input], self.outputs, self.constants
+        )
+        made = self._helper.make_model(
+            graph,
+            opset_imports=[self._helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="riata",
+            producer_version=__version__,
+            doc_string=model.privacy_.sentence,
+        )
+        said = json.dumps(model.privacy_.to_dict(), default=str)
+        self._helper.set_model_props(made, {"riata.statement": said})
+        onnx.checker.check_model(made, full_check=True)
+        content: bytes = made.SerializeToString(deterministic=True)
+        return content
+
+
+def _margins(graph: _Graph, model: PrivateLinearModel) -> None:
+    """x . coef_ + intercept_, for rows inside the bounds."""
+    rows = _inside(graph, model._checked_bounds())
+    coef = np.atleast_2d(model.coef_)
+    if isinstance(model, ProjectedModel) and model.compressed:
+        phi: Any = model._projection()
+        coef = np.array([phi.forward(theta) for theta in coef])
+    product = graph("MatMul", rows, np.array(coef.T))
+    margins = graph("Add", product, np.atleast_1d(np.float64(model.intercept_)))
+    if isinstance(model, LogisticClassifier):
+        margins = graph("Mul", margins, np.array(model.calibration_[:, 0]))
+        margins = graph("Add", margins, np.array(model.calibration_[:, 1]))
+    _flat(graph, margins, len(coef))
+
+
+def _flat(graph: _Graph, margins: str, functions: int) -> None:
+    """One number a row, unless there are several classes."""
+    if functions == 1:
+        graph("Squeeze", margins, np.array([1]), name="margins")
+    else:
+        graph("Identity", margins, name="margins")
+
+
+def _present(graph: _Graph) -> str:
+    """The rows, with 0 for what is missing."""
+    return graph("Where", graph("IsNaN", ROWS), np.float64(0.0), ROWS)
+
+
+def _inside(graph: _Graph, bounds: Any) -> str:
+    """The rows as `Bounds.clip_x` reads them."""
+    reach = np.asarray(bounds.x, dtype=np.float64)
+    lowest = np.zeros_like(reach) if bounds.nonnegative else -reach
+    rows = graph("Min", graph("Max", _present(graph), lowest), reach)
+    if bounds.norm != "l2":
+        return rows
+    scaled = graph("Div", rows, reach)
+    squares = graph("ReduceSum", graph("Mul", scaled, scaled), np.array([1]), keepdims=1)
+    longer = graph("Max", graph("Sqrt", squares), np.float64(1.0))
+    return graph("Mul", rows, graph("Div", np.float64(1.0), longer))
+
+
+def _local_margins(graph: _Graph, model: LocalEstimator) -> None:
+    """The margins of rows that are encoded as devices encode them."""
+    task, learned = model.task_, model.model_
+    columns = [
+        (feature.bounds[0], feature.bounds[1], feature.center, feature.weight / feature.reach)
+        for feature in task.encoding.features
+        for _ in range(feature.columns)
+    ]
+    low, high, center, scale = np.array(columns, dtype=np.float64).T.copy()
+    missing = graph("IsNaN", ROWS)
+    away = graph("Sub", graph("Min", graph("Max", _present(graph), low), high), center)
+    encoded = graph("Where", missing, np.float64(0.0), graph("Mul", away, scale))
+    encoded = graph("Div", encoded, np.float64(task.encoding.length))
+    squares = graph("ReduceSum", graph("Mul", encoded, encoded), np.array([1]), keepdims=1)
+    shortened = graph("Div", encoded, graph("Max", graph("Sqrt", squares), np.float64(1.0)))
+    theta = math.sqrt(1.0 - task.intercept) * learned.theta
+    margins = graph("Add", graph("MatMul", shortened, theta[:, None]), np.float64(learned.offset))
+    if isinstance(model, LocalLasso):
+        assert task.target is not None
+        margins = graph("Mul", margins, np.float64(task.target.reach))
+    _flat(graph, margins, 1)
+
+
+def _classes(graph: _Graph, model: Any) -> None:
+    """Labels, decisions and, if the margins are log odds, probabilities."""
+    from onnx import TensorProto
+
+    labels = np.array([-1.0, 1.0]) if _labels_are_signs(model) else model.classes_
+    two = len(labels) == 2
+    if two:
+        above = graph("Greater", "margins", np.float64(0.0))
+        winners = graph("Cast", above, to=TensorProto.INT64)
+    else:
+        winners = graph("ArgMax", "margins", axis=1, keepdims=0)
+    values, kind = _labels(labels)
+    graph.output(graph("Gather", values, winners), "label", [None], kind)
+    graph.output("margins", "decision", [None] if two else [None, len(labels)])
+    if isinstance(model, LogisticClassifier | LocalLogisticRegression):
+        chances = _two_chances(graph) if two else _many_chances(graph)
+        graph.output(chances, "probabilities", [None, len(labels)])
+
+
+def _labels(labels: np.ndarray) -> tuple[np.ndarray, int]:
+    """Labels in a type that ONNX has, and its code."""
+    from onnx import TensorProto
+
+    found = np.array(labels.tolist())
+    if found.dtype.kind in "iu":
+        return found.astype(np.int64), TensorProto.INT64
+    known = {"b": TensorProto.BOOL, "f": TensorProto.DOUBLE, "U": TensorProto.STRING}
+    if found.dtype.kind not in known or len(np.unique(found)) != len(labels):
+        raise InvalidArgument(
+            f"The labels have the type {labels.dtype}, which ONNX does not have. Fit with labels "
+            "that are whole numbers, booleans or texts."
+        )
+    return found, known[found.dtype.kind]
+
+
+def _two_chances(graph: _Graph) -> str:
+    """The probabilities of both classes."""
+    odds = graph("Unsqueeze", "margins", np.array([1]))
+    both = [graph("Sigmoid", graph("Neg", odds)), graph("Sigmoid", odds)]
+    return graph("Concat", *both, axis=1)
+
+
+def _many_chances(graph: _Graph) -> str:
+    """Scores against the rest, normalised to sum to 1: by logarithms, so that none vanishes."""
+    falls = graph("Exp", graph("Neg", graph("Abs", "margins")))
+    rest = graph("Log", graph("Add", falls, np.float64(1.0)))
+    scores = graph("Sub", graph("Min", "margins", np.float64(0.0)), rest)
+    return graph("Softmax", scores, axis=1)

@@ -1,0 +1,118 @@
+"""What is public about a model: its Statement, its plan, its task, and the versions."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+from riata.errors import InvalidArgument, RiataError
+from riata.estimators.base import PrivateLinearModel
+from riata.estimators.local import LocalEstimator
+from riata.local.learners.model import LocalModel
+from riata.local.task import Task
+from riata.privacy.statement import Statement
+from riata.report.table import Table
+
+MOST_QUESTIONS = 100
+
+#: What the arms of a task ask for.
+_ARMS = {
+    "mean": "the mean",
+    "gram": "products of two columns",
+    "cross": "products with the target",
+}
+
+Pairs = list[tuple[str, str]]
+
+
+def statement_of(model: Any) -> Statement:
+    """The Statement of anything that a page can be made about."""
+    if isinstance(model, LocalModel):
+        return model.privacy
+    if not isinstance(model, PrivateLinearModel | LocalEstimator):
+        raise InvalidArgument(
+            f"Cannot report on a {type(model).__name__}: a report is about a fitted estimator of "
+            "riata, or a model that was learned from reports. Pass the riata model inside it."
+        )
+    if not hasattr(model, "privacy_"):
+        raise InvalidArgument("The model is not fitted, so there is nothing to report. Fit it.")
+    said: Statement = model.privacy_
+    return said
+
+
+def statement_rows(said: Statement) -> Pairs:
+    """The lines of a Statement that are no lists."""
+    return [
+        ("Guarantee", said.sentence),
+        ("Epsilon", f"{said.epsilon:.9g}"),
+        ("Delta", f"{said.delta:g}"),
+        ("Neighbours", said.adjacency),
+        ("Accounting", said.accountant),
+        ("Solver", f"{said.solver}, {said.steps} steps"),
+    ]
+
+
+def plan_rows(model: Any, said: Statement) -> Pairs:
+    """The plan that the fit carried out; empty if it cannot be made again from the parameters."""
+    if not isinstance(model, PrivateLinearModel):
+        return []
+    shape = (int(said.public["rows"]), model.n_features_in_)
+    try:
+        if hasattr(model, "classes_"):
+            bounds = model._code_bounds(len(model.classes_))
+            plan = model._planned(model._losses(model.classes_), bounds, *shape)[1]
+        else:
+            plan = model.plan(*shape)
+    except RiataError:  # a parameter was changed after the fit
+        return []
+    same = plan.releases == said.releases and plan.spent.epsilon == said.epsilon
+    return plan.rows() if same else []
+
+
+def task_of(model: Any) -> Task | None:
+    """The public task of a model that was learned from reports."""
+    return model.task if isinstance(model, LocalModel) else getattr(model, "task_", None)
+
+
+def task_rows(task: Task) -> Pairs:
+    """A task's public facts."""
+    rows = [("Kind", task.kind), ("Id", task.id)]
+    rows.append(("Epsilon of one report", f"{task.epsilon:g}"))
+    rows.append(("Reports of one person", f"at most {task.cap}"))
+    if task.deadline:
+        rows.append(("Last day", task.deadline))
+    rows += [
+        (f"Asked for {_ARMS[arm.name]}", f"{arm.share:.0%} of the devices") for arm in task.arms
+    ]
+    return rows
+
+
+def questions(task: Task) -> Table:
+    """What people are asked, with the public bounds of their answers."""
+    asked = [*task.encoding.features, *([task.target] if task.target is not None else [])]
+    rows = []
+    for feature in asked[:MOST_QUESTIONS]:
+        low, high = feature.bounds
+        within = ", ".join(feature.choices) or f"{low:g} to {high:g}"
+        if feature.kind == "yes-no":
+            within = "yes or no"
+        if feature.size > 1:
+            within = f"{feature.size:,} numbers, {within}"
+        name = f"{feature.name} (predicted)" if feature is task.target else feature.name
+        rows.append((name, feature.question, within))
+    whole = len(rows) == len(asked)
+    caption = "Questions" if whole else f"The first {len(rows)} of {len(asked):,} questions"
+    return Table(caption, ("name", "question", "answers"), rows)
+
+
+def versions() -> Pairs:
+    """What the page was made with."""
+    from riata import __version__
+
+    packages = ("numpy", "scipy", "scikit-learn")
+    return [
+        ("riata", __version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in packages),
+    ]

@@ -1,0 +1,176 @@
+"""A model's page as one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from riata.errors import InvalidArgument
+from riata.estimators.coefficients import MEANS, coefficients
+from riata.estimators.local import LocalEstimator
+from riata.local.learners.model import LocalModel
+from riata.report import facts
+from riata.report.card import card
+from riata.report.functions import functions
+from riata.report.plots import Plot, plot
+from riata.report.spending import spending
+from riata.report.table import Table
+from riata.report.text import capital, plain
+from riata.report.words import guarantee
+
+_NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the caller's own, shown after the coefficients. All text is escaped.
+
+    Parameters
+    ----------
+    title : str
+    text : sequence of str
+        Paragraphs.
+    head : sequence of str
+        Of a table; columns after the first are aligned as numbers.
+    rows : sequence of sequences of str
+    draw : callable, optional
+        ``draw(figure, width)`` draws on an empty matplotlib figure, whose width is given in inches:
+        once for a page and once for a phone.
+    label : str
+        What the drawing shows, for people who cannot see it.
+    """
+
+    title: str
+    text: Sequence[str] = ()
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    draw: Callable[[Any, float], None] | None = None
+    label: str = ""
+
+    def _plot(self, number: int) -> Plot | None:
+        if self.draw is None:
+            return None
+        return plot(f"section-{number}", plain(self.label or self.title), self.draw)
+
+    def _table(self) -> Table | None:
+        if not self.rows:
+            return None
+        head = list(self.head)
+        rows = [[str(cell) for cell in row] for row in self.rows]
+        return Table(self.title, head, rows, frozenset(range(1, len(head))))
+
+
+def html(
+    model: Any,
+    *,
+    ledger: Any = None,
+    forecast: Any = None,
+    title: str | None = None,
+    names: Sequence[str] | None = None,
+    sections: Sequence[Section] = (),
+) -> str:
+    """A page about a fitted model, as text that needs nothing else.
+
+    Parameters
+    ----------
+    model : fitted estimator or LocalModel
+        Any estimator of riata, or what `riata.local.Aggregator.solve` learned.
+    ledger : Ledger, optional
+        Whose charges are shown. By default the ledger of the estimator, if it has one.
+    forecast : Forecast, optional
+        What was expected before the fit, from `riata.forecast`.
+    title : str, optional
+    names : sequence of str, optional
+        Of the columns, for a model that was fitted to rows without names.
+    sections : sequence of Section, optional
+        More to show, such as scores on rows that were held out.
+
+    Returns
+    -------
+    str
+
+    Notes
+    -----
+    *Privacy.* The page shows the model, its Statement and the ledger. It reads no row. What a
+    caller's own section shows is up to the caller.
+    """
+    said = facts.statement_of(model)
+    _check_extra()
+    import jinja2
+
+    found = coefficients(model, names)
+    task = facts.task_of(model)
+    mean = task is not None and task.kind in MEANS
+    ledger = ledger if ledger is not None else getattr(model, "ledger", None)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("riata.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"plain": plain, "capital": capital}
+    return environment.get_template("report.html").render(
+        title=plain(title or _title(model)),
+        kind=_kind(model),
+        made=datetime.now(UTC).date().isoformat(),
+        said=said,
+        guarantee=guarantee(said, isinstance(model, LocalEstimator)),
+        facts=facts.statement_rows(said),
+        plan=facts.plan_rows(model, said),
+        task=task,
+        task_rows=[] if task is None else facts.task_rows(task),
+        questions=None if task is None else facts.questions(task),
+        values="Means" if mean else "Coefficients",
+        functions=functions(found, "mean" if mean else "coefficient"),
+        spending=None if ledger is None else spending(ledger),
+        forecast=forecast,
+        forecast_rows=[] if forecast is None else forecast._rows(),
+        sections=[(each, each._plot(k), each._table()) for k, each in enumerate(sections)],
+        card=card(model, said, found),
+        versions=facts.versions(),
+    )
+
+
+def write(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    ledger: Any = None,
+    forecast: Any = None,
+    title: str | None = None,
+    names: Sequence[str] | None = None,
+    sections: Sequence[Section] = (),
+) -> None:
+    """Write the page of `html` to a file, replacing the file if there is one."""
+    page = html(
+        model, ledger=ledger, forecast=forecast, title=title, names=names, sections=sections
+    )
+    Path(path).write_text(page, encoding="utf-8")
+
+
+def _check_extra() -> None:
+    missing = [name for module, name in _NEEDED.items() if find_spec(module) is None]
+    if missing:
+        raise InvalidArgument(
+            f"A report needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not "
+            'installed. Install the extra: pip install "riata[report]".'
+        )
+
+
+def _kind(model: Any) -> str:
+    if isinstance(model, LocalModel):
+        return f"Local model: {model.task.kind}"
+    return type(model).__name__
+
+
+def _title(model: Any) -> str:
+    task = facts.task_of(model)
+    if task is not None and task.title:
+        return task.title
+    return f"Report on a {'local model' if isinstance(model, LocalModel) else _kind(model)}"

@@ -1,0 +1,24 @@
+"""Names from outside as text that every page and every drawing can show."""
+
+from __future__ import annotations
+
+import re
+
+#: Control characters, halves of characters, and marks that turn the direction of a line.
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
+
+
+def plain(text: object) -> str:
+    """A text without characters that steer what is around it."""
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def shortened(text: object, most: int) -> str:
+    """A text of at most so many characters."""
+    text = plain(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter; all others stay as they are."""
+    return text[:1].upper() + text[1:]

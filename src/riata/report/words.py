@@ -1,0 +1,193 @@
+"""The guarantee and the model card in words that need no mathematics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from riata.privacy.budget import ADD_REMOVE
+from riata.privacy.statement import Statement
+
+#: Above this, the guarantee is a weak one, and the page says so.
+WEAK_EPSILON = 10.0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number to be read from afar."""
+
+    value: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A Statement for readers of contracts.
+
+    Attributes
+    ----------
+    headline : str
+    alarm : str
+        What is wrong, if the model is not private; otherwise "".
+    warning : str
+        What weakens the promise, or "".
+    promise : tuple of str
+        What one person's row can change, sentence by sentence.
+    limits : tuple of str
+        What is not promised.
+    tiles : tuple of Tile
+    """
+
+    headline: str
+    alarm: str
+    warning: str
+    promise: tuple[str, ...]
+    limits: tuple[str, ...]
+    tiles: tuple[Tile, ...]
+
+
+def guarantee(said: Statement, simulated: bool) -> Guarantee:
+    """What a Statement means."""
+    if not math.isfinite(said.epsilon):
+        return Guarantee(
+            "This model is not private",
+            "It was fitted without noise. It can reveal single rows, so treat it like the data.",
+            "", (), ("Nothing about privacy is promised.",), (),
+        )  # fmt: skip
+    alarm = ""
+    if said.seeded:
+        alarm = (
+            "Its noise came from a known seed and can be computed again, so it hides nothing. "
+            "What follows would hold for the same fit with secret noise."
+        )
+    if said.seeded:
+        headline = "This model is not private: its noise is known"
+    elif said.adjacency == "local":
+        headline = "Every report protects the person who sent it"
+    else:
+        headline = "What any one row can change is limited"
+    promise = _local(said) if said.adjacency == "local" else _central(said)
+    limits = _LOCAL_LIMITS if said.adjacency == "local" else _CENTRAL_LIMITS
+    return Guarantee(headline, alarm, _warning(said, simulated), promise, limits, _tiles(said))
+
+
+def _warning(said: Statement, simulated: bool) -> str:
+    found = []
+    if simulated:
+        found.append(
+            "This is a simulation: one computer held all rows and played every person's device. "
+            "The promise is about the reports. It does not protect anybody from whoever held the "
+            "rows."
+        )
+    if said.epsilon > WEAK_EPSILON:
+        found.append(
+            f"An epsilon of {said.epsilon:g} is large. The promise is true, and it protects little."
+        )
+    return " ".join(found)
+
+
+def _central(said: Statement) -> tuple[str, ...]:
+    if said.adjacency == ADD_REMOVE:
+        first = "Whether any one row took part or not, no outcome of the fit would have been"
+        riddle = "whether one person's row took part, if both are equally likely,"
+    else:
+        first = "Had any one row been different, in whatever way, no outcome would have been"
+        riddle = "which of two equally likely rows was one person's"
+    return (
+        f"One row stands for one person. {first} more than {_factor(said)} times as likely as it "
+        f"was{_plus(said)}.",
+        f"Somebody who sees the model, knows all the other rows and has to guess {riddle} is right "
+        f"at most {_guess(said)} of the time. A coin is right half of the time.",
+        "This holds whatever is done with the model, however strong the computer, and whatever "
+        "else is known.",
+    )
+
+
+def _local(said: Statement) -> tuple[str, ...]:
+    several = int(said.public.get("reports of one person", 1)) > 1
+    reports = "reports are" if several else "report is"
+    return (
+        "Answers were randomised on each person's own device before anything was sent. Whatever "
+        f"one person answered, the {reports} at most {_factor(said)} times as likely as with any "
+        f"other answers{_plus(said)}.",
+        "Somebody who sees what one person sent and has to guess which of two equally likely "
+        f"answers is the true one is right at most {_guess(said)} of the time. A coin is right "
+        "half of the time.",
+        "This holds against everybody: the collector, the network, and whoever reads this page.",
+    )
+
+
+def _factor(said: Statement) -> str:
+    if said.epsilon > math.log(1e9):
+        return "more than a billion"
+    factor = math.exp(said.epsilon)
+    if factor >= 100:
+        return f"{math.ceil(factor):,}"
+    digits = 2 if factor < 10 else 1
+    return f"{math.ceil(factor * 10**digits) / 10**digits:.{digits}f}"
+
+
+def _plus(said: Statement) -> str:
+    return f", plus a chance of {chance(said.delta)}" if said.delta > 0 else ""
+
+
+def chance(delta: float) -> str:
+    """A small probability in words."""
+    return f"1 in {1 / delta:,.0f}" if 1e-18 < delta < 0.1 else f"{delta:.2g}"
+
+
+def _guess(said: Statement) -> str:
+    """How often the best test of two equally likely neighbours is right: (e^eps + d)/(e^eps + 1)"""
+    odds = math.exp(-said.epsilon)
+    right = 100 * min(1.0, (1.0 + said.delta * odds) / (1.0 + odds))
+    digits = 1
+    while digits < 6 and math.ceil(right * 10**digits) == 100 * 10**digits:
+        digits += 1
+    return f"{math.ceil(right * 10**digits) / 10**digits:.{digits}f}%"
+
+
+def _tiles(said: Statement) -> tuple[Tile, ...]:
+    factor = _factor(said).replace("more than a billion", "> 10⁹")
+    failing = (
+        f", an added chance of {chance(said.delta)}" if said.delta > 0 else ", no added chance"
+    )
+    tiles = [
+        Tile(f"{said.epsilon:.4g}", "epsilon, the privacy loss"),
+        Tile(f"{said.delta:g}", f"delta{failing}"),
+    ]
+    tiles.append(
+        Tile(f"{factor} \N{MULTIPLICATION SIGN}", "the most that one row changes a probability")
+    )
+    tiles.append(Tile(_guess(said), "the best guess about one row, against 50% for a coin"))
+    if said.adjacency == "local":
+        tiles[2] = Tile(
+            f"{factor} \N{MULTIPLICATION SIGN}",
+            "the most that one person's answers change a probability",
+        )
+        tiles[3] = Tile(_guess(said), "the best guess about one answer, against 50% for a coin")
+    return tuple(tiles)
+
+
+_BOTH = (
+    "It does not stop conclusions about people in general. If a model shows that smokers fall ill "
+    "more often, that is true of a smoker who was never asked.",
+    "It is not a promise that the model is right, useful or fair.",
+    "It is mathematics and not a legal opinion: whether the data may be used at all is another "
+    "question. It takes for granted that the software is correct and that nobody watched the "
+    "computer while it ran.",
+)
+
+_CENTRAL_LIMITS = (
+    "It is about one row. A person with several rows, or a family that shares a secret, is "
+    "protected less: for two rows epsilon is twice as large, and delta more than twice.",
+    "It covers this fit alone. Whatever else was made from the same rows adds to it.",
+    "What is listed as public below is not protected.",
+    *_BOTH,
+)
+
+_LOCAL_LIMITS = (
+    "It is about the reports of one person. Epsilon counts all that the task lets one person send; "
+    "another task about the same things adds to it.",
+    "That somebody took part, and when, can be seen by the collector.",
+    *_BOTH,
+)
