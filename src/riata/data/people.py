@@ -47,6 +47,13 @@ class PeopleSource(Source):
         self.rows_of_a_person = schema.rows_of_a_person
         self.seeded = random_state is not None
         self._random_state = random_state
+        self._key: bytes | None = None
+
+    def keyed(self, key: bytes) -> PeopleSource:
+        """The same people with a draw that follows from a secret, for a fit that may go on."""
+        found = PeopleSource(self.schema, self._reader, self.has_target, self._random_state)
+        found._key = key
+        return found
 
     @cached_property
     def n_rows(self) -> int:
@@ -75,7 +82,7 @@ class PeopleSource(Source):
     @cached_property
     def _drawn(self) -> np.ndarray:
         """The row of the file in each place of the arrangement; -1 for a blank row."""
-        noise = Noise(self._random_state)
+        noise = Noise(self._random_state, key=self._key)
         people = self.schema.people or self._n_people
         return drawn(self._whose, people, self.rows_of_a_person, noise)
 
@@ -110,8 +117,9 @@ class PeopleSource(Source):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the draw, which is a secret: a copy in another process makes its own."""
-        secret = ("_drawn", "_whose")
-        return {name: value for name, value in vars(self).items() if name not in secret}
+        secret = ("_drawn", "_whose", "_key")
+        kept = {name: value for name, value in vars(self).items() if name not in secret}
+        return {**kept, "_key": None}
 
 
 def drawn(whose: np.ndarray, people: int, k: int, noise: Noise) -> np.ndarray:
