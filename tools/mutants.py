@@ -48,6 +48,10 @@ REPORTS = ("tests/statistical/test_local_reports.py",)
 TASKS = ("tests/unit/test_local_task.py",)
 CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
+CHECKPOINT = ("tests/unit/test_checkpoint.py",)
+GROUPS = ("tests/unit/test_groups.py",)
+PEOPLE = ("tests/unit/test_people.py",)
+SCANS = ("tests/unit/test_scan_engines.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -288,8 +292,8 @@ MUTANTS = [
     ),
     Mutant(
         "noise reused between threads", "mechanisms/noise.py",
-        "text = f\"riata test seed {self._seed}, thread {next(self._ordinals)}\"",
-        "text = f\"riata test seed {self._seed}\"", NOISE,
+        "text = self._text + f\", thread {next(self._ordinals)}\".encode()",
+        "text = self._text", NOISE,
     ),
     Mutant(
         "noise from 256 seeds", "mechanisms/noise.py",
@@ -299,12 +303,11 @@ MUTANTS = [
     Mutant(
         "charge after use", "curator.py",
         """        if ledger is not None:
-            ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(read(), event, noise, parts, adaptive)""",
+            facts = dict(summary or {})""",
         """        engine = read()
+        read = lambda: engine
         if ledger is not None:
-            ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(engine, event, noise, parts, adaptive)""",
+            facts = dict(summary or {})""",
         ("tests/unit", "tests/faults/test_kill.py"),
     ),
     Mutant(
@@ -638,6 +641,64 @@ MUTANTS = [
     Mutant(
         "local: repeats that count", "local/aggregator.py",
         "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
+    ),
+    # People and checkpoints
+    Mutant(
+        "zCDP of a group that grows with its size only", "privacy/events.py",
+        "ZeroConcentrated(rows**2 * event.rho", "ZeroConcentrated(rows * event.rho", GROUPS,
+    ),
+    Mutant(
+        "samples of groups that keep their amplification", "privacy/events.py",
+        "        return Gaussian(event.noise_multiplier / (rows * _ROUNDED_UP))",
+        "        from dataclasses import replace\n"
+        "        return replace(event, noise_multiplier=event.noise_multiplier / rows)", GROUPS,
+    ),
+    Mutant(
+        "noise for people that is calibrated for rows", "privacy/calibrate.py",
+        "of_group(event_at(strength), budget.rows_of_a_person)", "event_at(strength)", GROUPS,
+    ),
+    Mutant(
+        "a person whose first row is taken again and again", "data/people.py",
+        "turns = np.arange(k) % np.maximum(several, 1)",
+        "turns = np.arange(k) * np.minimum(several, 0)", PEOPLE,
+    ),
+    Mutant(
+        "a release that is seen and not written down", "curator.py",
+        "                self._checkpoint.keep(mechanism.event, found)\n", "", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that goes on with new noise", "checkpoint.py",
+        "return Noise(self._seed, key=self._keyed(b\"noise\", self._link))",
+        "return Noise(self._seed)", CHECKPOINT,
+    ),
+    Mutant(
+        "the same noise for each release of a run", "checkpoint.py",
+        "self._keyed(b\"noise\", self._link)", "self._keyed(b\"noise\")", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that goes on with what an engine remembers", "curator.py",
+        "                    engine.forget()\n", "                    pass\n", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that is charged whenever it goes on", "curator.py",
+        "if checkpoint is None or not _has(ledger, checkpoint.run_id):", "if True:", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that is never charged", "curator.py",
+        "if checkpoint is None or not _has(ledger, checkpoint.run_id):",
+        "if checkpoint is None:", CHECKPOINT,
+    ),
+    Mutant(
+        "a checkpoint whose lines may be forged", "checkpoint.py",
+        "if not hmac.compare_digest(link, self._link.hex().encode()):", "if False:", CHECKPOINT,
+    ),
+    Mutant(
+        "a key that outlives its run", "checkpoint.py",
+        "                _destroy(self._key_path)\n", "                pass\n", CHECKPOINT,
+    ),
+    Mutant(
+        "a shard that counts its rows from 0", "engines/shard.py",
+        "first = (part - self._start) % parts", "first = part % parts", SCANS,
     ),
 ]  # fmt: skip
 
