@@ -5,6 +5,7 @@ import copy
 import decimal
 import fractions
 import itertools
+import json
 import math
 import os
 import sqlite3
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import UserDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,10 +22,12 @@ from riata.errors import AlreadyAnswered, InvalidArgument
 from riata.local import Client, Task, sent
 from riata.local.arms import lifted
 from riata.local.encoding import Feature
+from riata.local.fields import Fields
 from riata.local.play import choose_arms, play
 from riata.local.wire import from_bytes, to_bytes
 from riata.mechanisms.noise import Noise
 
+FROZEN = json.loads((Path(__file__).parents[1] / "data/local_vectors.json").read_text())
 HOURS = {"name": "hours", "kind": "number", "bounds": [0, 24]}
 TABLE = {
     "kind": "linear",
@@ -370,7 +374,7 @@ def test_answers_outside_the_bounds_are_clipped():
     for inside, outside in ((24, 25), (24, math.inf), (24, 10**400), (0, -1), (0, -(10**400))):
         assert hours.encode(outside) == hours.encode(inside)
     assert hours.encode("25") == hours.encode(24) == 1.0
-    assert hours.encode("-inf") == hours.encode(0) == -1.0
+    assert hours.encode("-1e999") == hours.encode(-math.inf) == hours.encode(0) == -1.0
 
 
 def test_missing_answers_are_neutral():
@@ -453,3 +457,17 @@ def test_directions_have_length_one(kind, size):
             assert directions.shape == (4, arm.channel.size)
             lengths = np.linalg.norm(directions, axis=1)
             assert np.abs(lengths - 1.0).max() <= (arm.channel.size + 3) * 2.0**-53
+
+
+def test_texts_are_read_as_the_frozen_ones_and_only_decimal_ones_are_numbers():
+    for one in FROZEN["answers"]:
+        feature = Feature.read(Fields(one["feature"]))
+        for text, encoded in zip(one["texts"], one["encoded"], strict=True):
+            assert feature.encode(text).tolist() == [encoded], text
+            assert feature.encode(np.str_(text)).tolist() == [encoded], text
+    number = dict(zip(one["texts"], FROZEN["answers"][0]["encoded"], strict=True))
+    for text in ("", "५", "\uff11\uff12", "1_000", "0x10", "Infinity", "nan", "1,5", "\u00a01"):
+        assert number[text] == 0.0, text
+    for text in ("7", " 1 ", "1e3", "+1", "-0", "1.", ".5"):
+        feature = Feature.read(Fields(FROZEN["answers"][0]["feature"]))
+        assert number[text] == feature.encode(float(text))[0] != 0.0, text

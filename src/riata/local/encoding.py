@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from riata.local.fields import Fields
 KINDS = ("number", "yes-no", "choice", "vector")
 #: Words for yes and no. What a device does not understand is missing.
 _YES = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+#: The texts that are numbers, on every device: decimal, in ASCII, with blanks around them.
+_BLANKS = " \t\n\r\f\v"
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 #: Columns of all features together: what a small device can hold.
 MOST_ENCODED = 1 << 22
 
@@ -83,7 +87,7 @@ class Feature:
             said = answer if isinstance(answer, str) else None
             return self.weight * np.array([float(said == choice) for choice in self.choices])
         if self.kind == "yes-no" and isinstance(answer, str):
-            answer = _YES.get(answer.strip().lower())
+            answer = _YES.get(answer.strip(_BLANKS).lower())
         return self.scaled(_numbers(answer, self.size))
 
     def scaled(self, numbers: np.ndarray) -> np.ndarray:
@@ -209,6 +213,9 @@ def _numbers(answer: Any, size: int) -> np.ndarray:
 def _number(value: Any) -> float:
     if isinstance(value, np.ndarray | bytes | bytearray):
         return math.nan
+    if isinstance(value, str):
+        value = value.strip(_BLANKS)
+        return float(value) if _DECIMAL.fullmatch(value) else math.nan
     try:
         return float(value)
     except OverflowError:  # a whole number beyond float64 lies outside all bounds
