@@ -108,6 +108,8 @@ def refusals():
         "no task": good | {"url": "/tasks//reports"},
         "a path in between": good | {"url": f"/tasks/{TASK.id}/x/reports"},
         "upper case": good | {"url": f"/tasks/{TASK.id.upper()}/reports"},
+        "no host": good | {"headers": {**BINARY, "host": ""}},
+        "two hosts": good | {"headers": [*BINARY.items(), ("host", "x"), ("host", "x")]},
         "another type": good | {"headers": {"content-type": "text/plain"}},
         "no type": good | {"headers": {}},
         "a type with more": good | {"headers": {"content-type": "application/octet-stream; a=b"}},
@@ -184,7 +186,8 @@ def test_the_rest_of_a_body_may_come_late_but_not_never(monkeypatch):
         scope = {
             "type": "http",
             "path": URL,
-            "headers": [*((k.encode(), v.encode()) for k, v in BINARY.items())],
+            "http_version": "1.1",
+            "headers": [(b"host", b"x"), *((k.encode(), v.encode()) for k, v in BINARY.items())],
         }
         scope["headers"].append((b"content-length", b"16"))
 

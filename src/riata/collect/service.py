@@ -143,6 +143,8 @@ class Collector:
             and int(said) <= MOST_REPORTS * wire.REPORT_BYTES
             and int(said) % wire.REPORT_BYTES == 0
             and b"transfer-encoding" not in headers
+            and headers.get(b"host", b"") != b""
+            and scope["http_version"] in ("1.0", "1.1")
             and scope["path"] == self._path
             and headers.get(b"content-type") == b"application/octet-stream"
             and self.task.open_on(self.today())

@@ -27,7 +27,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : PrivateLasso, PrivateLogisticRegression or PrivateErm
+    model : fitted estimator of the central model, or LocalModel
         Its ledger is not saved, since a model file is not a way to spend; neither is the state of
         a `random_state` that is a generator. Both are None in the loaded model, and the Statement
         still says whether the noise was seeded.
@@ -75,8 +75,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 2**30) -> Model:
 
     Returns
     -------
-    PrivateLasso, PrivateLogisticRegression or PrivateErm
-        Fitted, without a ledger.
+    fitted estimator or LocalModel
+        Without a ledger.
 
     Notes
     -----

@@ -10,13 +10,15 @@ from riata import estimators
 from riata.errors import InvalidArgument, ModelFileError
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local import LocalEstimator
+from riata.local.learners import LocalModel
 from riata.model_file.archive import require, require_small
 from riata.model_file.fitted import check_attributes, read_fitted, read_statement, write_fitted
+from riata.model_file.local import NAME, build_local, describe_local
 from riata.model_file.values import Reader, Writer
 from riata.solvers import Solver
 from riata.solvers.plan import check_steps
 
-Model = PrivateLinearModel
+Model = PrivateLinearModel | LocalModel
 
 ESTIMATORS: dict[str, type[Any]] = {
     name: kind
@@ -38,12 +40,25 @@ def describe(model: Any) -> dict[str, bytes]:
     """The members of the archive of a model, by name."""
     from riata import __version__
 
+    writer = Writer()
+    what = describe_local if type(model) is LocalModel else _describe_estimator
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "riata": __version__,
+        **what(writer, model),
+    }
+    text = json.dumps(manifest, indent=1, allow_nan=False)
+    return {_MANIFEST: text.encode("ascii"), **writer.arrays}
+
+
+def _describe_estimator(writer: Writer, model: Any) -> dict[str, Any]:
     kind = type(model)
     if isinstance(model, LocalEstimator):
         raise InvalidArgument(
             f"Cannot save a {kind.__name__}: it is a simulation, and a model file holds a fitted "
-            f"{_ANY_OF_THEM}. Keep the reports of a real collection with "
-            "riata.local.Aggregator.save, from which the model is solved again."
+            f"{_ANY_OF_THEM}. What Aggregator.solve learned from real reports can be saved, and so "
+            "can their sums with riata.local.Aggregator.save."
         )
     if ESTIMATORS.get(kind.__name__) is not kind:
         raise InvalidArgument(
@@ -55,18 +70,12 @@ def describe(model: Any) -> dict[str, bytes]:
     del parameters["ledger"]
     if hasattr(parameters["random_state"], "randint"):
         parameters["random_state"] = None
-    writer = Writer()
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "riata": __version__,
+    return {
         "estimator": kind.__name__,
         "parameters": {name: writer.node(value, name) for name, value in parameters.items()},
         "fitted": write_fitted(writer, model),
         "statement": writer.fields(model.privacy_, "privacy_"),
     }
-    text = json.dumps(manifest, indent=1, allow_nan=False)
-    return {_MANIFEST: text.encode("ascii"), **writer.arrays}
 
 
 def build(members: dict[str, bytes], max_bytes: int) -> Model:
@@ -76,11 +85,17 @@ def build(members: dict[str, bytes], max_bytes: int) -> Model:
     require_small(_JSON_GROWTH * len(text), max_bytes, f"Its {_MANIFEST} could take more")
     manifest = _manifest(text)
     reader = Reader(members, max_bytes)
+    what = build_local if manifest["estimator"] == NAME else _build_estimator
+    model = what(reader, manifest)
+    require(not members, f"It has members that no array needs: {sorted(members)[:5]}.")
+    return model
+
+
+def _build_estimator(reader: Reader, manifest: dict[str, Any]) -> Any:
     model = _unfitted(reader, ESTIMATORS[manifest["estimator"]], manifest["parameters"])
     fitted = read_fitted(reader, model, manifest["fitted"])
     fitted["privacy_"] = read_statement(reader, manifest["statement"])
     _check_parameters(model, fitted["n_features_in_"])
-    require(not members, f"It has members that no array needs: {sorted(members)[:5]}.")
     vars(model).update(fitted)
     return model
 
@@ -102,8 +117,8 @@ def _manifest(text: bytes) -> dict[str, Any]:
     )
     require(found.keys() == {*_ENTRIES}, f"Its {_MANIFEST} does not have the entries {_ENTRIES}.")
     require(type(writer) is str, "It does not say which riata wrote it.")
-    known = type(name) is str and name in ESTIMATORS
-    require(known, f"It holds a {name!r}, and riata loads a {_ANY_OF_THEM}.")
+    known = type(name) is str and (name in ESTIMATORS or name == NAME)
+    require(known, f"It holds a {name!r}, and riata loads a {NAME}, {_ANY_OF_THEM}.")
     return found
 
 

@@ -12,6 +12,7 @@ from scipy.special import expit, ndtri
 
 from riata.local.task import Task
 from riata.privacy.statement import Statement
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ class LocalModel:
         return statement(self.task, self.reports)
 
     def __str__(self) -> str:
-        head = f"{self.task.kind} from {self.reports:,} reports at epsilon {self.task.epsilon:g}"
+        reports = number_of(self.reports, "report")
+        head = f"{self.task.kind} from {reports} at epsilon {self.task.epsilon:g}"
         if not self.signal:
             return f"{head}: no signal. The reports do not show more than noise."
         if self.task.kind == "kernel":
