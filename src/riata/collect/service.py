@@ -20,14 +20,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from riata.collect.commit import Committer
 from riata.collect.dashboard import Dashboard
-from riata.collect.openapi import description
+from riata.collect.openapi import MOST_REPORTS, description
 from riata.collect.tokens import Tokens
 from riata.local import wire
 from riata.local.task import Task
 
 _log = logging.getLogger(__name__)
-#: Reports in one request, at most.
-MOST_REPORTS = 1 << 16
 #: Bytes of large bodies that are held at once, and from where on a body is large.
 MOST_HELD, LARGE = 1 << 26, 1 << 12
 #: How long the rest of a body may take.
