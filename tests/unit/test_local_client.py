@@ -16,6 +16,7 @@ from collections import UserDict
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from riata.errors import AlreadyAnswered, InvalidArgument
@@ -471,3 +472,38 @@ def test_texts_are_read_as_the_frozen_ones_and_only_decimal_ones_are_numbers():
     for text in ("7", " 1 ", "1e3", "+1", "-0", "1.", ".5"):
         feature = Feature.read(Fields(FROZEN["answers"][0]["feature"]))
         assert number[text] == feature.encode(float(text))[0] != 0.0, text
+
+
+def test_columns_are_encoded_as_rows_are():
+    encoding = Task.from_table(TABLE).encoding
+    odd = [one for one in ODD if one is None or isinstance(one, str | float | int)]
+    numbers = np.array([0.0, 7.5, 25, -3, math.nan, math.inf, -math.inf])
+    texts = np.array(["yes", " 7", "south", "north", "1e3", "", "५"])
+    mixed = np.empty(len(odd), dtype=object)
+    mixed[:] = odd
+    vectors = np.arange(21.0).reshape(7, 3) / 9 - 1
+    cases = [
+        {"hours": numbers, "smoker": numbers, "region": texts, "counts": vectors},
+        {"hours": texts, "smoker": texts, "region": texts, "counts": vectors[:, :2]},
+        {"hours": mixed, "smoker": mixed, "region": mixed, "counts": mixed},
+        {"hours": numbers.tolist(), "region": numbers, "counts": numbers},
+        {"smoker": numbers > 0, "more": 3},
+        {"hours": np.zeros(0), "region": np.zeros(0, "U3")},
+    ]
+    for columns in cases:
+        n = len(next(iter(columns.values())))
+        known = {name: one for name, one in columns.items() if name in ROW}
+        rows = [{name: one[i] for name, one in known.items()} for i in range(n)]
+        expected = np.array([encoding.encode(row) for row in rows]).reshape(n, encoding.columns)
+        assert np.array_equal(encoding.encode_columns(columns), expected)
+    frame = pd.DataFrame({"hours": numbers, "region": texts})
+    expected = encoding.encode_columns({"hours": numbers, "region": texts})
+    assert np.array_equal(encoding.encode_columns(frame), expected)
+    frame["region"] = frame["region"].astype("category")
+    assert np.array_equal(encoding.encode_columns(frame), expected)
+
+
+@pytest.mark.parametrize("columns", [{}, {"hours": [1, 2], "smoker": [1]}, {"hours": 3}])
+def test_columns_without_a_common_length_are_refused(columns):
+    with pytest.raises(InvalidArgument, match="common length"):
+        Task.from_table(TABLE).encoding.encode_columns(columns)

@@ -62,6 +62,8 @@ def test_a_learned_model_comes_back(kind, n, tmp_path):
     if model.task.target is not None:
         rows = [{"hours": 3, "town": "ü"}, {}]
         assert np.array_equal(again.predict(rows), model.predict(rows))
+        columns = {"hours": [3, None], "town": ["ü", None]}
+        assert np.allclose(model.predict(columns), model.predict(rows), rtol=0, atol=1e-12)
 
 
 def edited(path, change):

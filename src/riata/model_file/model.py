@@ -9,7 +9,7 @@ from typing import Any
 from riata import estimators
 from riata.errors import InvalidArgument, ModelFileError
 from riata.estimators.base import PrivateLinearModel
-from riata.estimators.local import LocalEstimator
+from riata.estimators.local_base import LocalEstimator
 from riata.local.learners import LocalModel
 from riata.model_file.archive import require, require_small
 from riata.model_file.fitted import check_attributes, read_fitted, read_statement, write_fitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -115,7 +116,7 @@ class LocalModel:
         return self.offset + vectors @ self.theta
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Predictions for rows: an array of numbers, or a list of answers as devices have them."""
+        """Predictions for rows: columns by name, an array of numbers, or a list of answers."""
         self._only_for("predictions", *_LINEAR, "kernel")
         values = self.decision(self._encoded(rows))
         if self.task.kind == "logistic":
@@ -131,6 +132,8 @@ class LocalModel:
     def _encoded(self, rows: Any) -> np.ndarray:
         if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
             return self.task.encoding.encode_array(rows.astype(float))
+        if isinstance(rows, Mapping) or hasattr(rows, "columns"):
+            return self.task.encoding.encode_columns(rows)
         encoded = [self.task.encoding.encode(row) for row in rows]
         return np.array(encoded).reshape(len(encoded), self.task.encoding.columns)
 
