@@ -19,6 +19,7 @@ from riata.estimators.progress import progress_bar
 from riata.mechanisms.noise import Noise
 from riata.simulation import Columns, Guess, Score, SimulatedEngine, World
 from riata.solvers import Plan, Solver, Step
+from riata.wording import number_of
 
 #: Eight of ten fits lie between these quantiles.
 LOW, HIGH = 0.1, 0.9
@@ -114,7 +115,7 @@ class Forecast:
         assumed = f"if {plan.assumes}" if plan.assumes else "on the worst data"
         rows = [
             ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
-            ("fit", f"{plan.solver}, {plan.steps} steps, {plan.budget}"),
+            ("fit", f"{plan.solver}, {number_of(plan.steps, 'step')}, {plan.budget}"),
             ("guess", described(guess, self.metric, problem.bounds.norm)),
             (self.metric, f"{self.score:z.3f}, {within(self.interval)}"),
         ]

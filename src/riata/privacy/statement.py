@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from riata.privacy.budget import ADJACENCY_IN_WORDS
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Statement:
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
-            ("solver", f"{self.solver}, {self.steps} steps"),
+            ("solver", f"{self.solver}, {number_of(self.steps, 'step')}"),
             ("accounting", self.accountant),
             *(("released", line) for line in self.releases),
             *((f"public: {key}", str(value)) for key, value in self.public.items()),
