@@ -410,7 +410,7 @@ def test_a_notebook_shows_guarantee_and_coefficients():
         page = Page(shown)
         assert model.privacy_.sentence in page.words
         assert HOSTILE in page.words
-        assert "6 of 6 are not 0" in page.words
+        assert "6 of 6 columns are not 0" in page.words
         assert "<script" not in shown
         assert len(shown) < 10_000
 
