@@ -54,20 +54,18 @@ def guarantee(said: Statement, simulated: bool) -> Guarantee:
             "It was fitted without noise. It can reveal single rows, so treat it like the data.",
             "", (), ("Nothing about privacy is promised.",), (),
         )  # fmt: skip
+    headline, promise, limits = (
+        ("Every report protects the person who sent it", _local(said), _LOCAL_LIMITS)
+        if said.adjacency == "local"
+        else ("What any one row can change is limited", _central(said), _CENTRAL_LIMITS)
+    )
     alarm = ""
     if said.seeded:
+        headline = "This model is not private: its noise is known"
         alarm = (
             "Its noise came from a known seed and can be computed again, so it hides nothing. "
             "What follows would hold for the same fit with secret noise."
         )
-    if said.seeded:
-        headline = "This model is not private: its noise is known"
-    elif said.adjacency == "local":
-        headline = "Every report protects the person who sent it"
-    else:
-        headline = "What any one row can change is limited"
-    promise = _local(said) if said.adjacency == "local" else _central(said)
-    limits = _LOCAL_LIMITS if said.adjacency == "local" else _CENTRAL_LIMITS
     return Guarantee(headline, alarm, _warning(said, simulated), promise, limits, _tiles(said))
 
 
@@ -137,35 +135,32 @@ def chance(delta: float) -> str:
 
 
 def _guess(said: Statement) -> str:
-    """How often the best test of two equally likely neighbours is right: (e^eps + d)/(e^eps + 1)"""
+    """How often the best test of two equally likely neighbours is right, rounded up.
+
+    Its total variation is at most (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+    """
     odds = math.exp(-said.epsilon)
     right = 100 * min(1.0, (1.0 + said.delta * odds) / (1.0 + odds))
-    digits = 1
-    while digits < 6 and math.ceil(right * 10**digits) == 100 * 10**digits:
-        digits += 1
-    return f"{math.ceil(right * 10**digits) / 10**digits:.{digits}f}%"
+    for digits in range(1, 7):
+        rounded = math.ceil(right * 10**digits) / 10**digits
+        if rounded < 100:
+            return f"{rounded:.{digits}f}%"
+    return "100%"
 
 
 def _tiles(said: Statement) -> tuple[Tile, ...]:
     factor = _factor(said).replace("more than a billion", "> 10⁹")
-    failing = (
-        f", an added chance of {chance(said.delta)}" if said.delta > 0 else ", no added chance"
+    added = f"an added chance of {chance(said.delta)}" if said.delta > 0 else "no added chance"
+    local = said.adjacency == "local"
+    changed, guessed = ("one person's answers", "answer") if local else ("one row", "row")
+    return (
+        Tile(f"{said.epsilon:g}", "epsilon, the privacy loss"),
+        Tile(f"{said.delta:g}", f"delta, {added}"),
+        Tile(
+            f"{factor} \N{MULTIPLICATION SIGN}", f"the most that {changed} can do to a probability"
+        ),
+        Tile(_guess(said), f"the best guess about one {guessed}, against 50% for a coin"),
     )
-    tiles = [
-        Tile(f"{said.epsilon:.4g}", "epsilon, the privacy loss"),
-        Tile(f"{said.delta:g}", f"delta{failing}"),
-    ]
-    tiles.append(
-        Tile(f"{factor} \N{MULTIPLICATION SIGN}", "the most that one row changes a probability")
-    )
-    tiles.append(Tile(_guess(said), "the best guess about one row, against 50% for a coin"))
-    if said.adjacency == "local":
-        tiles[2] = Tile(
-            f"{factor} \N{MULTIPLICATION SIGN}",
-            "the most that one person's answers change a probability",
-        )
-        tiles[3] = Tile(_guess(said), "the best guess about one answer, against 50% for a coin")
-    return tuple(tiles)
 
 
 _BOTH = (
