@@ -38,6 +38,7 @@ def test_every_relative_link_of_the_readme_exists():
     [
         "riata.audit.grey_box",
         "riata.bounds",
+        "riata.data.schema",
         "riata.estimators.erm",
         "riata.estimators.lasso",
         "riata.estimators.logistic",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -68,7 +67,7 @@ class PeopleSource(Source):
     @cached_property
     def _whose(self) -> np.ndarray:
         """The person of each row of the file, numbered as they first appear; -1 for no id."""
-        key = os.urandom(32)
+        key = Noise().words(4).tobytes()
         digests, known = [np.empty((0, 2), dtype=np.uint64)], [np.empty(0, dtype=bool)]
         for _, columns in self._reader.chunks([self.schema.person], BLOCK_ROWS):
             ids = columns[self.schema.person].texts()
@@ -82,9 +81,10 @@ class PeopleSource(Source):
     @cached_property
     def _drawn(self) -> np.ndarray:
         """The row of the file in each place of the arrangement; -1 for a blank row."""
-        noise = Noise(self._random_state, key=self._key)
-        people = self.schema.people or self._n_people
-        return drawn(self._whose, people, self.rows_of_a_person, noise)
+        k, noise = self.rows_of_a_person, Noise(self._random_state, key=self._key)
+        places = drawn(self._whose, self.n_rows // k, k, noise)
+        del self._whose  # not needed any more
+        return places
 
     def _blocks(self, rows: int) -> Iterator[Block]:
         wanted = np.sort(self._drawn)
