@@ -1,7 +1,9 @@
 """A collector in a process of its own, and people who send to it."""
 
+import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -49,9 +51,12 @@ for line in sys.stdin:
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """A port below those that systems give to clients: the fuzzer's connections take many."""
+    while True:
+        port = 12_000 + secrets.randbelow(18_000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_for(port, alive):
