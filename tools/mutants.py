@@ -638,7 +638,7 @@ MUTANTS = [
     ),
     Mutant(
         "data: a draw that travels", "data/people.py",
-        'secret = ("_drawn", "_whose")', "secret = ()", OF_PEOPLE,
+        'secret = ("_drawn", "_whose"', 'secret = ("no", "thing"', OF_PEOPLE,
     ),
     Mutant(
         "data: a known draw of a private fit", "estimators/sources.py",
