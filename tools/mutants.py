@@ -25,6 +25,9 @@ from rich.progress import track
 
 ROOT = Path(__file__).parent.parent
 
+BAD_FILES = ("tests/unit/test_bad_files.py",)
+OF_PEOPLE = ("tests/unit/test_people.py",)
+FROM_SOURCES = ("tests/conformance/test_fit_from_sources.py",)
 SENSITIVITY = ("tests/sensitivity",)
 REPLAY = ("tests/audit/test_grey_box.py",)
 AUDIT = ("tests/audit/test_mechanisms.py",)
@@ -51,9 +54,6 @@ AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
 CHECKPOINT = ("tests/unit/test_checkpoint.py",)
 GROUPS = ("tests/unit/test_groups.py",)
 SCANS = ("tests/unit/test_scan_engines.py",)
-BAD_FILES = ("tests/unit/test_bad_files.py",)
-PEOPLE = ("tests/unit/test_people.py",)
-FROM_SOURCES = ("tests/conformance/test_fit_from_sources.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -601,6 +601,64 @@ MUTANTS = [
                 self._head.write(head)
 """, "", (*LEDGER, "tests/faults/test_tampering.py"),
     ),
+    # Sources
+    Mutant(
+        "data: empty lines that move the others", "data/lines.py",
+        """                batch.append(line.rstrip(b"\\r\\n"))
+""", """                batch += [line.rstrip(b"\\r\\n")] if line.strip() else []
+""", BAD_FILES,
+    ),
+    Mutant(
+        "data: an open quote that swallows the next line", "data/csv_file.py",
+        "for lines in self.batches(rows):",
+        'for lines in ([b"".join(m) for m in zip(b, [*b[1:], b""])] for b in self.batches(rows)):',
+        BAD_FILES,
+    ),
+    Mutant(
+        "data: a bad number that raises", "data/columns.py",
+        "    except ValueError:\n        return math.nan\n\n\ndef as_text",
+        "    except ZeroDivisionError:\n        return math.nan\n\n\ndef as_text", BAD_FILES,
+    ),
+    Mutant(
+        "data: a first line that is quoted", "data/reader.py",
+        'f"{self.hint}"', 'f"{self.hint} {list(kinds)}"', BAD_FILES,
+    ),
+    Mutant(
+        "data: a chain of errors that quotes the file", "data/arrow.py",
+        """"came from."
+            ) from None""", """"came from."
+            )""", BAD_FILES,
+    ),
+    Mutant(
+        "data: a number of rows that is not kept", "data/source.py",
+        "if x.shape[0] > left:", "if False:", ("tests/unit/test_sources.py",),
+    ),
+    Mutant(
+        "data: people in the order of the file", "data/people.py",
+        "chosen = random_order(len(counts), noise)[:people]",
+        "chosen = np.arange(len(counts))[:people]", OF_PEOPLE,
+    ),
+    Mutant(
+        "data: rows without an id that are a person", "data/people.py",
+        "np.array([word is not None for word in ids.words])", "np.ones(len(ids.words), dtype=bool)",
+        OF_PEOPLE,
+    ),
+    Mutant(
+        "data: a draw that travels", "data/people.py",
+        'secret = ("_drawn", "_whose"', 'secret = ("no", "thing"', OF_PEOPLE,
+    ),
+    Mutant(
+        "data: a known draw of a private fit", "estimators/sources.py",
+        "if source.seeded and estimator.random_state is None:", "if False:", FROM_SOURCES,
+    ),
+    Mutant(
+        "data: bounds that disagree with the schema", "estimators/sources.py",
+        "if wider or (said.y", "if (said.y", FROM_SOURCES,
+    ),
+    Mutant(
+        "data: a schema from rows that nobody declared public", "cli/schema.py",
+        "if not public:", "if False:", ("tests/unit/test_schema_cli.py",),
+    ),
     # The local model
     Mutant(
         "local: coin rounded down", "local/channel.py",
@@ -662,7 +720,7 @@ MUTANTS = [
     Mutant(
         "a person whose first row is taken again and again", "data/people.py",
         "turns = np.arange(k) % np.maximum(several, 1)",
-        "turns = np.arange(k) * np.minimum(several, 0)", PEOPLE,
+        "turns = np.arange(k) * np.minimum(several, 0)", OF_PEOPLE,
     ),
     Mutant(
         "a release that is seen and not written down", "curator.py",
@@ -701,64 +759,6 @@ MUTANTS = [
     Mutant(
         "a shard that counts its rows from 0", "engines/shard.py",
         "first = (part - self._start) % parts", "first = part % parts", SCANS,
-    ),
-    # Sources
-    Mutant(
-        "data: empty lines that move the others", "data/lines.py",
-        """                batch.append(line.rstrip(b"\\r\\n"))
-""", """                batch += [line.rstrip(b"\\r\\n")] if line.strip() else []
-""", BAD_FILES,
-    ),
-    Mutant(
-        "data: an open quote that swallows the next line", "data/csv_file.py",
-        "for lines in self.batches(rows):",
-        'for lines in ([b"".join(m) for m in zip(b, [*b[1:], b""])] for b in self.batches(rows)):',
-        BAD_FILES,
-    ),
-    Mutant(
-        "data: a bad number that raises", "data/columns.py",
-        "    except ValueError:\n        return math.nan\n\n\ndef as_text",
-        "    except ZeroDivisionError:\n        return math.nan\n\n\ndef as_text", BAD_FILES,
-    ),
-    Mutant(
-        "data: a first line that is quoted", "data/reader.py",
-        'f"{self.hint}"', 'f"{self.hint} {list(kinds)}"', BAD_FILES,
-    ),
-    Mutant(
-        "data: a chain of errors that quotes the file", "data/arrow.py",
-        """"came from."
-            ) from None""", """"came from."
-            )""", BAD_FILES,
-    ),
-    Mutant(
-        "data: a number of rows that is not kept", "data/source.py",
-        "if x.shape[0] > left:", "if False:", ("tests/unit/test_sources.py",),
-    ),
-    Mutant(
-        "data: people in the order of the file", "data/people.py",
-        "chosen = random_order(len(counts), noise)[:people]",
-        "chosen = np.arange(len(counts))[:people]", PEOPLE,
-    ),
-    Mutant(
-        "data: rows without an id that are a person", "data/people.py",
-        "np.array([word is not None for word in ids.words])", "np.ones(len(ids.words), dtype=bool)",
-        PEOPLE,
-    ),
-    Mutant(
-        "data: a draw that travels", "data/people.py",
-        'secret = ("_drawn", "_whose", "_key")', "secret = ()", PEOPLE,
-    ),
-    Mutant(
-        "data: a known draw of a private fit", "estimators/sources.py",
-        "if source.seeded and estimator.random_state is None:", "if False:", FROM_SOURCES,
-    ),
-    Mutant(
-        "data: bounds that disagree with the schema", "estimators/sources.py",
-        "if wider or (said.y", "if (said.y", FROM_SOURCES,
-    ),
-    Mutant(
-        "data: a schema from rows that nobody declared public", "cli/schema.py",
-        "if not public:", "if False:", ("tests/unit/test_schema_cli.py",),
     ),
 ]  # fmt: skip
 

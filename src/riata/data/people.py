@@ -81,10 +81,9 @@ class PeopleSource(Source):
     @cached_property
     def _drawn(self) -> np.ndarray:
         """The row of the file in each place of the arrangement; -1 for a blank row."""
-        k, noise = self.rows_of_a_person, Noise(self._random_state, key=self._key)
-        places = drawn(self._whose, self.n_rows // k, k, noise)
-        del self._whose  # not needed any more
-        return places
+        noise = Noise(self._random_state, key=self._key)
+        people = self.schema.people or self._n_people
+        return drawn(self._whose, people, self.rows_of_a_person, noise)
 
     def _blocks(self, rows: int) -> Iterator[Block]:
         wanted = np.sort(self._drawn)
