@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from riata.forecasting import Forecast, ForecastCurve, forecast, forecast_curve
     from riata.model_file import load, save
     from riata.privacy import Budget, Ledger, Statement
+    from riata.tuning import PrivateSearch, SearchPlan
 
 __version__ = "0.1.0"
 
@@ -43,10 +44,12 @@ __all__ = [
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateSearch",
     "PrivateSparseRegression",
     "ProjectedClassifier",
     "ProjectedRegression",
     "RiataError",
+    "SearchPlan",
     "Statement",
     "forecast",
     "forecast_curve",
@@ -75,6 +78,7 @@ _NAMES = {
     "riata.forecasting": ("Forecast", "ForecastCurve", "forecast", "forecast_curve"),
     "riata.model_file": ("load", "save"),
     "riata.privacy": ("Budget", "Ledger", "Statement"),
+    "riata.tuning": ("PrivateSearch", "SearchPlan"),
 }
 
 #: The documented modules, which need no import of their own either: `riata.sets.L1Ball`.
