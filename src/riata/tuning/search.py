@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -176,14 +176,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         best: tuple[PrivateLinearModel, float, int] | None = None
         for _ in range(repetitions(1 / plan.expected, noise)):
             number = one_of(len(plan.estimators), noise)
-            model = _copy(plan.estimators[number])
+            model = clone(plan.estimators[number])
             if noise.seeded:
                 model.random_state = one_of(2**31, noise)
             score = self._scored(plan, number, model.fit(X, y), X, y, noise)
             if best is None or score > best[1]:
                 best = (model, score, number)
         assert best is not None
-        best[0].random_state = None
         return best
 
     def _scored(
@@ -195,7 +194,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         y: Any,
         noise: Noise,
     ) -> float:
-        read = _copy(plan.estimators[number])._job(X, y).read
+        read = model._job(X, y).read
         curator = Curator.open(
             plan.score.event,
             read=lambda: open_engine(model.engine, Preparation(plan.bounds[number]), read),
@@ -208,14 +207,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _looked_at(self, X: Any, y: Any) -> tuple[PrivateLinearModel, Job]:
         """The estimator with its classes named, and the public facts of the rows."""
-        estimator = _copy(self.estimator).set_params(epsilon=1.0)
+        estimator = clone(self.estimator).set_params(epsilon=1.0)
         job = estimator._job(X, y)
         if job.rows_of_a_person is not None:
             raise Incompatible(
                 "PrivateSearch", "rows of people", because="its runs count rows",
                 instead="Use parameters that are fixed in advance",
             )  # fmt: skip
-        estimator = _copy(self.estimator)
+        estimator = clone(self.estimator)
         if isinstance(estimator, PrivateClassifier):
             estimator.classes = job.classes
         return estimator, job
@@ -316,12 +315,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags, tags.target_tags = theirs.input_tags, theirs.target_tags
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _copy(estimator: PrivateLinearModel) -> PrivateLinearModel:
-    from sklearn.base import clone
-
-    return clone(estimator)
 
 
 @contextmanager
