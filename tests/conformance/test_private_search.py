@@ -96,30 +96,22 @@ def small(ledger=None, **more):
 @every_case
 def test_every_estimator_of_the_centre_is_searched(name):
     estimator, grid, y = CASES[name]
-    found = PrivateSearch(estimator, grid, 2.0, random_state=1).fit(X, y)
+    found = PrivateSearch(estimator, grid, 1e3, random_state=1).fit(X, y)
     assert found.best_params_.items() <= found.best_estimator_.get_params().items()
     assert found.best_estimator_.privacy_ is found.privacy_
     assert found.privacy_.seeded
-    assert 2.0 * (1 - 1e-6) < found.privacy_.epsilon <= 2.0
-    assert np.array_equal(found.predict(X), found.best_estimator_.predict(X))
+    assert 1e3 * (1 - 1e-6) < found.privacy_.epsilon <= 1e3
     assert is_classifier(found) == is_classifier(estimator)
     assert is_regressor(found) == is_regressor(estimator)
-    assert math.isfinite(found.best_score_)
-    assert found.best_score_error_ > 0
-
-
-@every_case
-def test_without_noise_the_score_is_that_of_the_predictions(name):
-    estimator, grid, y = CASES[name]
-    found = PrivateSearch(estimator, grid, 1e4, random_state=2).fit(X, y)
     predicted = found.predict(X)
+    assert np.array_equal(predicted, found.best_estimator_.predict(X))
     if is_classifier(estimator):
         wanted = np.mean(predicted == y)
     else:
         top = found.best_estimator_._checked_bounds().y
         wanted = -np.mean(np.abs(np.clip(predicted, -top, top) - np.clip(y, -top, top)))
-    slack = 12 * found.best_score_error_ + 1e-3
-    assert found.best_score_ == pytest.approx(wanted, abs=slack)
+    assert found.best_score_error_ > 0
+    assert found.best_score_ == pytest.approx(wanted, abs=9 * found.best_score_error_ + 1e-3)
 
 
 def test_the_squared_error_can_be_asked_for():
@@ -150,7 +142,7 @@ def test_a_plan_spends_the_budget_and_needs_no_data(delta):
     plan = small().set_params(delta=delta).plan(1_000, 4)
     assert 1 - 1e-9 < plan.spent.epsilon <= 1.0
     assert isinstance(plan.event, RandomlyRepeated)
-    assert plan.event.stop == 1 / plan.expected == 0.5
+    assert plan.event.stop == 1 / plan.expected == 0.25
     runs = [spent(run, plan.budget.delta / plan.expected).epsilon for run in plan.event.candidates]
     assert max(runs) < 1.0
     text = str(plan)

@@ -1,6 +1,5 @@
 """Mean errors of predictions keep their bounds on hostile rows, in exact arithmetic."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +19,7 @@ LINES = ((2.0, -0.1), (0.5, 0.0), (1.0, 0.3))
 
 
 def queries(bounds, adjacency, n_rows):
-    points = some_points(np.random.default_rng(6))
+    points = list(some_points(np.random.default_rng(6)))
     many = [WrongLabels(tuple(points[:3]), bounds, n_rows, adjacency, (0.0, 1.0, 2.0), LINES)]
     for theta in points:
         facts = ((theta,), bounds, n_rows, adjacency)
@@ -40,14 +39,12 @@ def summands(query, x, y):
 @pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_one_row_changes_a_mean_error_by_no_more_than_stated(bounds, adjacency):
-    x, y = hostile_rows(np.random.default_rng(5), 40)
+    x, y = hostile_rows(np.random.default_rng(5), 10)
     for query in queries(bounds, adjacency, 7):
         each = [int(one[0]) for one in summands(query, x, y)]
         assert max(map(abs, each)) <= SLOPE_STEPS
         unit, claim = Fraction(query.unit), Fraction(query.sensitivity("l2"))
-        changes = (
-            each if adjacency == ADD_REMOVE else [a - b for a, b in itertools.product(each, each)]
-        )
+        changes = each if adjacency == ADD_REMOVE else [max(each) - min(each)]
         assert max(abs(change) * unit for change in changes) <= claim
         assert query.sensitivity("l1") == query.sensitivity("l2") == query.sensitivity("linf")
 
@@ -67,7 +64,7 @@ def test_a_pair_of_rows_comes_close_to_the_bound(kind):
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
 def test_a_sum_does_not_depend_on_the_engine_or_the_layout(bounds):
-    x, y = hostile_rows(np.random.default_rng(5), 40)
+    x, y = hostile_rows(np.random.default_rng(5), 10)
     for query in queries(bounds, REPLACE_ONE, len(y)):
         alone = sum(int(one[0]) for one in summands(query, x, y))
         engines = [

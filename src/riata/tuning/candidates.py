@@ -26,6 +26,9 @@ _REFUSED = {
 #: What an estimator must leave to the search.
 _LEFT_TO_THE_SEARCH = ("epsilon", "delta", "ledger", "random_state")
 
+#: How many runs "auto" expects for each candidate: each is then tried with probability 2/3.
+RUNS_A_CANDIDATE = 2
+
 _MOST_EXPECTED = 1e4
 
 
@@ -74,7 +77,7 @@ def listed(estimator: PrivateLinearModel, grid: Any) -> list[dict[str, Any]]:
 def check_expected(expected: object, candidates: int) -> float:
     """How many runs are expected."""
     if isinstance(expected, str) and expected == "auto":
-        return float(candidates)
+        return float(RUNS_A_CANDIDATE * candidates)
     number = isinstance(expected, numbers.Real) and not isinstance(expected, bool)
     if not (number and 1 <= float(expected) <= _MOST_EXPECTED):  # type: ignore[arg-type]
         raise InvalidArgument(

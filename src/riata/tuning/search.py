@@ -63,7 +63,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         As for the estimators. 0 asks for pure differential privacy.
     expected : float or "auto", default="auto"
         How many candidates are tried on average, at least 1. The number itself has a geometric law
-        and stays secret. "auto" is the size of the grid.
+        and stays secret. "auto" is twice the size of the grid: each candidate is then tried with a
+        probability of about two thirds.
     scoring : {"auto", "accuracy", "absolute-error", "squared-error"}, default="auto"
         What the candidates are compared by. "auto" is the accuracy of classifiers and the mean
         absolute error of regressors. Predictions are cut to the bound on y for it.
