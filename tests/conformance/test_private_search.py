@@ -3,6 +3,7 @@
 import io
 import math
 import pickle
+from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
@@ -148,6 +149,14 @@ def test_a_plan_spends_the_budget_and_needs_no_data(delta):
     text = str(plan)
     for part in ("radius=0.5", "radius=2.0", "costs", "nothing is charged", "for the selection"):
         assert part in text
+
+
+def test_a_run_is_a_fit_and_its_score():
+    plan = PrivateSearch(lasso(), {"steps": [2, 3], "solver": ["frank-wolfe"]}, 1.0).plan(500, 4)
+    runs = [leaves(run) for run in plan.event.candidates]
+    assert len(runs) == 2
+    for fit in plan.plans:
+        assert leaves(fit.event) + Counter({plan.score.event: 1}) in runs
 
 
 def test_one_expected_run_costs_no_selection():

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
@@ -308,9 +308,7 @@ class RepetitionAccountant(Accountant):
 def cost_of_selection(leaf: RandomlyRepeated) -> float:
     """What the selection adds to the epsilon and to every divergence of one run."""
     return max(
-        selection_cost(
-            lambda epsilon, run=run: _smallest_delta(run, epsilon), leaf.shape, leaf.stop
-        )
+        selection_cost(partial(_smallest_delta, run), leaf.shape, leaf.stop)
         for run in leaf.candidates
     )
 
