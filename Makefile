@@ -70,6 +70,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/accuracy.py --support
 	$(BIN)/python benchmarks/accuracy.py --cost
 	$(BIN)/python benchmarks/tried.py
+	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/local.py
 	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/real_text.py

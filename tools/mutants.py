@@ -54,6 +54,10 @@ AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
 CHECKPOINT = ("tests/unit/test_checkpoint.py",)
 GROUPS = ("tests/unit/test_groups.py",)
 SCANS = ("tests/unit/test_scan_engines.py",)
+REPEATED = ("tests/unit/test_repeated_events.py",)
+CHANCE = ("tests/statistical/test_chance.py",)
+SEARCHES = ("tests/conformance/test_private_search.py",)
+ERRORS = ("tests/sensitivity/test_prediction_queries.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -759,6 +763,53 @@ MUTANTS = [
     Mutant(
         "a shard that counts its rows from 0", "engines/shard.py",
         "first = (part - self._start) % parts", "first = part % parts", SCANS,
+    ),
+    # Tuning
+    Mutant(
+        "tuning: a selection that costs nothing", "privacy/repeated.py",
+        "return (1 + shape) * epsilon * _ROUNDED_UP", "return 0.0", REPEATED,
+    ),
+    Mutant(
+        "tuning: the shape forgotten", "privacy/repeated.py",
+        "return (1 + shape) * epsilon * _ROUNDED_UP", "return epsilon * _ROUNDED_UP", REPEATED,
+    ),
+    Mutant(
+        "tuning: delta of one run", "privacy/accountants.py",
+        "each = delta / expected_repetitions(leaf.shape, leaf.stop)", "each = delta", REPEATED,
+    ),
+    Mutant(
+        "tuning: divergence of one run", "privacy/accountants.py",
+        "return runs + cost_of_selection(leaf) + repeats / (alpha - 1)",
+        "return runs + cost_of_selection(leaf)", REPEATED,
+    ),
+    Mutant(
+        "tuning: a group of one", "privacy/events.py",
+        "compose((of_group(each, rows), 1)) for each in event.candidates",
+        "each for each in event.candidates", REPEATED,
+    ),
+    Mutant(
+        "tuning: scores for nothing", "tuning/planning.py",
+        "compose((plan.event, 1), (score.event, 1))", "compose((plan.event, 1))", SEARCHES,
+    ),
+    Mutant(
+        "tuning: the winner's own Statement", "tuning/search.py",
+        "self.privacy_ = best.privacy_ = ", "self.privacy_ = ", SEARCHES,
+    ),
+    Mutant(
+        "tuning: another law of repetitions", "mechanisms/chance.py",
+        "count = 1\n", "count = 2\n", CHANCE,
+    ),
+    Mutant(
+        "tuning: an uneven die", "mechanisms/chance.py",
+        "usable = (1 << _WORD) // total * total", "usable = 1 << _WORD", CHANCE,
+    ),
+    Mutant(
+        "tuning: half the sensitivity of a score", "queries/prediction.py",
+        "return self.largest / 2  # of", "return self.largest / 4  # of", ERRORS,
+    ),
+    Mutant(
+        "tuning: predictions that are not cut", "queries/prediction.py",
+        "np.abs(np.clip(margins[:, 0], -top, top) - y)", "np.abs(margins[:, 0] - y)", ERRORS,
     ),
 ]  # fmt: skip
 

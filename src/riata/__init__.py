@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from riata.model_file import load, save
     from riata.onnx_graph import export_onnx
     from riata.privacy import Budget, Ledger, Statement
+    from riata.tuning import PrivateSearch, SearchPlan
 
 __version__ = "0.1.0"
 
@@ -45,11 +46,13 @@ __all__ = [
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateSearch",
     "PrivateSparseRegression",
     "ProjectedClassifier",
     "ProjectedRegression",
     "RiataError",
     "Schema",
+    "SearchPlan",
     "Source",
     "Statement",
     "export_onnx",
@@ -83,6 +86,7 @@ _NAMES = {
     "riata.model_file": ("load", "save"),
     "riata.onnx_graph": ("export_onnx",),
     "riata.privacy": ("Budget", "Ledger", "Statement"),
+    "riata.tuning": ("PrivateSearch", "SearchPlan"),
 }
 
 #: The documented modules, which need no import of their own either: `riata.sets.L1Ball`.

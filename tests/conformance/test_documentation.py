@@ -45,6 +45,7 @@ def test_every_relative_link_of_the_readme_exists():
         "riata.forecasting",
         "riata.model_file",
         "riata.privacy.ledger",
+        "riata.tuning.search",
     ],
 )
 def test_every_example_in_a_docstring_holds(module):
