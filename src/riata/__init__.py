@@ -22,7 +22,17 @@ if TYPE_CHECKING:
         ProjectedClassifier,
         ProjectedRegression,
     )
-    from riata.forecasting import Forecast, ForecastCurve, forecast, forecast_curve
+    from riata.forecasting import (
+        Comparison,
+        Forecast,
+        ForecastCurve,
+        Required,
+        compare_solvers,
+        forecast,
+        forecast_curve,
+        required_epsilon,
+        required_rows,
+    )
     from riata.model_file import load, save
     from riata.onnx_graph import export_onnx
     from riata.privacy import Budget, Ledger, Statement
@@ -34,6 +44,7 @@ __all__ = [
     "Bounds",
     "Budget",
     "BudgetExceeded",
+    "Comparison",
     "Forecast",
     "ForecastCurve",
     "HeavyTailedRegression",
@@ -50,16 +61,20 @@ __all__ = [
     "PrivateSparseRegression",
     "ProjectedClassifier",
     "ProjectedRegression",
+    "Required",
     "RiataError",
     "Schema",
     "SearchPlan",
     "Source",
     "Statement",
+    "compare_solvers",
     "export_onnx",
     "forecast",
     "forecast_curve",
     "load",
     "read",
+    "required_epsilon",
+    "required_rows",
     "save",
 ]
 
@@ -82,7 +97,17 @@ _NAMES = {
         "ProjectedClassifier",
         "ProjectedRegression",
     ),
-    "riata.forecasting": ("Forecast", "ForecastCurve", "forecast", "forecast_curve"),
+    "riata.forecasting": (
+        "Comparison",
+        "Forecast",
+        "ForecastCurve",
+        "Required",
+        "compare_solvers",
+        "forecast",
+        "forecast_curve",
+        "required_epsilon",
+        "required_rows",
+    ),
     "riata.model_file": ("load", "save"),
     "riata.onnx_graph": ("export_onnx",),
     "riata.privacy": ("Budget", "Ledger", "Statement"),

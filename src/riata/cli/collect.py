@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
+from riata.cli.talk import AsJson
 from riata.errors import CollectError, RiataError
 from riata.local import Aggregator, Task
 from riata.local.channel import LARGEST_EPSILON
@@ -30,7 +31,6 @@ Stores = Annotated[
     list[str] | None,
     typer.Option("--store", help="A directory or a database's address; several are merged."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @app.command()

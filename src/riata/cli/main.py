@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from riata.cli import collect, predict, report, schema
-from riata.errors import RiataError
+import riata
+from riata.cli import audit, collect, fit, ledger, plan, predict, report, schema
+from riata.cli.exits import MEANINGS, STOPPED, show
+
+EPILOG = "Exit status: " + "; ".join(f"{code} {text}" for code, text in MEANINGS.items()) + "."
 
 app = typer.Typer(
     name="riata",
     help="Sparse models from sensitive data, with a differential-privacy guarantee.",
+    epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(collect.app, name="collect")
-app.add_typer(schema.app, name="schema")
-app.command()(report.report)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"riata {riata.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Sparse models from sensitive data, with a differential-privacy guarantee."""
+
+
+app.command()(plan.plan)
+app.command()(fit.fit)
 app.command()(predict.predict)
+app.command()(report.report)
+app.add_typer(schema.app, name="schema")
+app.add_typer(ledger.app, name="ledger")
+app.command()(audit.audit)
+app.add_typer(collect.app, name="collect")
 
 
 def main() -> None:
-    """Run a command. What riata or the system says is wrong ends it with status 2."""
+    """Run a command. Whatever goes wrong ends it with a status and a sentence."""
     try:
         app()
-    except RiataError as problem:
-        _end(str(problem))
-    except OSError as problem:
-        where = f"{problem.filename}: " if problem.filename is not None else ""
-        _end(f"{where}{problem.strerror or type(problem).__name__}.")
-
-
-def _end(message: str) -> None:
-    # As plain text: brackets in it are not marks of style.
-    console = Console(stderr=True, soft_wrap=True)
-    console.print(Text("Error: ", "bold red").append(message, "not bold default"))
-    sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)
+    except Exception as problem:
+        sys.exit(show(problem))

@@ -13,7 +13,8 @@ import numpy as np
 import typer
 from scipy import sparse
 
-from riata.cli.report import AsJson, ModelFile
+from riata.cli.report import ModelFile
+from riata.cli.talk import AsJson
 from riata.errors import InvalidArgument
 from riata.local.learners.model import LocalModel
 
@@ -22,7 +23,9 @@ READABLE, WRITABLE = (".csv", ".npy", ".npz"), (".csv", ".npy")
 
 def predict(
     model: ModelFile,
-    data: Annotated[Path, typer.Option(help="Rows: .csv with a header, .npy or .npz.")],
+    data: Annotated[
+        Path, typer.Option(help="Rows: .csv with a header, .npy or .npz, or as in the fit.")
+    ],
     out: Annotated[Path, typer.Option(help="Predictions: .csv or .npy.")],
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +76,11 @@ def predictions(model: Any, rows: Any) -> dict[str, np.ndarray]:
 
 
 def read_rows(path: Path, model: Any) -> Any:
-    """The rows of a file, with the columns that the model wants."""
+    """The rows of a file, with the columns that the model wants, or by the model's schema."""
+    if getattr(model, "schema_", None) is not None:
+        from riata.data import read
+
+        return read(path, model.schema_, target=False)
     if path.suffix not in READABLE:
         raise InvalidArgument(f"{path} must be one of {', '.join(READABLE)}.")
     if path.suffix == ".csv":

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from riata.cli.talk import AsJson
+
 ModelFile = Annotated[Path, typer.Argument(help="A file that riata.save wrote.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def report(

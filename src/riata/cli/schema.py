@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from riata.cli.talk import AsJson
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:  # scikit-learn is slow to import
     from riata.data import Schema
 
 app = typer.Typer(help="Say what the columns of private files are.", no_args_is_help=True)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @app.command()

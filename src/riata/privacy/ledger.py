@@ -220,12 +220,7 @@ class Ledger:
 
     def charge(self, event: Event, *, adjacency: str, summary: dict[str, Any]) -> int:
         """Record a plan's whole cost, or raise `BudgetExceeded` and record nothing."""
-        if adjacency != self.ceiling.adjacency:
-            raise BudgetExceeded(
-                f"This ledger counts {self.ceiling.adjacency} neighbours and the plan "
-                f"{adjacency} ones: their costs cannot be added. "
-                f"Fit with adjacency={self.ceiling.adjacency!r}."
-            )
+        self._check_adjacency(adjacency)
         record = (
             datetime.now(UTC).isoformat(),
             to_json(event),
@@ -250,6 +245,19 @@ class Ledger:
         with self._verified():  # the charge is durable now, and this moves the head
             pass
         return head.seq
+
+    def after(self, event: Event, *, adjacency: str) -> Spent:
+        """What all charges would cost together with one more, which is not made."""
+        self._check_adjacency(adjacency)
+        return self._cost([*(charge.event for charge in self.charges), event])
+
+    def _check_adjacency(self, adjacency: str) -> None:
+        if adjacency != self.ceiling.adjacency:
+            raise BudgetExceeded(
+                f"This ledger counts {self.ceiling.adjacency} neighbours and the plan "
+                f"{adjacency} ones: their costs cannot be added. "
+                f"Fit with adjacency={self.ceiling.adjacency!r}."
+            )
 
     @property
     def charges(self) -> list[Charge]:

@@ -1,0 +1,62 @@
+"""`riata audit`: run the audits that riata runs on itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from riata.cli.exits import OK, UNSOUND
+from riata.cli.talk import AsJson, answer, answer_json, err, note, out
+
+#: Neighbours an estimator, fits of one step and fits of several steps on each side.
+FULL, QUICK = (10_000, 100_000, 4_000), (100, 2_000, 200)
+
+
+def audit(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer runs: minutes, and weaker evidence.")
+    ] = False,
+    pairs: Annotated[int | None, typer.Option(help="Neighbours an estimator.", min=1)] = None,
+    draws: Annotated[int | None, typer.Option(help="Fits of one step, a side.", min=100)] = None,
+    fits: Annotated[int | None, typer.Option(help="Fits of several steps, a side.", min=50)] = None,
+    page: Annotated[Path | None, typer.Option("--out", help="Where the report is written.")] = Path(
+        "audit.html"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Attack riata's own claims on made-up neighbours, and say whether one was exceeded."""
+    from riata.audit import report, standard
+    from riata.audit.run import audited
+
+    usual = QUICK if quick else FULL
+    pairs, draws, fits = pairs or usual[0], draws or usual[1], fits or usual[2]
+    console = out()
+    found = audited(
+        pairs, draws, fits, err(), lambda table: None if as_json else console.print(table)
+    )
+    sound = standard.all_sound(*found)
+    if page is not None:
+        page.write_text(report.page(*found), encoding="utf-8")
+        note(f"The report is in {page}.")
+    if as_json:
+        answer_json(
+            {
+                "sound": sound,
+                "out": None if page is None else str(page),
+                "replays": [
+                    {"name": e.name, "pairs": e.pairs, "exceeded": e.exceeded,
+                     "largest": e.largest, "worst_pair": e.worst_pair, "sound": e.sound}
+                    for e in found[0]
+                ],
+                "attacks": [
+                    {"name": name, "ratio": curve.ratio, "sound": curve.sound}
+                    for few in found[1:]
+                    for name, curve in few.items()
+                ],
+            }
+        )  # fmt: skip
+    else:
+        answer("No claim was exceeded." if sound else "A claim was exceeded.", "bold")
+    raise typer.Exit(OK if sound else UNSOUND)

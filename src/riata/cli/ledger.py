@@ -1,0 +1,179 @@
+"""`riata ledger`: start the record of what is spent on a data set, look at it, check it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.bar import Bar
+from rich.table import Table
+from rich.text import Text
+
+from riata.cli.talk import AsJson, answer, answer_json, answer_table, note, out
+from riata.errors import InvalidArgument
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Charge, Ledger
+
+app = typer.Typer(help="The record of what is spent on a data set.", no_args_is_help=True)
+
+Where = Annotated[str, typer.Argument(help="The ledger: a file, or a database's address.")]
+Dataset = Annotated[str | None, typer.Option(help="Which of several data sets.")]
+Head = Annotated[Path | None, typer.Option(help="The ledger's head, if it is not beside it.")]
+
+NANO = 1e-9
+_COLUMNS = ("number", "charged_at", "estimator", "solver", "rows", "columns", "asked_epsilon",
+            "asked_delta", "total_epsilon")  # fmt: skip
+
+
+@app.command()
+def create(
+    where: Where,
+    dataset: Annotated[str, typer.Option(help="The name of the data set that is protected.")],
+    epsilon: Annotated[float, typer.Option(help="The most that all fits together may spend.")],
+    delta: Annotated[float, typer.Option(help="The delta at which the total is computed.")],
+    adjacency: Annotated[
+        str, typer.Option(help="replace-one, add-remove, or replace-person for a person column.")
+    ] = "replace-one",
+    head: Head = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start the ledger of a data set, with a ceiling that no fit can exceed."""
+    from riata.privacy import Budget, Ledger
+
+    ceiling = Budget(epsilon, delta, adjacency)
+    made = Ledger.create(where, dataset=dataset, ceiling=ceiling, head=head)
+    if as_json:
+        answer_json(_facts(made))
+        return
+    answer(f"Started the ledger of {dataset!r} in {where}: {ceiling}.")
+    place = head if head is not None else f"{where}.head"
+    answer(f"Its head is {place}. Keep a copy where others cannot write: it shows a rollback.")
+
+
+@app.command()
+def show(where: Where, dataset: Dataset = None, head: Head = None, as_json: AsJson = False) -> None:
+    """Print what is spent and left, and every charge with the total up to it."""
+    opened = _opened(where, dataset, head)
+    facts = _facts(opened)
+    if as_json:
+        answer_json(facts)
+        return
+    console, ceiling = out(), opened.ceiling
+    console.print(Text(f"Ledger of {opened.dataset!r}, {ceiling.adjacency}", "bold"))
+    charges = opened.charges
+    if charges:
+        table = Table("", "charged", "what", "asked", "total", "of the ceiling", box=None)
+        for charge in charges:
+            table.add_row(*_line(charge), _bar(charge.total * NANO, ceiling.epsilon))
+        answer_table(table)
+    answer(
+        f"Spent epsilon {facts['spent']:.9g} of {ceiling.epsilon:g} at delta {ceiling.delta:g}, "
+        f"left {facts['left']:.9g}. Charges: {len(charges)}."
+    )
+
+
+@app.command()
+def verify(
+    where: Where, dataset: Dataset = None, head: Head = None, as_json: AsJson = False
+) -> None:
+    """Check every line of the ledger against its chain, and the chain against its head."""
+    found = _opened(where, dataset, head).verify()
+    if as_json:
+        answer_json(
+            {"whole": True, "dataset": found.dataset, "charges": found.charges,
+             "spent": found.spent.epsilon, "delta": found.spent.delta, "mac": found.mac}
+        )  # fmt: skip
+        return
+    answer(f"The ledger of {found.dataset!r} is whole: {found.charges} charges, all as written.")
+    answer(f"Its last link is {found.mac}.")
+
+
+@app.command()
+def export(
+    where: Where,
+    file: Annotated[
+        Path | None, typer.Argument(help="Where to write; standard output by default.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--format", help="json or csv. By default the file's ending.")
+    ] = None,
+    dataset: Dataset = None,
+    head: Head = None,
+    as_json: AsJson = False,
+    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+) -> None:
+    """Write all charges for an archive or an auditor. The key is never among them."""
+    ending = "" if file is None else file.suffix.lstrip(".").lower()
+    wanted = "json" if as_json and kind is None else kind or ending or "json"
+    if wanted not in ("json", "csv"):
+        raise InvalidArgument(
+            f"A ledger is written as json or csv, and not as {wanted!r}. Pass --format json."
+        )
+    if file is not None and file.exists() and not force:
+        raise InvalidArgument(f"{file} exists. Choose another name, or pass --force.")
+    opened = _opened(where, dataset, head)
+    text = opened.export() + "\n" if wanted == "json" else _csv(opened)
+    if file is None:
+        typer.echo(text, nl=False)
+        return
+    file.write_text(text, encoding="utf-8", newline="")
+    if as_json:
+        answer_json({"out": str(file), "format": wanted, "charges": len(opened.charges)})
+    else:
+        note(f"Wrote {len(opened.charges)} charges to {file}.")
+
+
+def _opened(where: str, dataset: str | None, head: Path | None) -> Ledger:
+    from riata.privacy.ledger import Ledger
+
+    return Ledger.open(where, dataset=dataset, head=head)
+
+
+def _facts(ledger: Ledger) -> dict[str, Any]:
+    charges, spent, ceiling = ledger.charges, ledger.spent, ledger.ceiling
+    total = charges[-1].total * NANO if charges else 0.0
+    return {
+        "dataset": ledger.dataset,
+        "adjacency": ceiling.adjacency,
+        "ceiling": ceiling.epsilon,
+        "delta": ceiling.delta,
+        "spent": total,
+        "left": max(0.0, ceiling.epsilon - total),
+        "accountant": spent.accountant,
+        "charges": [dict(zip(_COLUMNS, _cells(charge), strict=True)) for charge in charges],
+    }
+
+
+def _cells(charge: Charge) -> list[Any]:
+    said = charge.summary
+    names = ("estimator", "solver", "n_rows", "n_features", "epsilon", "delta")
+    return [charge.seq, charge.charged_at, *(said.get(name) for name in names), charge.total * NANO]
+
+
+def _line(charge: Charge) -> tuple[str, str, Text, str, str]:
+    said = charge.summary
+    what = ", ".join(str(said[name]) for name in ("estimator", "solver") if name in said)
+    asked = f"{said['epsilon']:g}" if "epsilon" in said else ""
+    return (
+        str(charge.seq), f"{charge.charged_at[:16].replace('T', ' ')}", Text(what or "-"), asked,
+        f"{charge.total * NANO:.6g}",
+    )  # fmt: skip
+
+
+def _bar(total: float, ceiling: float) -> Bar:
+    colour = "green" if total < 0.8 * ceiling else "yellow" if total < ceiling else "red"
+    return Bar(ceiling, 0, min(total, ceiling), width=24, color=colour, bgcolor="bright_black")
+
+
+def _csv(ledger: Ledger) -> str:
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow([*_COLUMNS, "summary"])
+    for charge in ledger.charges:
+        lines.writerow([*_cells(charge), json.dumps(charge.summary, sort_keys=True)])
+    return text.getvalue()

@@ -1,0 +1,247 @@
+"""`riata plan`: what to expect of a fit, from public facts alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from riata.cli import options as given
+from riata.cli.guesses import forecast_facts, guess_of
+from riata.cli.study import Study
+from riata.cli.talk import AsJson, answer, answer_json, answer_table, note, out, watched
+from riata.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from riata.forecasting import Comparison, Required
+
+EPSILON, ROWS = "epsilon", "rows"
+
+
+def plan(
+    study: given.StudyFile = None,
+    rows: Annotated[int | None, typer.Option(help="How many rows there will be.", min=1)] = None,
+    columns: Annotated[
+        int | None, typer.Option(help="How many encoded columns, without a schema.", min=1)
+    ] = None,
+    relevant: given.Relevant = None,
+    signal: given.Signal = None,
+    design: given.Design = None,
+    spread: given.Spread = None,
+    schema: given.SchemaFile = None,
+    estimator: given.Estimator = None,
+    epsilon: given.Epsilon = None,
+    delta: given.Delta = None,
+    adjacency: given.Adjacency = None,
+    radius: given.Radius = None,
+    row_length: given.RowLength = None,
+    solver: Annotated[
+        list[str] | None, typer.Option("--solver", help="Compare only these solvers.")
+    ] = None,
+    steps: given.Steps = None,
+    sparsity: given.Sparsity = None,
+    intercept: given.Intercept = None,
+    others: given.Others = None,
+    for_r2: Annotated[float | None, typer.Option(help="Search for what this R2 takes.")] = None,
+    for_auc: Annotated[float | None, typer.Option(help="Search for what this AUC takes.")] = None,
+    solve: Annotated[str, typer.Option(help="What to search for: epsilon or rows.")] = EPSILON,
+    sure: Annotated[
+        bool, typer.Option(help="Want it in nine of ten fits, and not in half of them.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(help="Simulated fits of each kind.", min=2)] = 10,
+    patience: Annotated[
+        float, typer.Option(help="Seconds for each solver; slower ones are left out.")
+    ] = 10.0,
+    plot: Annotated[Path | None, typer.Option(help="Draw it here: .svg, .png or .pdf.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare solvers before anything is spent, or ask which epsilon or how many rows it takes."""
+    wanted = for_auc if for_r2 is None else for_r2
+    if solve not in (EPSILON, ROWS):
+        raise InvalidArgument(f"--solve {solve} is not known. Use epsilon or rows.")
+    guess = {"relevant": relevant, "signal": signal, "design": design, "spread": spread}
+    searched = wanted is not None
+    said = given.study_of(
+        study,
+        {
+            "schema": schema, "estimator": estimator,
+            "budget": {"epsilon": _epsilon(epsilon, study, searched and solve == EPSILON),
+                       "delta": delta, "adjacency": adjacency},
+            "parameters": given.parameters(
+                radius, _only(solver), steps, sparsity, intercept, None, others
+            ),
+            "row_length": row_length, "guess": guess,
+        },
+    )  # fmt: skip
+    n_columns = _columns(said, columns)
+    model, told = said.model(for_source=False), guess_of(said)
+    told["repeats"] = told.get("repeats", repeats)
+    if plot is not None:
+        _check_plot(plot)
+    if wanted is None:
+        compared = _compared(model, _rows(said, rows), n_columns, solver, patience, told)
+        drawn: Any = compared
+        answer_json(_comparison_facts(compared)) if as_json else _print_comparison(compared)
+    else:
+        _check_metric(model, for_r2, for_auc)
+        found = _required(model, said, rows, n_columns, wanted, solve, sure, told)
+        drawn = _curve(found)
+        answer_json(_required_facts(found)) if as_json else answer(str(found))
+    if plot is not None:
+        drawn.plot().figure.savefig(plot)
+        note(f"Wrote {plot}.")
+
+
+def _epsilon(given_one: float | None, study: Path | None, searched: bool) -> float | None:
+    """A search for epsilon begins somewhere, if nobody says where."""
+    return 1.0 if searched and given_one is None and study is None else given_one
+
+
+def _only(solvers: list[str] | None) -> str | None:
+    return solvers[0] if solvers and len(solvers) == 1 else None
+
+
+def _rows(said: Study, rows: int | None) -> int:
+    fixed = None if said.schema is None else said.schema.rows or said.schema.people
+    found = rows or said.rows or fixed
+    if found is None:
+        raise InvalidArgument(
+            "The number of rows is missing: a plan reads no file. Pass --rows, or write rows = ... "
+            "under [guess] of the study."
+        )
+    return found
+
+
+def _columns(said: Study, columns: int | None) -> int:
+    known = None if said.schema is None else said.schema.n_features
+    if known is not None and columns not in (None, known):
+        raise InvalidArgument(
+            f"--columns {columns} and the schema says {known} encoded columns. Leave --columns out."
+        )
+    found = columns if known is None else known
+    if found is None:
+        raise InvalidArgument(
+            "The number of columns is missing. Pass --columns, or a schema that says it."
+        )
+    return found
+
+
+def _check_metric(model: Any, for_r2: float | None, for_auc: float | None) -> None:
+    classifies = hasattr(model, "classes")
+    if for_r2 is not None and for_auc is not None:
+        raise InvalidArgument("Ask for one thing: --for-r2 or --for-auc.")
+    if classifies == (for_auc is None):
+        right = "--for-auc" if classifies else "--for-r2"
+        raise InvalidArgument(f"{type(model).__name__} is measured otherwise. Use {right}.")
+
+
+def _check_plot(plot: Path) -> None:
+    from importlib.util import find_spec
+
+    if plot.suffix not in (".svg", ".png", ".pdf"):
+        raise InvalidArgument(f"{plot} must end in .svg, .png or .pdf, which say how to draw it.")
+    if find_spec("matplotlib") is None:
+        raise InvalidArgument('A plot needs matplotlib. Install it with pip install "riata[plot]".')
+
+
+def _compared(
+    model: Any, rows: int, columns: int, solvers: list[str] | None, patience: float,
+    told: dict[str, Any],
+) -> Comparison:  # fmt: skip
+    from riata.forecasting import compare_solvers
+
+    return compare_solvers(
+        model, rows, columns, solvers=solvers, patience=patience, verbose=watched(), **told
+    )
+
+
+def _required(
+    model: Any, said: Study, rows: int | None, columns: int, wanted: float, solve: str, sure: bool,
+    told: dict[str, Any],
+) -> Required:  # fmt: skip
+    from riata.forecasting import required_epsilon, required_rows
+
+    if solve == ROWS:
+        start = {} if rows is None else {"start": rows}
+        return required_rows(model, columns, wanted, sure=sure, verbose=watched(), **start, **told)
+    return required_epsilon(
+        model, _rows(said, rows), columns, wanted, sure=sure, verbose=watched(), **told
+    )
+
+
+def _curve(found: Required) -> Any:
+    from riata.forecasting import ForecastCurve
+
+    at, forecasts = zip(*found.tried, strict=True)
+    return ForecastCurve(found.over, at, forecasts)
+
+
+def _print_comparison(found: Comparison) -> None:
+    console, first = out(), found.best.plan
+    console.print(Text(f"Plans for {first.budget}: nothing is charged and no row is read.", "bold"))
+    console.print(
+        f"{first.problem.n_rows:,} rows, {first.problem.n_features:,} columns. "
+        f"Guess: {found.guessed}.",
+        markup=False,
+    )
+    head, *lines = found.rows()
+    table = Table(box=None, pad_edge=False)
+    for name in head:
+        table.add_column(
+            name, no_wrap=True, justify="left" if name in ("solver", "noise a step") else "right"
+        )
+    for line, each in zip(lines, found.candidates, strict=True):
+        table.add_row(*line, style="bold" if each.chosen else "")
+    answer_table(table)
+    if any(each.chosen for each in found.candidates):
+        console.print(Text("* is what the estimator takes by itself. Times are rough."))
+    for each in found.candidates:
+        if each.because:
+            console.print(Text(f"{each.solver} was not simulated: {each.because}."), style="dim")
+    if found.impossible:
+        console.print(Text(f"Not possible here: {', '.join(found.impossible)}."), style="dim")
+
+
+def _comparison_facts(found: Comparison) -> dict[str, Any]:
+    first = found.best.plan
+    return {
+        "rows": first.problem.n_rows,
+        "columns": first.problem.n_features,
+        "epsilon": first.budget.epsilon,
+        "delta": first.budget.delta,
+        "adjacency": first.budget.adjacency,
+        "guess": found.guessed,
+        "solvers": [
+            {
+                "solver": each.solver,
+                "chosen": each.chosen,
+                "steps": each.plan.steps,
+                "noise": each.noise,
+                "releases": list(each.plan.releases),
+                "seconds": each.cost.seconds,
+                "bytes": each.cost.bytes,
+                "forecast": None if each.forecast is None else forecast_facts(each.forecast),
+                "not_simulated": each.because or None,
+            }
+            for each in found.candidates
+        ],
+        "impossible": found.impossible,
+    }
+
+
+def _required_facts(found: Required) -> dict[str, Any]:
+    return {
+        "over": found.over,
+        "value": found.value,
+        "score": found.score,
+        "sure": found.sure,
+        "forecast": forecast_facts(found.forecast),
+        "tried": [
+            {"value": value, "score": each.score, "interval": each.interval}
+            for value, each in found.tried
+        ],
+        "sentence": found.sentence,
+    }

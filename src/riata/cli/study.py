@@ -1,0 +1,231 @@
+"""A study: what is fitted to what, within which budget. A file, flags, or both."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from riata import fields
+from riata.errors import InvalidArgument
+
+if TYPE_CHECKING:  # scikit-learn is slow to import, and so is a database
+    from riata.bounds import Bounds
+    from riata.data import Schema
+    from riata.privacy.ledger import Ledger
+
+#: The estimators by the names that they have here.
+ESTIMATORS = {
+    "lasso": "PrivateLasso",
+    "sparse": "PrivateSparseRegression",
+    "heavy-tailed": "HeavyTailedRegression",
+    "projected": "ProjectedRegression",
+    "logistic": "PrivateLogisticRegression",
+    "svc": "PrivateLinearSVC",
+    "projected-logistic": "ProjectedClassifier",
+}
+AUTO = "auto"
+
+#: Parameters that a study says elsewhere: in its budget, its ledger or its schema.
+_ELSEWHERE = {
+    "epsilon", "delta", "adjacency", "bounds", "classes", "ledger", "random_state", "verbose",
+    "compressed",
+}  # fmt: skip
+_GUESSES = (
+    "relevant", "signal", "design", "spread", "positives", "density", "correlation", "group",
+    "nonzeros", "repeats",
+)  # fmt: skip
+
+
+class Fields(fields.Fields):
+    """Fields of a study file."""
+
+    file = "study"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that a fit needs beside the rows. All of it is public."""
+
+    epsilon: float
+    delta: float | None = None
+    adjacency: str = "replace-one"
+    schema: Schema | None = None
+    estimator: str = AUTO
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    row_length: float | None = None
+    ledger: Mapping[str, Any] = field(default_factory=dict)
+    data: Path | None = None
+    out: Path | None = None
+    checkpoint: Path | None = None
+    seed: int | None = None
+    guess: Mapping[str, Any] | None = None
+    rows: int | None = None
+
+    @property
+    def kind(self) -> type:
+        """The estimator's class."""
+        name = self.estimator
+        if name == AUTO:
+            classes = self.schema is not None and self.schema.classes is not None
+            name = "logistic" if classes else "lasso"
+        kind: type = getattr(import_module("riata.estimators"), ESTIMATORS[name])
+        return kind
+
+    def model(
+        self, *, for_source: bool, ledger: Ledger | None = None, verbose: bool = False
+    ) -> Any:
+        """The estimator, not fitted. Bounds and classes come from the schema, or from the source.
+
+        Without a schema entries and targets reach 1: a forecast is in such units.
+        """
+        known = inspect.signature(self.kind).parameters
+        said: dict[str, Any] = {
+            "epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency,
+            "ledger": ledger, "random_state": self.seed, "verbose": verbose,
+        }  # fmt: skip
+        if "bounds" in known and (self.row_length is not None or not for_source):
+            said["bounds"] = self._bounds("classes" in known)
+        if "classes" in known and not for_source:
+            classes = None if self.schema is None else self.schema.classes
+            said["classes"] = [0, 1] if classes is None else classes.tolist()
+        return self.kind(**said, **self._checked(known))
+
+    def _bounds(self, classifies: bool) -> Bounds:
+        from riata.bounds import Bounds
+
+        said = Bounds(1.0, None if classifies else 1.0)
+        said = said if self.schema is None else self.schema.bounds
+        if self.row_length is None:
+            return said
+        return Bounds(self.row_length, said.y, norm="l2", nonnegative=said.nonnegative)
+
+    def _checked(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters, each of which the estimator has."""
+        table = Fields(self.parameters, "parameters")
+        found = {}
+        for name in known:
+            if name not in _ELSEWHERE and (value := table.take(name, None)) is not None:
+                found[name] = value
+        table.end()
+        return found
+
+    def open_ledger(self) -> Ledger | None:
+        if not self.ledger:
+            return None
+        from riata.privacy.ledger import Ledger
+
+        where = dict(self.ledger)
+        return Ledger.open(where.pop("path"), **where)
+
+
+def load_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
+    """The study in a file, with what flags say in its place. Paths in a file are beside it."""
+    table: dict[str, Any] = {}
+    if path is not None:
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+            raise InvalidArgument(f"{path} is not TOML: {problem}. Correct the study.") from None
+        _beside(table, path.parent)
+    for name, value in flags.items():
+        if isinstance(value, Mapping):
+            inner = table.get(name, {})
+            kept = dict(inner) if isinstance(inner, Mapping) else {}
+            table[name] = kept | {key: each for key, each in value.items() if each is not None}
+            if not table[name] and name not in ("budget", "parameters"):
+                del table[name]
+        elif value is not None:
+            table[name] = value
+    return _read(table)
+
+
+def _beside(table: dict[str, Any], folder: Path) -> None:
+    """Make the paths of a study file relative to its folder."""
+
+    def moved(where: Any) -> Any:
+        return str(folder / where) if isinstance(where, str) and "://" not in where else where
+
+    for name in ("schema", "data", "out", "checkpoint"):
+        if isinstance(table.get(name), str):
+            table[name] = moved(table[name])
+    ledger = table.get("ledger")
+    if isinstance(ledger, str):
+        table["ledger"] = {"path": moved(ledger)}
+    elif isinstance(ledger, Mapping):
+        places = {key: moved(ledger[key]) for key in ("path", "head") if key in ledger}
+        table["ledger"] = dict(ledger) | places
+
+
+def _read(table: Mapping[str, Any]) -> Study:
+    said = Fields(table)
+    budget = said.table("budget", {})
+    epsilon = budget.take("epsilon", None)
+    if epsilon is None:
+        raise InvalidArgument(
+            "There is no epsilon: it says how much privacy the fit may spend, and nobody else can "
+            "choose it. Pass --epsilon, or write it under [budget] of the study."
+        )
+    study = Study(
+        epsilon=epsilon,
+        delta=budget.take("delta", None),
+        adjacency=budget.take("adjacency", "replace-one"),
+        schema=_schema(said.take("schema", None)),
+        estimator=said.one_of("estimator", (AUTO, *ESTIMATORS), AUTO),
+        parameters=said.table("parameters", {}).rest(),
+        row_length=None if "row_length" not in table else said.scale("row_length"),
+        ledger=_ledger(said),
+        data=_path(said, "data"),
+        out=_path(said, "out"),
+        checkpoint=_path(said, "checkpoint"),
+        seed=None if "seed" not in table else said.whole("seed"),
+        **_guess(said, "guess" in table),
+    )
+    said.take("row_length", None)
+    said.take("seed", None)
+    budget.end()
+    said.end()
+    return study
+
+
+def _schema(said: Any) -> Schema | None:
+    from riata.data import Schema
+
+    if said is None:
+        return None
+    return Schema.from_table(said) if isinstance(said, Mapping) else Schema.load(said)
+
+
+def _ledger(said: Fields) -> dict[str, Any]:
+    table = said.take("ledger", None)
+    if table is None:
+        return {}
+    if not isinstance(table, Mapping):
+        raise said.wrong("ledger", table, "it must be a path, or a table with path = ...")
+    inner = Fields(table, "ledger")
+    found = {"path": inner.text("path")}
+    for name in ("dataset", "head"):
+        if (value := inner.take(name, None)) is not None:
+            found[name] = value
+    inner.end()
+    return found
+
+
+def _guess(said: Fields, given: bool) -> dict[str, Any]:
+    """The guess, and the number of rows that it is about."""
+    table = said.table("guess", {})
+    found = {name: value for name in _GUESSES if (value := table.take(name, None)) is not None}
+    rows = table.whole("rows", 0, most=10**12)
+    table.end()
+    return {"guess": found if given else None, "rows": rows or None}
+
+
+def _path(said: Fields, name: str) -> Path | None:
+    value = said.take(name, None)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise said.wrong(name, value, "it must be a path")
+    return None if value is None else Path(value)

@@ -1,0 +1,227 @@
+"""Every solver that applies, with its forecast, its noise and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sklearn.base import clone
+
+from riata.errors import InvalidArgument
+from riata.forecasting.costs import Cost, cost_of, duration, size
+from riata.forecasting.result import Forecast, described
+from riata.forecasting.simulate import checked, planned, simulated
+from riata.privacy.events import Pure
+from riata.simulation import Guess
+from riata.solvers import SOLVERS, Plan
+
+#: Solvers whose simulation draws only the columns that it looks at.
+_QUICK = {"greedy", "refitted-frank-wolfe", "frank-wolfe", "gaussian-frank-wolfe"}
+
+#: A simulated fit of the others takes so many times as long as a fit of given rows.
+_SIMULATED = 5.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One solver of a comparison.
+
+    Attributes
+    ----------
+    solver : str
+    plan : Plan
+    chosen : bool
+        Whether it is what the estimator takes by itself.
+    cost : Cost
+        Seconds and memory of the fit, roughly.
+    forecast : Forecast or None
+    because : str
+        Why there is no forecast.
+    """
+
+    solver: str
+    plan: Plan
+    chosen: bool
+    cost: Cost
+    forecast: Forecast | None
+    because: str = ""
+
+    @property
+    def noise(self) -> str:
+        """The noise of one step, in words."""
+        plan = self.plan
+        if plan.pool is not None:
+            pure = isinstance(plan.pool, Pure)
+            amount = f"epsilon {plan.pool.epsilon:.3g}" if pure else f"rho {plan.pool.rho:.3g}"  # type: ignore[union-attr]
+            return f"{amount} in all"
+        first = next(iter(plan.mechanisms.values()))
+        if hasattr(first, "noise_multiplier"):
+            return f"{first.noise_multiplier:.3g} x sensitivity"
+        if hasattr(first, "epsilon"):
+            return f"epsilon {first.epsilon:.3g}"
+        return first.describe(1).partition(";")[0]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Solvers side by side, the best expected score first. No row was read, nothing charged.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+    impossible : dict of str to str
+        Why each of the other solvers cannot be used.
+    guess : Guess
+    """
+
+    candidates: tuple[Candidate, ...]
+    impossible: dict[str, str] = field(repr=False)
+    guess: Guess
+
+    @property
+    def metric(self) -> str:
+        return "AUC" if self.candidates[0].plan.problem.loss.classifies else "R2"
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate with the best expected score."""
+        return self.candidates[0]
+
+    @property
+    def guessed(self) -> str:
+        """The guess in words."""
+        return described(self.guess, self.metric, self.best.plan.problem.bounds.norm)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """A head and one line for each solver, in words."""
+        labels = self.metric == "AUC"
+        head: tuple[str, ...] = ("solver", "steps", self.metric, "eight of ten fits")
+        head += ("accuracy",) * labels + ("excess", "noise a step", "time", "memory")
+        lines = [head]
+        for each in self.candidates:
+            name = each.solver + " *" * each.chosen
+            said: tuple[str, ...] = ("-", "not simulated", *("-",) * labels, "-")
+            if (found := each.forecast) is not None:
+                said = (
+                    f"{found.score:z.3f}",
+                    f"{found.interval[0]:z.3f} to {found.interval[1]:z.3f}",
+                )
+                said += (f"{found.accuracy:.3f}",) * labels + (f"{found.excess_part:.1%}",)
+            cost = (duration(each.cost.seconds), size(each.cost.bytes))
+            lines.append((name, str(each.plan.steps), *said, each.noise, *cost))
+        return lines
+
+    def __str__(self) -> str:
+        lines = self.rows()
+        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+    __repr__ = __str__
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the expected score of each solver with its interval. Needs matplotlib."""
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(6.4, 3.6), layout="constrained").subplots()
+        known = [each for each in reversed(self.candidates) if each.forecast is not None]
+        for place, each in enumerate(known):
+            found = each.forecast
+            assert found is not None
+            colour = "#b45309" if each.chosen else "#57534e"
+            ax.plot(found.interval, [place, place], color=colour, linewidth=5, alpha=0.3)
+            ax.plot([found.score], [place], color=colour, marker="o")
+        ax.set_yticks(range(len(known)), [each.solver for each in known])
+        if known and known[0].forecast is not None:
+            ax.axvline(known[0].forecast.best_score, color="#1c1917", linestyle="--")
+            ax.axvline(known[0].forecast.zero_score, color="#a8a29e", linestyle=":")
+        ax.set_xlabel(f"expected {self.metric}; dashed: best model, dotted: a constant")
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+
+def compare_solvers(
+    estimator: Any,
+    n_rows: int,
+    n_features: int,
+    *,
+    solvers: Sequence[str] | None = None,
+    repeats: int = 10,
+    patience: float = 10.0,
+    seed: int = 0,
+    verbose: bool = False,
+    **guess: Any,
+) -> Comparison:
+    """Forecast the same fit with every solver that applies to it.
+
+    Parameters
+    ----------
+    estimator : estimator of riata
+        As it would be fitted. Its solver is what the others are compared with.
+    n_rows, n_features : int
+        The shape of the table.
+    solvers : sequence of str, optional
+        By default all of `riata.solvers.SOLVERS`.
+    repeats : int, default=10
+        How many fits of each solver are simulated.
+    patience : float, default=10.0
+        Seconds for one solver. When they are over, two simulated fits are enough; a solver for
+        which even those would take longer is not simulated.
+    seed : int, default=0
+        Of the simulation.
+    verbose : bool, default=False
+        Whether to draw progress bars.
+    **guess
+        As for `forecast`: relevant, signal, design and so on.
+
+    Examples
+    --------
+    >>> from riata import Bounds, PrivateLasso, compare_solvers
+    >>> lasso = PrivateLasso(epsilon=1.0, bounds=Bounds(x=1.0, y=1.0))
+    >>> found = compare_solvers(lasso, 5_000, 100, solvers=["greedy", "frank-wolfe"],
+    ...                         relevant=3, repeats=2)
+    >>> found.best.solver
+    'greedy'
+    """
+    guessed = checked(guess, repeats)
+    usual = planned(estimator, n_rows, n_features)[0].solver
+    candidates, impossible = [], {}
+    for name in SOLVERS if solvers is None else solvers:
+        model = clone(estimator).set_params(solver=name, ledger=None)
+        try:
+            plan, _ = planned(model, n_rows, n_features)
+        except InvalidArgument as problem:
+            impossible[name] = str(problem)
+            continue
+        found, because = None, ""
+        cost = cost_of(plan, _entries(plan, guessed))
+        if name not in _QUICK and 2 * _SIMULATED * cost.seconds > patience:
+            needed = duration(2 * _SIMULATED * cost.seconds)
+            because = f"two simulated fits would take about {needed}"
+        else:
+            try:
+                found = simulated(
+                    model, n_rows, n_features, guessed, repeats, seed, verbose, patience,
+                    title=name,
+                )  # fmt: skip
+            except InvalidArgument as problem:
+                because = str(problem)
+        candidates.append(Candidate(name, plan, plan.solver == usual, cost, found, because))
+    if not candidates:
+        raise InvalidArgument("No solver can fit this: " + " ".join(impossible.values()))
+    candidates.sort(key=lambda each: -1e9 if each.forecast is None else each.forecast.score)
+    best = candidates[-1]
+    world = guessed if best.forecast is None else best.forecast.guess
+    return Comparison(tuple(reversed(candidates)), impossible, replace(world))
+
+
+def _entries(plan: Plan, guess: Guess) -> float:
+    """How many entries of rows like those of the guess are not 0."""
+    rows, columns = plan.problem.n_rows, plan.problem.n_features
+    if plan.problem.bounds.norm == "l2":
+        return float(rows * min(guess.nonzeros, columns))
+    return rows * columns * (guess.density if guess.design == "binary" else 1.0)

@@ -1,0 +1,181 @@
+"""What a forecast says, in numbers and in words."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from riata.simulation import Guess, Score
+from riata.solvers import Plan
+from riata.wording import number_of
+
+#: Eight of ten fits lie between these quantiles.
+LOW, HIGH = 0.1, 0.9
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What to expect of a fit, if the guess is right.
+
+    Every interval holds eight of ten fits: it runs from the 10% to the 90% quantile of the
+    simulated ones. Nothing was charged and no row was read.
+
+    Attributes
+    ----------
+    plan : Plan
+        What the fit would do and cost.
+    guess : Guess
+    metric : {"R2", "AUC"}
+    score : float
+        The R2 or the AUC of a typical fit on fresh rows: half of the fits do better.
+    interval : tuple of float
+        The score of eight of ten fits.
+    best_score, zero_score : float
+        Those of the best model in the guessed world, and of the best constant.
+    excess_risk : float
+        How much larger the risk of a typical fit is than that of the best model.
+    excess_interval : tuple of float
+    excess_part : float
+        The same as a part of what the best model explains: 0 is perfect, and a constant has 1. A
+        classifier that is too sure of itself may have more, and still rank well.
+    accuracy, accuracy_interval : float, tuple of float
+        The share of labels that a typical fit gets right; NaN for numbers.
+    zero_accuracy : float
+        That of always naming the larger class.
+    nothing : float
+        The share of fits that learn nothing worth having.
+    scores : tuple of Score
+        Each simulated fit.
+    """
+
+    plan: Plan
+    guess: Guess
+    metric: str
+    score: float
+    interval: tuple[float, float]
+    best_score: float
+    zero_score: float
+    excess_risk: float
+    excess_interval: tuple[float, float]
+    excess_part: float
+    accuracy: float
+    accuracy_interval: tuple[float, float]
+    zero_accuracy: float
+    nothing: float
+    scores: tuple[Score, ...] = field(repr=False)
+    estimator: Any = field(repr=False)
+
+    @property
+    def bound(self) -> float:
+        """The explicit bound on the excess risk, for the worst data: `plan.excess_risk`."""
+        return self.plan.excess_risk
+
+    @property
+    def sentence(self) -> str:
+        """The forecast in words."""
+        budget, rows = self.plan.budget, self.plan.problem.n_rows
+        if self.nothing > HIGH:
+            return (
+                f"Nothing can be learned at epsilon {budget.epsilon:g} from {rows:,} rows if the "
+                f"guess is right: expect the {self.metric} of a constant, {self.zero_score:.2g}. "
+                "A larger epsilon or more rows are needed."
+            )
+        low, high = self.interval
+        text = (
+            f"Expect {self.metric} {self.score:z.3f}, and between {low:z.3f} and {high:z.3f} in "
+            f"eight of ten fits; the best model has {self.best_score:.3g} and a constant "
+            f"{self.zero_score:.3g}."
+        )
+        if self.nothing >= LOW:
+            text += f" About {self.nothing:.0%} of the fits learn nothing."
+        return text
+
+    def _rows(self) -> list[tuple[str, str]]:
+        problem, plan, guess = self.plan.problem, self.plan, self.guess
+
+        def within(interval: tuple[float, float], digits: str = "z.3f") -> str:
+            return f"{interval[0]:{digits}} to {interval[1]:{digits}} in eight of ten fits"
+
+        assumed = f"if {plan.assumes}" if plan.assumes else "on the worst data"
+        rows = [
+            ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
+            ("fit", f"{plan.solver}, {number_of(plan.steps, 'step')}, {plan.budget}"),
+            ("guess", described(guess, self.metric, problem.bounds.norm)),
+            (self.metric, f"{self.score:z.3f}, {within(self.interval)}"),
+        ]
+        if self.metric == "AUC":
+            rows.append(
+                (
+                    "accuracy",
+                    f"{self.accuracy:.3f}, {within(self.accuracy_interval)}; "
+                    f"{self.zero_accuracy:.3g} by naming the larger class",
+                )
+            )
+        return [
+            *rows,
+            ("best", f"{self.metric} {self.best_score:.3g}, and a constant {self.zero_score:.3g}"),
+            (
+                "risk",
+                f"excess {self.excess_risk:.3g}, {within(self.excess_interval, '.3g')}: "
+                f"{self.excess_part:.2%} of what can be explained",
+            ),
+            ("bound", f"excess at most {self.bound:.3g} {assumed}"),
+            ("made of", f"{len(self.scores)} simulated fits; no row was read, nothing charged"),
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(f"  {key:<8} {value}" for key, value in self._rows())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        colour = "#991b1b" if self.nothing > HIGH else "#14532d"
+        cells = "".join(
+            f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
+            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+            for key, value in self._rows()
+        )
+        return (
+            f'<div style="border-left:4px solid {colour};padding-left:12px">'
+            f'<p style="color:{colour};font-weight:600">{html.escape(self.sentence)}</p>'
+            f"<table>{cells}</table></div>"
+        )
+
+    def plot(self, epsilons: Sequence[float] | None = None, ax: Any = None) -> Any:
+        """Draw the expected score against epsilon, with its interval: other forecasts are made.
+
+        Parameters
+        ----------
+        epsilons : sequence of float, optional
+            By default a tenth of the fit's epsilon to ten times as much.
+        ax : matplotlib axes, optional
+        """
+        if epsilons is None:
+            epsilons = tuple(self.plan.budget.epsilon * 10 ** (k / 3) for k in range(-3, 4))
+        problem, options = self.plan.problem, dict(vars(self.guess))
+        options.pop("nonnegative")  # the bounds say so
+        from riata.forecasting.curve import forecast_curve  # which makes forecasts
+
+        curve = forecast_curve(
+            self.estimator, problem.n_rows, problem.n_features, epsilons=epsilons,
+            repeats=len(self.scores), **options,
+        )  # fmt: skip
+        return curve.plot(ax)
+
+
+def described(guess: Guess, metric: str, norm: str) -> str:
+    """The guess in words."""
+    entries = f"{guess.design} entries"
+    if norm == "l2":
+        entries = f"rows with {guess.nonzeros} {guess.design} entries"
+    elif guess.design == "binary":
+        entries += f" with density {guess.density:g}"
+    if guess.correlation:
+        among = "all columns" if guess.group is None else f"groups of {guess.group}"
+        entries += f", correlation {guess.correlation:g} in {among}"
+    of_y = f"y's deviation {guess.spread:.3g} of its bound"
+    if metric == "AUC":
+        of_y = f"{guess.positives:.0%} in the second class"
+    return f"{guess.relevant} columns matter, best {metric} {guess.signal:g}, {entries}, {of_y}"
