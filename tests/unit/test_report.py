@@ -202,6 +202,10 @@ def test_the_words_follow_the_adjacency():
     assert "Had any one row been different" in guarantee(said(1.0), False).promise[0]
     added = guarantee(said(1.0, adjacency="add-remove"), False)
     assert "Whether any one row took part or not" in added.promise[0]
+    people = guarantee(said(1.0, adjacency="replace-person"), False)
+    assert "Had any one person had other rows" in people.promise[0]
+    assert "two ids" in people.limits[0]
+    assert not any("one row" in text for text in (*people.promise, people.headline))
     local = guarantee(said(1.0, adjacency="local"), False)
     assert "on each person's own device" in local.promise[0]
     assert "1 in 1,000,000" in guarantee(said(1.0, 1e-6), False).promise[0]

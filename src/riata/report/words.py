@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from riata.privacy.budget import ADD_REMOVE
+from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON
 from riata.privacy.statement import Statement
 
 #: Above this, the guarantee is a weak one, and the page says so.
@@ -54,11 +54,15 @@ def guarantee(said: Statement, simulated: bool) -> Guarantee:
             "It was fitted without noise. It can reveal single rows, so treat it like the data.",
             "", (), ("Nothing about privacy is promised.",), (),
         )  # fmt: skip
-    headline, promise, limits = (
-        ("Every report protects the person who sent it", _local(said), _LOCAL_LIMITS)
-        if said.adjacency == "local"
-        else ("What any one row can change is limited", _central(said), _CENTRAL_LIMITS)
-    )
+    if said.adjacency == "local":
+        headline, promise = "Every report protects the person who sent it", _local(said)
+        limits: tuple[str, ...] = _LOCAL_LIMITS
+    elif said.adjacency == REPLACE_PERSON:
+        headline, promise = "What any one person can change is limited", _people(said)
+        limits = _PEOPLE_LIMITS
+    else:
+        headline, promise = "What any one row can change is limited", _central(said)
+        limits = _CENTRAL_LIMITS
     alarm = ""
     if said.seeded:
         headline = "This model is not private: its noise is known"
@@ -96,8 +100,18 @@ def _central(said: Statement) -> tuple[str, ...]:
         f"was{_plus(said)}.",
         f"Somebody who sees the model, knows all the other rows and has to guess {riddle} is right "
         f"at most {_guess(said)} of the time. A coin is right half of the time.",
-        "This holds whatever is done with the model, however strong the computer, and whatever "
-        "else is known.",
+        _WHATEVER,
+    )
+
+
+def _people(said: Statement) -> tuple[str, ...]:
+    return (
+        "Had any one person had other rows, all of them and in whatever way, no outcome would have "
+        f"been more than {_factor(said)} times as likely as it was{_plus(said)}.",
+        "Somebody who sees the model, knows the rows of everybody else and has to guess which of "
+        f"two equally likely histories was one person's is right at most {_guess(said)} of the "
+        "time. A coin is right half of the time.",
+        _WHATEVER,
     )
 
 
@@ -151,8 +165,10 @@ def _guess(said: Statement) -> str:
 def _tiles(said: Statement) -> tuple[Tile, ...]:
     factor = _factor(said).replace("more than a billion", "> 10⁹")
     added = f"an added chance of {chance(said.delta)}" if said.delta > 0 else "no added chance"
-    local = said.adjacency == "local"
-    changed, guessed = ("one person's answers", "answer") if local else ("one row", "row")
+    changed, guessed = {
+        "local": ("one person's answers", "answer"),
+        REPLACE_PERSON: ("one person", "person"),
+    }.get(said.adjacency, ("one row", "row"))
     return (
         Tile(f"{said.epsilon:g}", "epsilon, the privacy loss"),
         Tile(f"{said.delta:g}", f"delta, {added}"),
@@ -163,6 +179,11 @@ def _tiles(said: Statement) -> tuple[Tile, ...]:
     )
 
 
+_WHATEVER = (
+    "This holds whatever is done with the model, however strong the computer, and whatever else is "
+    "known."
+)
+
 _BOTH = (
     "It does not stop conclusions about people in general. If a model shows that smokers fall ill "
     "more often, that is true of a smoker who was never asked.",
@@ -172,12 +193,23 @@ _BOTH = (
     "computer while it ran.",
 )
 
-_CENTRAL_LIMITS = (
-    "It is about one row. A person with several rows, or a family that shares a secret, is "
-    "protected less: for two rows epsilon is twice as large, and delta more than twice.",
+_CENTRAL = (
     "It covers this fit alone. Whatever else was made from the same rows adds to it.",
     "What is listed as public below is not protected.",
     *_BOTH,
+)
+
+_CENTRAL_LIMITS = (
+    "It is about one row. A person with several rows, or a family that shares a secret, is "
+    "protected less: for two rows epsilon is twice as large, and delta more than twice.",
+    *_CENTRAL,
+)
+
+_PEOPLE_LIMITS = (
+    "It is about one person, as the column of ids tells people apart. A person with two ids, or a "
+    "family that shares a secret, is protected less: for two people epsilon is twice as large, and "
+    "delta more than twice.",
+    *_CENTRAL,
 )
 
 _LOCAL_LIMITS = (
