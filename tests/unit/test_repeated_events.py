@@ -152,6 +152,13 @@ def test_gaussian_runs_keep_their_curve_and_divergences(shape, stop, order):
         assert found <= ZcdpAccountant().divergence(event, alpha) * (1 + 1e-9)
 
 
+def test_the_divergence_is_that_of_the_theorem():
+    event = repeated(Gaussian(4.0), stop=0.1)
+    for alpha in (1.5, 10.0):
+        wanted = alpha / 32 + cost_of_selection(event) + math.log(10) / (alpha - 1)
+        assert RenyiAccountant().divergence(event, alpha) == pytest.approx(wanted, rel=1e-9)
+
+
 def test_the_bound_for_gaussian_runs_is_not_vacuous():
     z, delta = 4.0, 1e-3
     claimed, alone = spent(repeated(Gaussian(z)), delta).epsilon, spent(Gaussian(z), delta).epsilon
