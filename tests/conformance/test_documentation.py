@@ -3,13 +3,20 @@
 import doctest
 import importlib
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from riata.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+COMMAND = re.compile(r"^\$ riata (.+)$", re.MULTILINE)
 
 
 def blocks(page):
@@ -25,6 +32,22 @@ def test_every_block_runs(page, tmp_path, monkeypatch):
     for number, block in enumerate(blocks(page), start=1):
         exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
     assert namespace.keys() > {"__name__"}
+
+
+def test_the_commands_of_the_first_page_run(tmp_path, monkeypatch):
+    """After the Python blocks before them, in the same folder."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "start.md"
+    first = page.read_text(encoding="utf-8").split("## Step by step")[0]
+    namespace = {}
+    for block in BLOCK.findall(first):
+        exec(compile(block, page.name, "exec"), namespace)
+    commands = COMMAND.findall(first)
+    assert len(commands) >= 3
+    for command in commands:
+        CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+    assert (tmp_path / "draft.toml").exists()
+    assert "The guarantee" in (tmp_path / "claims.html").read_text(encoding="utf-8")
 
 
 def test_every_relative_link_of_the_readme_exists():
