@@ -67,7 +67,16 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-_whole_width = ("index", "start", "choose", "sharp_edges", "algorithms/*", "papers", "changelog")
+_whole_width = (
+    "index",
+    "start",
+    "choose",
+    "epsilon",
+    "sharp_edges",
+    "algorithms/*",
+    "papers",
+    "changelog",
+)
 html_sidebars: dict[str, list[str]] = {page: [] for page in _whole_width}
 
 

@@ -1,7 +1,7 @@
 """Run the pages of the documentation that save plots, and put the plots into docs/_static.
 
-    python tools/make_figures.py                # all of them
-    python tools/make_figures.py tutorials/text # one page
+python tools/make_figures.py                # all of them
+python tools/make_figures.py tutorials/text # one page
 """
 
 from __future__ import annotations
