@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from riata.cli.main import app
+from riata.solvers import SOLVERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -73,6 +74,31 @@ def test_every_example_in_a_docstring_holds(module):
     failed, attempted = doctest.testmod(importlib.import_module(module))
     assert failed == 0
     assert attempted > 0
+
+
+ALGORITHMS = [p for p in PAGES if p.parent.name == "algorithms" and p.stem != "index"]
+
+
+@pytest.mark.parametrize("page", ALGORITHMS, ids=lambda page: page.stem)
+def test_every_algorithm_names_its_paper_and_its_proof(page):
+    second = page.read_text(encoding="utf-8").split("\n\n")[1]
+    assert second.startswith("*Paper:* ")
+    assert re.search(r"\*Proof:\* .*\(\.\./privacy/\w+\.md", second)
+
+
+def test_every_solver_is_in_the_table_of_the_papers():
+    table = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    assert [name for name in SOLVERS if f'`"{name}"`' not in table] == []
+
+
+def test_every_plot_of_a_page_is_there():
+    saved = [
+        (page.name, name)
+        for page in PAGES
+        for name in re.findall(r"savefig\(\"([\w.]+)\"", page.read_text(encoding="utf-8"))
+    ]
+    assert len(saved) >= 5
+    assert [each for each in saved if not (ROOT / "docs" / "_static" / each[1]).exists()] == []
 
 
 def formulas_cut_like_lists(text):
