@@ -3,7 +3,7 @@
 Each fit runs in a process of its own, on sparse rows as a source has them. Seconds are fitted, with
 no negative part and relative errors, by
 
-    begin + entries * a + steps * (b + entries * c + columns * d) + entries * columns * e
+    begin + entries * (a + columns * b) + steps * (c + entries * d + rows * e + columns * f)
 
 and memory by bytes for each entry, over what the rows take themselves.
 
@@ -72,8 +72,8 @@ def constants(found: list[dict[str, Any]]) -> tuple[np.ndarray, float]:
     """The parts of the time, and the largest factor by which they miss a measurement."""
     features = np.array(
         [
-            [1.0, r["entries"], r["steps"], r["steps"] * r["entries"], r["steps"] * r["columns"],
-             r["entries"] * r["columns"]]
+            [1.0, r["entries"], r["entries"] * r["columns"], r["steps"], r["steps"] * r["entries"],
+             r["steps"] * r["rows"], r["steps"] * r["columns"]]
             for r in found
         ]
     )  # fmt: skip

@@ -117,7 +117,7 @@ class Trial:
         )
         self.ours, self.theirs = (
             self.plan.engine(LocalEngine, x, y)
-            for x, y in (job.read(), model._job(*neighbour).read())
+            for x, y in (job.rows.load(), model._job(*neighbour).rows.load())
         )
 
     @property

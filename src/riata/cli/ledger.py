@@ -109,7 +109,7 @@ def export(
 ) -> None:
     """Write all charges for an archive or an auditor. The key is never among them."""
     ending = "" if file is None else file.suffix.lstrip(".").lower()
-    wanted = "json" if as_json and kind is None else kind or ending or "json"
+    wanted = kind or ending or "json"
     if wanted not in ("json", "csv"):
         raise InvalidArgument(
             f"A ledger is written as json or csv, and not as {wanted!r}. Pass --format json."

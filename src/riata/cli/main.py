@@ -52,7 +52,7 @@ app.add_typer(collect.app, name="collect")
 def main() -> None:
     """Run a command. Whatever goes wrong ends it with a status and a sentence."""
     try:
-        app()
+        app(prog_name="riata")
     except KeyboardInterrupt:
         sys.exit(STOPPED)
     except Exception as problem:

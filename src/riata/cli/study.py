@@ -174,7 +174,7 @@ def _read(table: Mapping[str, Any]) -> Study:
         epsilon=epsilon,
         delta=budget.take("delta", None),
         adjacency=budget.take("adjacency", "replace-one"),
-        schema=_schema(said.take("schema", None)),
+        schema=_schema(said),
         estimator=said.one_of("estimator", (AUTO, *ESTIMATORS), AUTO),
         parameters=said.table("parameters", {}).rest(),
         row_length=None if "row_length" not in table else said.scale("row_length"),
@@ -192,12 +192,17 @@ def _read(table: Mapping[str, Any]) -> Study:
     return study
 
 
-def _schema(said: Any) -> Schema | None:
+def _schema(said: Fields) -> Schema | None:
     from riata.data import Schema
 
-    if said is None:
+    given = said.take("schema", None)
+    if given is None:
         return None
-    return Schema.from_table(said) if isinstance(said, Mapping) else Schema.load(said)
+    if isinstance(given, Mapping):
+        return Schema.from_table(given)
+    if not isinstance(given, str) or not given:
+        raise said.wrong("schema", given, "it must be a path, or a table with the schema itself")
+    return Schema.load(given)
 
 
 def _ledger(said: Fields) -> dict[str, Any]:

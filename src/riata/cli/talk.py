@@ -12,6 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+#: No table is wider.
+WIDEST = 400
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else.")]
 
 
@@ -41,7 +44,9 @@ def answer(text: str = "", style: str = "") -> None:
 def answer_table(table: Table) -> None:
     """A table, no cell of which is cut off: on a narrow terminal its lines are wrapped."""
     console = out()
-    console.print(table, width=max(console.width, console.measure(table).maximum), crop=False)
+    wide = console.options.update(width=WIDEST, max_width=WIDEST)
+    console.width = max(console.width, console.measure(table, options=wide).maximum)
+    console.print(table)
 
 
 def answer_json(facts: Any) -> None:

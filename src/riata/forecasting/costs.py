@@ -1,9 +1,10 @@
 """What a fit takes: seconds and memory, from its plan and the shape of the rows.
 
 The constants were measured by `python benchmarks/costs.py`, which fits every solver to seven tables
-of sparse rows, 1,000 to 60,000 of them, in a process of its own on one core, and fits the parts
-below to the seconds. They are for orders of magnitude: another machine is easily twice as quick,
-and reading a file comes on top.
+of sparse rows, 1,000 to 60,000 of them, each in a process of its own, and fits the parts below to
+the seconds. The quicker of two runs was taken, since the machine had other work. The parts miss a
+measurement by a factor of at most 3. They are for orders of magnitude: another machine may well be
+twice as quick, and reading a file comes on top.
 """
 
 from __future__ import annotations
@@ -12,28 +13,46 @@ from dataclasses import dataclass
 
 from riata.solvers import Plan
 
-#: For each solver, seconds: once, for an entry, for a step, for an entry in a step, for a column in
-#: a step, and for an entry times the number of columns.
+#: For each solver, seconds: once, for an entry, for an entry times the number of columns, for each
+#: step, and in each step for an entry, for a row and for a column.
 SECONDS = {
-    "greedy": (1.3e-01, 1.8e-07, 6.9e-03, 1.4e-08, 0.0, 0.0),
-    "refitted-frank-wolfe": (2.9e-01, 7.1e-07, 1.1e-02, 4.3e-08, 1.0e-06, 0.0),
-    "sufficient-statistics": (0.0, 1.2e-06, 5.9e-02, 0.0, 2.3e-03, 0.0),
-    "frank-wolfe": (1.8e-01, 0.0, 1.7e-02, 1.4e-08, 4.0e-05, 0.0),
-    "gaussian-frank-wolfe": (3.4e-01, 8.1e-08, 1.3e-02, 2.1e-09, 0.0, 0.0),
-    "noisy-gradient": (2.0e-01, 0.0, 3.0e-03, 2.0e-08, 2.9e-06, 0.0),
-    "scaled-gradient": (0.0, 0.0, 9.3e-03, 9.5e-08, 0.0, 2.1e-10),
-    "class-sums": (1.1e-01, 7.9e-08, 7.5e-02, 0.0, 0.0, 0.0),
-    "objective-perturbation": (0.0, 1.7e-06, 1.7, 0.0, 6.8e-05, 0.0),
-    "hard-thresholding": (1.6e-01, 3.9e-08, 8.7e-02, 0.0, 0.0, 0.0),
-    "peeling": (9.1e-02, 9.2e-08, 5.9e-02, 0.0, 1.1e-05, 0.0),
-    "projected": (9.0e-01, 4.0e-07, 5.0e-03, 2.0e-08, 1.0e-05, 0.0),
+    "greedy": (1.0e-01, 3.5e-07, 0.0, 4.2e-03, 9.2e-09, 2.3e-07, 0.0),
+    "refitted-frank-wolfe": (2.6e-01, 5.3e-07, 0.0, 1.4e-02, 3.2e-08, 3.3e-07, 2.3e-06),
+    "sufficient-statistics": (0.0, 5.1e-07, 7.4e-10, 0.0, 0.0, 3.2e-05, 3.8e-03),
+    "frank-wolfe": (9.5e-02, 0.0, 0.0, 2.1e-02, 1.2e-08, 0.0, 3.2e-05),
+    "gaussian-frank-wolfe": (3.0e-01, 6.7e-08, 0.0, 0.0, 0.0, 2.9e-07, 1.6e-05),
+    "noisy-gradient": (1.6e-01, 0.0, 0.0, 1.9e-03, 1.7e-08, 1.4e-07, 0.0),
+    "scaled-gradient": (0.0, 0.0, 2.1e-10, 9.3e-03, 9.5e-08, 0.0, 0.0),
+    "class-sums": (1.9e-01, 4.6e-08, 0.0, 0.0, 2.8e-08, 6.3e-07, 0.0),
+    "objective-perturbation": (1.6e00, 1.3e-06, 0.0, 0.0, 0.0, 2.8e-05, 1.3e-04),
+    "hard-thresholding": (1.6e-01, 3.9e-08, 0.0, 8.7e-02, 0.0, 0.0, 0.0),
+    "peeling": (9.1e-02, 9.2e-08, 0.0, 5.9e-02, 0.0, 0.0, 1.1e-05),
+    "projected": (5.6e-01, 0.0, 6.0e-09, 0.0, 5.2e-09, 8.0e-07, 1.3e-04),
+    "posterior-sampling": (0.0, 0.0, 1.0e-08, 0.0, 0.0, 1.0e-05, 2.3e-02),
 }
 
 #: Solvers that are not measured are taken for this one.
 LIKE = "noisy-gradient"
 
-#: Bytes for an entry of the rows: as they are stored, and with what an engine makes of them.
-STORED, BYTES = 12, 70
+#: Bytes for an entry of the rows, as they are stored.
+STORED = 12
+
+#: Bytes for an entry of what a fit makes of the rows.
+BYTES = {
+    "greedy": 53,
+    "refitted-frank-wolfe": 53,
+    "sufficient-statistics": 53,
+    "frank-wolfe": 15,
+    "gaussian-frank-wolfe": 15,
+    "noisy-gradient": 17,
+    "scaled-gradient": 51,
+    "class-sums": 27,
+    "objective-perturbation": 15,
+    "hard-thresholding": 16,
+    "peeling": 15,
+    "projected": 28,
+    "posterior-sampling": 34,
+}
 
 #: Bytes that Python and its libraries take before a row is read.
 BEGIN = 2.2e8
@@ -69,13 +88,12 @@ def cost_of(plan: Plan, entries: float | None = None) -> Cost:
     """
     rows, columns = plan.problem.n_rows, plan.problem.n_features
     entries = float(rows * columns) if entries is None else float(entries)
-    begin, entry, step, of_both, of_columns, squared = SECONDS.get(
-        plan.solver.split()[0].rstrip(","), SECONDS[LIKE]
-    )
-    steps = plan.steps * plan.fits
-    seconds = begin + entries * (entry + columns * squared)
-    seconds += steps * (step + entries * of_both + columns * of_columns)
-    return Cost(seconds, BEGIN + entries * (STORED + BYTES) + 16.0 * rows)
+    name = plan.solver.partition(" ")[0]  # a projection says more about itself
+    solver = name if name in SECONDS else LIKE
+    begin, entry, squared, *step = SECONDS[solver]
+    each = step[0] + step[1] * entries + step[2] * rows + step[3] * columns
+    seconds = begin + entries * (entry + columns * squared) + plan.steps * plan.fits * each
+    return Cost(seconds, BEGIN + entries * (STORED + BYTES[solver]) + 16.0 * rows)
 
 
 def duration(seconds: float) -> str:

@@ -53,10 +53,11 @@ class Required:
         """The answer in words."""
         often = "nine of ten fits" if self.sure else "half of the fits"
         amount = f"{self.value:,.0f} rows" if self.over == "rows" else f"Epsilon {self.value:g}"
+        low, high = self.forecast.interval
         return (
             f"{amount} should do for {self.forecast.metric} {self.score:g} in {often}, if the "
-            f"guess is right: expect {self.forecast.score:.3f}, and between "
-            f"{self.forecast.interval[0]:.3f} and {self.forecast.interval[1]:.3f} in eight of ten."
+            f"guess is right: expect {self.forecast.score:z.3f}, and between {low:z.3f} "
+            f"and {high:z.3f} in eight of ten."
         )
 
     def __str__(self) -> str:
