@@ -10,12 +10,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from scipy import sparse
 
 from riata.cli.report import ModelFile
 from riata.cli.talk import AsJson
 from riata.errors import InvalidArgument
-from riata.local.learners.model import LocalModel
 
 READABLE, WRITABLE = (".csv", ".npy", ".npz"), (".csv", ".npy")
 
@@ -62,7 +60,7 @@ def predictions(model: Any, rows: Any) -> dict[str, np.ndarray]:
         raise InvalidArgument(
             f"A {type(model).__name__} predicts nothing: it is a mean. See riata report."
         )
-    if isinstance(model, LocalModel):
+    if _is_local(model):
         made = {"prediction": model.predict(rows)}
         if model.task.kind == "logistic":
             made["probability of yes"] = model.predict_probability(rows)
@@ -72,6 +70,12 @@ def predictions(model: Any, rows: Any) -> dict[str, np.ndarray]:
         chances = model.predict_proba(rows)
         made |= {f"probability of {c}": chances[:, k] for k, c in enumerate(model.classes_)}
     return made
+
+
+def _is_local(model: Any) -> bool:
+    from riata.local.learners.model import LocalModel  # with SciPy, which is slow to import
+
+    return isinstance(model, LocalModel)
 
 
 def read_rows(path: Path, model: Any) -> Any:
@@ -100,6 +104,8 @@ def _npz(path: Path) -> Any:
                     f"{path} holds {names}, and none of them is called X. Write the rows as X."
                 )
             return archive[wanted]
+    from scipy import sparse  # slow to import
+
     return sparse.load_npz(path)
 
 
@@ -111,7 +117,7 @@ def _csv(path: Path, model: Any) -> Any:
         if head is None:
             raise InvalidArgument(f"{path} is empty. Its first line names the columns.")
         rows = [line for line in lines if line]
-    if isinstance(model, LocalModel):
+    if _is_local(model):
         return [dict(zip(head, row, strict=False)) for row in rows]
     names = getattr(model, "feature_names_in_", None)
     wanted = list(head) if names is None else list(names)
