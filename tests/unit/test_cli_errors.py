@@ -174,3 +174,9 @@ def test_an_audit_says_what_it_found(riata_command, tmp_path, monkeypatch):
     done = riata_command("audit", *few, "--json")
     assert done.code == 6
     assert '"sound": false' in done.out
+
+
+def test_help_and_completion_import_nothing_slow():
+    code = "import sys, riata.cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT)
+    assert not {b"scipy", b"sklearn", b"sqlalchemy", b"matplotlib"} & set(done.stdout.split())

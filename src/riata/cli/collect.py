@@ -7,7 +7,7 @@ import json
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,12 +16,10 @@ from rich.table import Table
 
 from riata.cli.talk import AsJson
 from riata.errors import CollectError, RiataError
-from riata.local import Aggregator, Task
-from riata.local.channel import LARGEST_EPSILON
-from riata.local.encoding import Feature
-from riata.local.fields import Fields
-from riata.local.outcome import Outcome
 from riata.wording import number_of
+
+if TYPE_CHECKING:  # SciPy is slow to import
+    from riata.local import Aggregator, Task
 
 app = typer.Typer(help="Collect reports from people who trust nobody.", no_args_is_help=True)
 console = Console()
@@ -44,6 +42,8 @@ def init(
         raise CollectError(f"{path} would be TOML. Give it a name that ends in .toml.")
     if path.exists() and not force:
         raise CollectError(f"{path} exists. Choose another name, or pass --force.")
+    from riata.local import Task
+
     text = _wizard()
     task = Task.read(text, toml=True)
     path.write_text(text, encoding="utf-8")
@@ -56,7 +56,7 @@ def init(
 @app.command()
 def plan(path: TaskFile, people: int, as_json: AsJson = False) -> None:
     """Say what can be learned from so many people, before anything is collected."""
-    found = Task.load(path).plan(people)
+    found = _task(path).plan(people)
     if as_json:
         facts = {"share": found.share, "interval": found.interval, "silent": found.silent,
                  "needed": found.needed, "advice": found.advice}  # fmt: skip
@@ -81,7 +81,7 @@ def serve(
     """Serve the survey's page and accept reports."""
     from riata.collect.run import run, shown
 
-    task = Task.load(path)
+    task = _task(path)
     if not task.open_on(datetime.datetime.now(datetime.UTC).date()):
         raise CollectError(
             f"The deadline of the task was {task.deadline}, and all reports would be refused. "
@@ -101,14 +101,14 @@ def invite(
     """Print links with one-time tokens. Do not write down who gets which."""
     from riata.collect.tokens import Tokens
 
-    for token in Tokens.at(tokens, Task.load(path).id).make(number):
+    for token in Tokens.at(tokens, _task(path).id).make(number):
         typer.echo(f"{url}#{token}")
 
 
 @app.command()
 def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> None:
     """Count what has come so far."""
-    aggregator = _aggregated(Task.load(path), store or ["reports"])
+    aggregator = _aggregated(_task(path), store or ["reports"])
     checks = {name: check.share for name, check in aggregator.honesty().items()}
     facts = {"task": aggregator.task.id, "reports": aggregator.count, "honest": checks}
     if as_json:
@@ -123,7 +123,7 @@ def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> Non
 @app.command()
 def export(path: TaskFile, out: Path, store: Stores = None) -> None:
     """Write the sums of all reports to a file that other shards can be merged with."""
-    aggregator = _aggregated(Task.load(path), store or ["reports"])
+    aggregator = _aggregated(_task(path), store or ["reports"])
     aggregator.save(out)
     typer.echo(f"Wrote the sums of {number_of(aggregator.count, 'report')} to {out}.")
 
@@ -141,9 +141,11 @@ def learn(
 ) -> None:
     """Fit the model, print it with its guarantee, and write both to files."""
     from riata.collect.learned import write
+    from riata.local import Aggregator
+    from riata.local.outcome import Outcome
 
     stores = store or ([] if shard else ["reports"])
-    aggregator = _aggregated(Task.load(path), stores)
+    aggregator = _aggregated(_task(path), stores)
     for one in shard or []:
         aggregator.merge(Aggregator.load(one))
     outcome = Outcome.of(aggregator)
@@ -162,9 +164,16 @@ def learn(
         typer.echo(f"Wrote {report}.")
 
 
+def _task(path: Path) -> Task:
+    from riata.local import Task
+
+    return Task.load(path)
+
+
 def _aggregated(task: Task, stores: list[str]) -> Aggregator:
     """The sums of all reports in some stores; a report that two of them hold counts once."""
     from riata.collect.run import to_read
+    from riata.local import Aggregator
 
     aggregator = Aggregator(task, expected=10_000_000)
     for place in stores:
@@ -177,6 +186,8 @@ def _aggregated(task: Task, stores: list[str]) -> Aggregator:
 
 def _wizard() -> str:
     """The text of a task file, from answers on the terminal."""
+    from riata.local.channel import LARGEST_EPSILON
+
     title = Prompt.ask("What is the survey called?")
     kinds = {"averages": "mean", "predict a number": "linear", "predict yes or no": "logistic"}
     wanted = Prompt.ask("What do you want to learn?", choices=list(kinds), default="averages")
@@ -202,6 +213,9 @@ def _wizard() -> str:
 
 def _asked(table: str, what: str, names: set[str], yes_no: bool = False) -> str:
     """The lines of one question. What a task would refuse is asked again."""
+    from riata.local.encoding import Feature
+    from riata.local.fields import Fields
+
     while True:
         lines = _lines(what, yes_no, choices=table == "features")
         try:

@@ -11,12 +11,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from scipy import sparse
 
 from riata.cli.report import ModelFile
 from riata.cli.talk import AsJson
 from riata.errors import InvalidArgument
-from riata.local.learners.model import LocalModel
 
 READABLE, WRITABLE = (".csv", ".npy", ".npz"), (".csv", ".npy")
 
@@ -63,7 +61,7 @@ def predictions(model: Any, rows: Any) -> dict[str, np.ndarray]:
         raise InvalidArgument(
             f"A {type(model).__name__} predicts nothing: it is a mean. See riata report."
         )
-    if isinstance(model, LocalModel):
+    if _is_local(model):
         made = {"prediction": model.predict(rows)}
         if model.task.kind == "logistic":
             made["probability of yes"] = model.predict_probability(rows)
@@ -73,6 +71,12 @@ def predictions(model: Any, rows: Any) -> dict[str, np.ndarray]:
         chances = model.predict_proba(rows)
         made |= {f"probability of {c}": chances[:, k] for k, c in enumerate(model.classes_)}
     return made
+
+
+def _is_local(model: Any) -> bool:
+    from riata.local.learners.model import LocalModel  # with SciPy, which is slow to import
+
+    return isinstance(model, LocalModel)
 
 
 def read_rows(path: Path, model: Any) -> Any:
@@ -106,6 +110,8 @@ def _npz(path: Path) -> Any:
             if wanted is None or (len(names) > 1 and wanted not in ("X", "x")):
                 raise KeyError("X")
             return archive[wanted]
+    from scipy import sparse  # slow to import
+
     return sparse.load_npz(path)
 
 
@@ -121,7 +127,7 @@ def _csv(path: Path, model: Any) -> Any:
         raise InvalidArgument(f"{path} is empty. Its first line names the columns.")
     if len(set(head)) < len(head):
         raise InvalidArgument(f"Two columns of {path} have the same name. Rename one.")
-    if isinstance(model, LocalModel):
+    if _is_local(model):
         return [dict(zip(head, row, strict=False)) for row in rows]
     names = getattr(model, "feature_names_in_", None)
     wanted = list(head) if names is None else list(names)
