@@ -47,7 +47,7 @@ LADDERS = (
             Rung(
                 "class-sums",
                 "class_sums",
-                "L1Ball or L2Ball, labels,|no entry below 0, columns|more than rows / 3?",
+                "L1Ball or L2Ball, labels,|no entry below 0, more|columns than rows / 3?",
             ),
             Rung(
                 "scaled-gradient",
@@ -92,9 +92,10 @@ STYLE = """
 .choice text { fill: var(--ink); }
 .choice .title { font-weight: 650; }
 .choice .soft { fill: var(--soft); font-size: 11.5px; }
-.choice .card { fill: var(--card); stroke: var(--edge); }
+.choice .panel { fill: var(--card); stroke: var(--edge); }
 .choice .leaf rect { fill: var(--leaf); stroke: var(--mark); }
 .choice .leaf text { fill: var(--mark); font-weight: 600; font-size: 12px; }
+.choice a.leaf, .choice a.leaf text { text-decoration: none; text-shadow: none; }
 .choice a.leaf:hover text { text-decoration: underline; }
 .choice path { stroke: var(--soft); fill: none; stroke-width: 1.3; }
 """
@@ -107,7 +108,7 @@ def drawn() -> str:
         last = place == len(LADDERS) - 1
         height, inside = _ladder(ladder, y, question=not last)
         parts.append(
-            f'<rect class="card" x="2" y="{y}" width="{WIDTH - 4}" height="{height}" rx="10"/>'
+            f'<rect class="panel" x="2" y="{y}" width="{WIDTH - 4}" height="{height}" rx="10"/>'
         )
         parts += inside
         y += height

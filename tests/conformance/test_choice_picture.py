@@ -53,7 +53,7 @@ MEANS = {
     ),
     "Each entry has a bound, or delta is 0": lambda p, b: True,
     "The set is a|SparseBall?": lambda p, b: isinstance(p.set, SparseBall),
-    "L1Ball or L2Ball, labels,|no entry below 0, columns|more than rows / 3?": lambda p, b: (
+    "L1Ball or L2Ball, labels,|no entry below 0, more|columns than rows / 3?": lambda p, b: (
         isinstance(p.set, L1Ball | L2Ball)
         and isinstance(p.loss, Logistic)
         and p.bounds.nonnegative
