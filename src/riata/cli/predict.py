@@ -93,7 +93,7 @@ def read_rows(path: Path, model: Any) -> Any:
         rows = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _npz(path)
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile):
         raise InvalidArgument(f"{path} is not an array of numbers that NumPy can read.") from None
-    columns = model.task.encoding.columns if isinstance(model, LocalModel) else model.n_features_in_
+    columns = model.task.encoding.columns if _is_local(model) else model.n_features_in_
     if rows.ndim != 2 or rows.shape[1] != columns or rows.dtype.kind not in "biuf":
         raise InvalidArgument(
             f"{path} holds an array of {rows.dtype} with the shape {rows.shape}. The model wants "
