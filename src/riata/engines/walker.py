@@ -14,7 +14,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines.kernels import bounds as drift
-from riata.engines.kernels import hot, losses, snapshot, state, transpose, walk
+from riata.engines.kernels import compiled, hot, losses, snapshot, state, transpose, walk
 from riata.engines.kernels.codes import known_loss
 from riata.grid import SLOPE_STEPS, X_STEPS
 from riata.losses import OneAgainstRest
@@ -28,10 +28,12 @@ _ENTRIES_A_HOT = 2**16
 _MOST_COPIED = 2**31
 
 #: All modules of compiled code.
-KERNELS = (losses, state, snapshot, drift, hot, walk, transpose)
+KERNELS = (compiled, losses, state, snapshot, drift, hot, walk, transpose)
 
-#: Rows and columns are looked at by so many threads.
+#: Rows and columns are looked at by so many threads, where they have at least so many entries:
+#: threads take a millisecond to begin.
 THREADS = 2
+_WORTH_THREADS = 2**22
 
 
 class Entries(NamedTuple):
@@ -69,9 +71,9 @@ def _kept(folder: Path) -> bool:
     return any(folder.glob("walk.advance-*.nbi"))
 
 
-def in_threads(work: Any, size: int) -> list[Any]:
-    """Call `work(begin, end)` for all parts of 0, ..., size."""
-    if size < 2**14 or THREADS == 1:
+def in_threads(work: Any, size: int, entries: int) -> list[Any]:
+    """Call `work(begin, end)` for all parts of 0, ..., size, if there are entries enough."""
+    if entries < _WORTH_THREADS or THREADS == 1:
         return [work(0, size)]
     parts = 4 * THREADS
     ends = [size * i // parts for i in range(parts + 1)]
@@ -105,11 +107,11 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         units, relative, lowest,
     )  # fmt: skip
     p = len(indptr) - 1
-    found = in_threads(lambda b, e: snapshot.where_entries_are(columns, b, e), p)
+    found = in_threads(lambda b, e: snapshot.where_entries_are(columns, b, e), p, len(data))
     if min(found) > 0:
         columns = columns._replace(lowest=max(found))
     known, classes = np.zeros((p, 4), np.float32), np.empty(p, np.uint8)
-    in_threads(lambda b, e: snapshot.measure_columns(columns, known, b, e), p)
+    in_threads(lambda b, e: snapshot.measure_columns(columns, known, b, e), p, len(data))
     return Entries(columns, known, classes, snapshot.classify_lengths(known, classes))
 
 
@@ -269,11 +271,14 @@ class Walker:
         both = facts.smooth and (facts.bend > 0 or first) and bool(self._rows.v.any())
         pairs = np.empty((n, 2 if both else 1), np.float32)
         found = in_threads(
-            lambda b, e: snapshot.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n
+            lambda b, e: snapshot.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n, n
         )
         squares, largest, slopes = zip(*found, strict=True)
         known = self._known
-        in_threads(lambda b, e: snapshot.look_at_columns(self._columns, known, pairs, b, e), p)
+        columns = self._columns
+        in_threads(
+            lambda b, e: snapshot.look_at_columns(columns, known, pairs, b, e), p, len(columns.data)
+        )
         if not both and facts.bend > 0:
             known[:, state.SHRINKING] = 0.0
         elif not both and first:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from riata.engines.kernels.bounds import (
     common_size,
 )
+from riata.engines.kernels.compiled import compiled
 from riata.engines.kernels.snapshot import (
     bound_group,
     entries_of,
@@ -36,7 +35,7 @@ LEARNING = 16
 QUICKER, AHEAD = 4, 4
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def effect_of_moves(k, columns, rows, facts):
     """<x_k, omega (v - v0)>."""
     total, unit = 0.0, of(columns.units, k)
@@ -53,14 +52,14 @@ def effect_of_moves(k, columns, rows, facts):
     return total * (of(columns.relative, k) / STEPS)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def blur(k, columns, known, facts, state):
     """What rounding may make of the effect of moves on a column."""
     most = facts.steep * known[k, SIZE] * state[0].v_largest
     return (entries_of(columns, k) + 16) * 2.0**-52 * most
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def resolve(h, columns, rows, known, hot, facts, gain, state):
     """Find out what the moves did to a hot column, and learn an inner product if that shows one."""
     k = hot.columns[h]
@@ -85,7 +84,7 @@ def resolve(h, columns, rows, known, hot, facts, gain, state):
     hot.bound[h] = rounding
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_hot(k, classes, hot, state):
     """A column with bounds of its own, that no move has touched since the snapshot."""
     st = state[0]
@@ -102,7 +101,7 @@ def add_hot(k, classes, hot, state):
     hot.effect[h], hot.open[h], hot.bound[h] = 0.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def make_hot(columns, rows, known, classes, groups, hot, facts, state):
     """Give the column that was just evaluated bounds of its own."""
     st = state[0]
@@ -122,7 +121,7 @@ def make_hot(columns, rows, known, classes, groups, hot, facts, state):
         st.wasted += entries_of(columns, k)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_across(columns, hot, n_hot, starts, levels):
     """How many entries each row has in hot columns, and whether each has the same all over.
 
@@ -141,7 +140,7 @@ def count_across(columns, hot, n_hot, starts, levels):
     return same
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_across(columns, hot, n_hot, starts, places, values):
     """Put the entries of hot columns into their rows, which begin at `starts[i + 1]`.
 
@@ -159,7 +158,7 @@ def fill_across(columns, hot, n_hot, starts, places, values):
                 values[place] = on_grid(columns.data[e], unit, columns.lowest)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def products_across(k, columns, rows, hot, across, facts, n):
     """<x_k, omega x_h> for the first n hot columns, in `hot.fresh`."""
     fresh = hot.fresh
@@ -182,7 +181,7 @@ def products_across(k, columns, rows, hot, across, facts, n):
         fresh[h] *= scale * level * of(columns.relative, hot.columns[h])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_across(k, here, columns, rows, known, hot, across, facts, state):
     """Compute all inner products with a column that moves, if that is worth it; whether it was."""
     st = state[0]

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from riata.engines.kernels.bounds import (
     between,
@@ -29,6 +28,7 @@ from riata.engines.kernels.bounds import (
     hot_between,
     numbers_now,
 )
+from riata.engines.kernels.compiled import compiled, inlined
 from riata.engines.kernels.hot import (
     look_across,
     make_hot,
@@ -66,7 +66,7 @@ ROOM = 0.05
 WASTE, PROPOSAL, GROUPING = 0.5, 32, 2
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def log_weight(value, mirrored):
     if not mirrored:
         return value
@@ -74,7 +74,7 @@ def log_weight(value, mirrored):
     return size + math.log1p(math.exp(-2.0 * size))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def set_envelope(now, known, groups, hot, facts, state):
     """Whole numbers that are at least 2^bits * weight / e^top, for groups and hot columns.
 
@@ -129,7 +129,7 @@ def set_envelope(now, known, groups, hot, facts, state):
     st.rebuilt += 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def settled(u, low, high, top, factor, mirrored):
     """1 if a candidate with such bounds is surely accepted, -1 if surely not, else 0."""
     most, least = high, low
@@ -144,7 +144,7 @@ def settled(u, low, high, top, factor, mirrored):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def total_of(k, columns, rows, now, facts, offset):
     """The sum of entry * slope of a column, in whole steps: exactly."""
     total = np.int64(0)
@@ -160,7 +160,7 @@ def total_of(k, columns, rows, now, facts, offset):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def set_exact(columns, facts, state):
     """The value of the column in the state, from its total."""
     st = state[0]
@@ -170,7 +170,7 @@ def set_exact(columns, facts, state):
     st.exact = 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def select_column(columns, rows, known, classes, groups, hot, walk, facts, words, now, state):
     """Propose columns until one is accepted: leaves it in the state, with bounds on its value."""
     st = state[0]
@@ -252,7 +252,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
         st.idle += PROPOSAL
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def select_sign(columns, rows, facts, words, now, state):
     """The sign of an accepted column: positive with probability 1 / (1 + e^(-2 value))."""
     st = state[0]
@@ -279,7 +279,7 @@ def select_sign(columns, rows, facts, words, now, state):
         set_exact(columns, facts, state)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def move(columns, rows, known, hot, across, walk, facts, now, state):
     """Add the chosen column to the walk."""
     st = state[0]
@@ -348,7 +348,7 @@ def move(columns, rows, known, hot, across, walk, facts, now, state):
             hot.unknown[h] = -2  # several: nothing can be learned from their sum
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_weight(k, amount, weight, walk, state):
     """Change an entry of w, and the sum of the sizes of all entries."""
     i = (k * 0x9E3779B1) & (len(walk.keys) - 1)
@@ -360,7 +360,7 @@ def add_weight(k, amount, weight, walk, state):
     state[0].w_sum += (abs(walk.weights[i]) - before) * weight
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def begin(k, amount, columns, rows, walk, state):
     """Start at a multiple of one column."""
     unit, weight = of(columns.units, k), of(columns.relative, k)
@@ -370,7 +370,7 @@ def begin(k, amount, columns, rows, walk, state):
     add_weight(k, amount, weight, walk, state)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def advance(until, columns, rows, known, classes, groups, hot, across, walk, facts, words, state):
     """Select until step `until`, or until something is needed from outside; says what."""
     st = state[0]
