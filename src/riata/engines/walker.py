@@ -22,10 +22,13 @@ from riata.queries import Walk
 from riata.sets import Simplex
 
 #: One column for so many entries gets bounds of its own at the second snapshot.
-_ENTRIES_A_HOT = 2**16
+_ENTRIES_A_HOT = 2**15
 
 #: So many entries of hot columns may be copied.
 _MOST_COPIED = 2**31
+
+#: So many rows of them at a time, whose entries fit into the cache of a processor.
+_ROWS_AT_ONCE = 2**12
 
 #: All modules of compiled code.
 KERNELS = (compiled, losses, state, snapshot, drift, hot, walk, transpose)
@@ -164,7 +167,7 @@ class Walker:
             np.zeros(few, whole), np.empty(few),
         )  # fmt: skip
         self._across = state.Across(
-            np.zeros(2, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
+            np.zeros(1, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
         )
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
         self._walk = state.Walk(
@@ -326,14 +329,14 @@ class Walker:
         """The hot columns once more, row by row: then a column that moves knows whom it meets."""
         n_hot, n = int(self._state["n_hot"][0]), len(self._rows.v)
         columns, levels = self._hot.columns[:n_hot], np.zeros(state.MOST_HOT)
-        sizes = np.cumsum(self._columns.indptr[columns + 1] - self._columns.indptr[columns])
+        reached = self._columns.indptr[columns]
+        sizes = np.cumsum(self._columns.indptr[columns + 1] - reached)
         fitting = int(np.searchsorted(sizes, _MOST_COPIED, side="right"))
-        starts = np.zeros(n + 2, np.uint32)
-        same = hot.count_across(self._columns, columns, fitting, starts, levels)
-        np.cumsum(starts, out=starts)
-        places = np.empty(int(starts[-1]), np.uint16)
+        same = hot.find_levels(self._columns, columns, fitting, levels)
+        starts, few = np.empty(n + 1, np.uint32), np.empty(_ROWS_AT_ONCE, np.uint32)
+        places = np.empty(int(sizes[fitting - 1]) if fitting else 0, np.uint16)
         values = np.empty(0 if same else len(places), np.float32)
-        hot.fill_across(self._columns, columns, fitting, starts, places, values)
+        hot.copy_across(self._columns, columns, fitting, reached, few, starts, places, values)
         self._across = state.Across(starts, places, values, levels)
         self._hot.met[:] = 0
         self._state["n_across"] = fitting

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from riata.engines.kernels.bounds import (
     common_size,
 )
@@ -122,12 +124,8 @@ def make_hot(columns, rows, known, classes, groups, hot, facts, state):
 
 
 @compiled
-def count_across(columns, hot, n_hot, starts, levels):
-    """How many entries each row has in hot columns, and whether each has the same all over.
-
-    The count of row i is in `starts[i + 2]`.
-    """
-    same = True
+def find_levels(columns, hot, n_hot, levels):
+    """Whether each hot column has the same entry all over, and which."""
     for h in range(n_hot):
         k = hot[h]
         unit, first = of(columns.units, k), columns.indptr[k]
@@ -135,27 +133,43 @@ def count_across(columns, hot, n_hot, starts, levels):
             x = on_grid(columns.data[e], unit, columns.lowest)
             if e == first:
                 levels[h] = x
-            same = same and x == levels[h]
-            starts[columns.indices[e] + 2] += 1
-    return same
+            if x != levels[h]:
+                return False
+    return True
 
 
 @compiled
-def fill_across(columns, hot, n_hot, starts, places, values):
-    """Put the entries of hot columns into their rows, which begin at `starts[i + 1]`.
+def copy_across(columns, hot, n_hot, reached, few, starts, places, values):
+    """Put the entries of hot columns into their rows, some rows at a time.
 
-    Afterwards they begin at `starts[i]`.
+    `reached` is where each column begins. `few` has room for the rows of one turn.
     """
-    for h in range(n_hot):
-        k = hot[h]
-        unit = of(columns.units, k)
-        for e in range(columns.indptr[k], columns.indptr[k + 1]):
-            i = columns.indices[e] + 1
-            place = starts[i]
-            starts[i] = place + 1
-            places[place] = h
-            if len(values) > 0:
-                values[place] = on_grid(columns.data[e], unit, columns.lowest)
+    n, before = len(starts) - 1, np.uint32(0)
+    for begin in range(0, n, len(few)):
+        end = min(begin + len(few), n)
+        few[:] = 0
+        for h in range(n_hot):
+            e, stop = reached[h], columns.indptr[hot[h] + 1]
+            while e < stop and columns.indices[e] < end:
+                few[columns.indices[e] - begin] += 1
+                e += np.uint64(1)
+        for i in range(begin, end):
+            starts[i] = before
+            before += few[i - begin]
+            few[i - begin] = starts[i]
+        for h in range(n_hot):
+            k = hot[h]
+            unit = of(columns.units, k)
+            e, stop = reached[h], columns.indptr[k + 1]
+            while e < stop and columns.indices[e] < end:
+                i = columns.indices[e] - begin
+                places[few[i]] = h
+                if len(values) > 0:
+                    values[few[i]] = on_grid(columns.data[e], unit, columns.lowest)
+                few[i] += 1
+                e += np.uint64(1)
+            reached[h] = e
+    starts[n] = before
 
 
 @compiled
@@ -189,7 +203,7 @@ def look_across(k, here, columns, rows, known, hot, across, facts, state):
     if n == 0 or (here >= 0 and hot.met[here] == n):
         return False
     moves = 1 if here < 0 else hot.moves[here]
-    work = entries * (1 + len(across.places) // (len(across.starts) - 2) // QUICKER)
+    work = entries * (1 + len(across.places) // (len(across.starts) - 1) // QUICKER)
     if work > AHEAD * moves * st.unknown_rate:
         return False
     products_across(k, columns, rows, hot, across, facts, n)

@@ -170,37 +170,36 @@ def group_columns(known, classes, groups, strength, multiple, facts, state):
     top = -math.inf
     for k in range(p):
         top = max(top, rank_of(k, known, multiple, facts))
-    keys = np.empty(p, np.uint16)
-    tally = np.zeros(BINS * LENGTHS, np.int64)
+    keys, n_keys = np.empty(p, np.uint16), BINS * LENGTHS
+    tally, place = np.zeros(n_keys, np.int64), np.empty(n_keys, np.int64)
+    best, longest, largest = np.full(n_keys, -math.inf), np.zeros(n_keys), np.zeros(n_keys)
+    finer = strength / WIDTH
     for k in range(p):
         if classes[k] >= HOT:
             continue
-        score = rank_of(k, known, multiple, facts)
-        b = int(min(strength * (top - score) / WIDTH, BINS - 1.0))
-        keys[k] = b * LENGTHS + classes[k]
-        tally[keys[k]] += 1
-    place = np.empty(BINS * LENGTHS, np.int64)
-    group_of = np.empty(BINS * LENGTHS, np.int64)
+        rank = rank_of(k, known, multiple, facts)
+        key = int(min(finer * (top - rank), BINS - 1.0)) * LENGTHS + classes[k]
+        keys[k] = key
+        tally[key] += 1
+        best[key] = max(best[key], rank)
+        longest[key] = max(longest[key], known[k, LENGTH])
+        largest[key] = max(largest[key], known[k, SIZE])
     before, g = 0, 0
-    for key in range(BINS * LENGTHS):
+    for key in range(n_keys):
         place[key] = before
         if tally[key] > 0:
             groups.starts[g], groups.counts[g] = before, tally[key]
-            groups.score[g], groups.length[g], groups.size[g] = -math.inf, 0.0, 0.0
-            group_of[key] = g
+            groups.score[g], groups.length[g], groups.size[g] = (
+                best[key],
+                longest[key],
+                largest[key],
+            )
             g += 1
         before += tally[key]
     for k in range(p):
-        if classes[k] >= HOT:
-            continue
-        key = keys[k]
-        groups.order[place[key]] = k
-        place[key] += 1
-        at = group_of[key]
-        score = rank_of(k, known, multiple, facts)
-        groups.score[at] = max(groups.score[at], score)
-        groups.length[at] = max(groups.length[at], known[k, LENGTH])
-        groups.size[at] = max(groups.size[at], known[k, SIZE])
+        if classes[k] < HOT:
+            groups.order[place[keys[k]]] = k
+            place[keys[k]] += 1
     state[0].n_groups = g
     state[0].envelope = 0
     state[0].idle = 0

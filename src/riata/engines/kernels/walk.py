@@ -63,7 +63,8 @@ ROOM = 0.05
 
 #: A snapshot is due after this part of a pass was read in vain. Groups are made anew after as many
 #: proposals in vain as would take as long; a proposal costs so many entries, and a column so many.
-WASTE, PROPOSAL, GROUPING = 0.5, 32, 2
+#: Hot columns are copied after the last part of a pass was read for what is unknown.
+WASTE, PROPOSAL, GROUPING, UNKNOWN = 0.5, 32, 2, 0.25
 
 
 @inlined
@@ -181,7 +182,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
         if st.idle > GROUPING * len(known):
             st.wasted += GROUPING * len(known)
             return REGROUP if facts.smooth and now.multiple != st.grouped else SNAPSHOT
-        if st.unknown_read > entries and 4 * st.n_hot > 5 * st.n_across:
+        if st.unknown_read > UNKNOWN * entries and 4 * st.n_hot > 5 * st.n_across:
             return ACROSS
         if st.next_word + 2 > len(words):
             return WORDS
@@ -245,7 +246,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
                 share = groups.heights[g] / float(total)
                 if outcome < 0 or share > 0.05:
                     make_hot(columns, rows, known, classes, groups, hot, facts, state)
-            if outcome < 0:
+            if outcome < 0 and (h < 0 or facts.bend > 0):  # else a snapshot would change nothing
                 st.wasted += entries_of(columns, k)
         if outcome > 0:
             return FOUND
