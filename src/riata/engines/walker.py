@@ -14,7 +14,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines.kernels import bounds as drift
-from riata.engines.kernels import compiled, hot, losses, snapshot, state, transpose, walk
+from riata.engines.kernels import compiled, hot, losses, moves, snapshot, state, transpose, walk
 from riata.engines.kernels.codes import known_loss
 from riata.grid import SLOPE_STEPS, X_STEPS
 from riata.losses import OneAgainstRest
@@ -31,7 +31,7 @@ _MOST_COPIED = 2**31
 _ROWS_AT_ONCE = 2**12
 
 #: All modules of compiled code.
-KERNELS = (compiled, losses, state, snapshot, drift, hot, walk, transpose)
+KERNELS = (compiled, losses, state, snapshot, drift, hot, moves, walk, transpose)
 
 #: Rows and columns are looked at by so many threads, where they have at least so many entries:
 #: threads take a millisecond to begin.
@@ -179,7 +179,7 @@ class Walker:
         self._state["longest"] = entries.longest
         self._question = walk.DONE
         if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
-            walk.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
+            moves.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
 
     # What the mechanism does.
 

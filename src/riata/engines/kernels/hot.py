@@ -34,7 +34,7 @@ LEARNING = 16
 #: So many entries of rows of hot columns are read in the time of one of a column. All inner
 #: products with a column are computed if that takes less than is read in so many steps for what is
 #: unknown.
-QUICKER, AHEAD = 4, 4
+QUICKER, AHEAD = 4, 16
 
 
 @compiled
