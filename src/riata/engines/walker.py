@@ -14,7 +14,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines.kernels import bounds as drift
-from riata.engines.kernels import hot, losses, snapshot, state, transpose, walk
+from riata.engines.kernels import compiled, hot, losses, moves, snapshot, state, transpose, walk
 from riata.engines.kernels.codes import known_loss
 from riata.grid import SLOPE_STEPS, X_STEPS
 from riata.losses import OneAgainstRest
@@ -22,16 +22,21 @@ from riata.queries import Walk
 from riata.sets import Simplex
 
 #: One column for so many entries gets bounds of its own at the second snapshot.
-_ENTRIES_A_HOT = 2**16
+_ENTRIES_A_HOT = 2**15
 
 #: So many entries of hot columns may be copied.
 _MOST_COPIED = 2**31
 
-#: All modules of compiled code.
-KERNELS = (losses, state, snapshot, drift, hot, walk, transpose)
+#: So many rows of them at a time, whose entries fit into the cache of a processor.
+_ROWS_AT_ONCE = 2**12
 
-#: Rows and columns are looked at by so many threads.
+#: All modules of compiled code.
+KERNELS = (compiled, losses, state, snapshot, drift, hot, moves, walk, transpose)
+
+#: Rows and columns are looked at by so many threads, where they have at least so many entries:
+#: threads take a millisecond to begin.
 THREADS = 2
+_WORTH_THREADS = 2**22
 
 
 class Entries(NamedTuple):
@@ -69,9 +74,9 @@ def _kept(folder: Path) -> bool:
     return any(folder.glob("walk.advance-*.nbi"))
 
 
-def in_threads(work: Any, size: int) -> list[Any]:
-    """Call `work(begin, end)` for all parts of 0, ..., size."""
-    if size < 2**14 or THREADS == 1:
+def in_threads(work: Any, size: int, entries: int) -> list[Any]:
+    """Call `work(begin, end)` for all parts of 0, ..., size, if there are entries enough."""
+    if entries < _WORTH_THREADS or THREADS == 1:
         return [work(0, size)]
     parts = 4 * THREADS
     ends = [size * i // parts for i in range(parts + 1)]
@@ -105,11 +110,11 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         units, relative, lowest,
     )  # fmt: skip
     p = len(indptr) - 1
-    found = in_threads(lambda b, e: snapshot.where_entries_are(columns, b, e), p)
+    found = in_threads(lambda b, e: snapshot.where_entries_are(columns, b, e), p, len(data))
     if min(found) > 0:
         columns = columns._replace(lowest=max(found))
     known, classes = np.zeros((p, 4), np.float32), np.empty(p, np.uint8)
-    in_threads(lambda b, e: snapshot.measure_columns(columns, known, b, e), p)
+    in_threads(lambda b, e: snapshot.measure_columns(columns, known, b, e), p, len(data))
     return Entries(columns, known, classes, snapshot.classify_lengths(known, classes))
 
 
@@ -162,7 +167,7 @@ class Walker:
             np.zeros(few, whole), np.empty(few),
         )  # fmt: skip
         self._across = state.Across(
-            np.zeros(2, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
+            np.zeros(1, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
         )
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
         self._walk = state.Walk(
@@ -174,7 +179,7 @@ class Walker:
         self._state["longest"] = entries.longest
         self._question = walk.DONE
         if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
-            walk.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
+            moves.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
 
     # What the mechanism does.
 
@@ -281,11 +286,14 @@ class Walker:
         both = facts.smooth and (facts.bend > 0 or first) and bool(self._rows.v.any())
         pairs = np.empty((n, 2 if both else 1), np.float32)
         found = in_threads(
-            lambda b, e: snapshot.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n
+            lambda b, e: snapshot.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n, n
         )
         squares, largest, slopes = zip(*found, strict=True)
         known = self._known
-        in_threads(lambda b, e: snapshot.look_at_columns(self._columns, known, pairs, b, e), p)
+        columns = self._columns
+        in_threads(
+            lambda b, e: snapshot.look_at_columns(columns, known, pairs, b, e), p, len(columns.data)
+        )
         if not both and facts.bend > 0:
             known[:, state.SHRINKING] = 0.0
         elif not both and first:
@@ -333,14 +341,14 @@ class Walker:
         """The hot columns once more, row by row: then a column that moves knows whom it meets."""
         n_hot, n = int(self._state["n_hot"][0]), len(self._rows.v)
         columns, levels = self._hot.columns[:n_hot], np.zeros(state.MOST_HOT)
-        sizes = np.cumsum(self._columns.indptr[columns + 1] - self._columns.indptr[columns])
+        reached = self._columns.indptr[columns]
+        sizes = np.cumsum(self._columns.indptr[columns + 1] - reached)
         fitting = int(np.searchsorted(sizes, _MOST_COPIED, side="right"))
-        starts = np.zeros(n + 2, np.uint32)
-        same = hot.count_across(self._columns, columns, fitting, starts, levels)
-        np.cumsum(starts, out=starts)
-        places = np.empty(int(starts[-1]), np.uint16)
+        same = hot.find_levels(self._columns, columns, fitting, levels)
+        starts, few = np.empty(n + 1, np.uint32), np.empty(_ROWS_AT_ONCE, np.uint32)
+        places = np.empty(int(sizes[fitting - 1]) if fitting else 0, np.uint16)
         values = np.empty(0 if same else len(places), np.float32)
-        hot.fill_across(self._columns, columns, fitting, starts, places, values)
+        hot.copy_across(self._columns, columns, fitting, reached, few, starts, places, values)
         self._across = state.Across(starts, places, values, levels)
         self._hot.met[:] = 0
         self._state["n_across"] = fitting

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from riata.engines.kernels.compiled import compiled, inlined
 from riata.engines.kernels.losses import slope_bound
 from riata.engines.kernels.snapshot import (
     score_at,
@@ -22,7 +21,7 @@ from riata.engines.kernels.state import (
 ROUNDING = 2.0**-20
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def nearest_multiple(kept, factor, moved2, facts, state):
     """The margins as a multiple of those of the snapshot and a rest; the length of the rest."""
     st = state[0]
@@ -41,7 +40,7 @@ def nearest_multiple(kept, factor, moved2, facts, state):
     return (kept * (1.0 - part), left2) if left2 < moved2 else (kept, moved2)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def numbers_now(facts, walk, state):
     """What one step goes by: how far margins may have gone since the snapshot, and what it does."""
     st = state[0]
@@ -77,13 +76,13 @@ def numbers_now(facts, walk, state):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def common_size(k, l, known):
     """At least the sum of the products of the entries of two columns."""
     return min(known[k, SIZE], known[l, SIZE], known[k, LENGTH] * known[l, LENGTH])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def between(k, now, known, facts):
     """Bounds on the score of another column."""
     size, length = known[k, SIZE], known[k, LENGTH]
@@ -101,7 +100,7 @@ def between(k, now, known, facts):
     return centre - half, centre + half
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def hot_between(h, now, known, hot, facts):
     """Bounds on the score of a hot column."""
     k = hot.columns[h]

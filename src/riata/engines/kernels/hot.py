@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+import numpy as np
 
 from riata.engines.kernels.bounds import (
     common_size,
 )
+from riata.engines.kernels.compiled import compiled
 from riata.engines.kernels.snapshot import (
     bound_group,
     entries_of,
@@ -33,10 +34,10 @@ LEARNING = 16
 #: So many entries of rows of hot columns are read in the time of one of a column. All inner
 #: products with a column are computed if that takes less than is read in so many steps for what is
 #: unknown.
-QUICKER, AHEAD = 4, 4
+QUICKER, AHEAD = 4, 16
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def effect_of_moves(k, columns, rows, facts):
     """<x_k, omega (v - v0)>."""
     total, unit = 0.0, of(columns.units, k)
@@ -53,14 +54,14 @@ def effect_of_moves(k, columns, rows, facts):
     return total * (of(columns.relative, k) / STEPS)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def blur(k, columns, known, facts, state):
     """What rounding may make of the effect of moves on a column."""
     most = facts.steep * known[k, SIZE] * state[0].v_largest
     return (entries_of(columns, k) + 16) * 2.0**-52 * most
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def resolve(h, columns, rows, known, hot, facts, gain, state):
     """Find out what the moves did to a hot column, and learn an inner product if that shows one."""
     k = hot.columns[h]
@@ -85,7 +86,7 @@ def resolve(h, columns, rows, known, hot, facts, gain, state):
     hot.bound[h] = rounding
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_hot(k, classes, hot, state):
     """A column with bounds of its own, that no move has touched since the snapshot."""
     st = state[0]
@@ -102,7 +103,7 @@ def add_hot(k, classes, hot, state):
     hot.effect[h], hot.open[h], hot.bound[h] = 0.0, 0.0, 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def make_hot(columns, rows, known, classes, groups, hot, facts, state):
     """Give the column that was just evaluated bounds of its own."""
     st = state[0]
@@ -122,13 +123,9 @@ def make_hot(columns, rows, known, classes, groups, hot, facts, state):
         st.wasted += entries_of(columns, k)
 
 
-@njit(cache=True, nogil=True)
-def count_across(columns, hot, n_hot, starts, levels):
-    """How many entries each row has in hot columns, and whether each has the same all over.
-
-    The count of row i is in `starts[i + 2]`.
-    """
-    same = True
+@compiled
+def find_levels(columns, hot, n_hot, levels):
+    """Whether each hot column has the same entry all over, and which."""
     for h in range(n_hot):
         k = hot[h]
         unit, first = of(columns.units, k), columns.indptr[k]
@@ -136,30 +133,46 @@ def count_across(columns, hot, n_hot, starts, levels):
             x = on_grid(columns.data[e], unit, columns.lowest)
             if e == first:
                 levels[h] = x
-            same = same and x == levels[h]
-            starts[columns.indices[e] + 2] += 1
-    return same
+            if x != levels[h]:
+                return False
+    return True
 
 
-@njit(cache=True, nogil=True)
-def fill_across(columns, hot, n_hot, starts, places, values):
-    """Put the entries of hot columns into their rows, which begin at `starts[i + 1]`.
+@compiled
+def copy_across(columns, hot, n_hot, reached, few, starts, places, values):
+    """Put the entries of hot columns into their rows, some rows at a time.
 
-    Afterwards they begin at `starts[i]`.
+    `reached` is where each column begins. `few` has room for the rows of one turn.
     """
-    for h in range(n_hot):
-        k = hot[h]
-        unit = of(columns.units, k)
-        for e in range(columns.indptr[k], columns.indptr[k + 1]):
-            i = columns.indices[e] + 1
-            place = starts[i]
-            starts[i] = place + 1
-            places[place] = h
-            if len(values) > 0:
-                values[place] = on_grid(columns.data[e], unit, columns.lowest)
+    n, before = len(starts) - 1, np.uint32(0)
+    for begin in range(0, n, len(few)):
+        end = min(begin + len(few), n)
+        few[:] = 0
+        for h in range(n_hot):
+            e, stop = reached[h], columns.indptr[hot[h] + 1]
+            while e < stop and columns.indices[e] < end:
+                few[columns.indices[e] - begin] += 1
+                e += np.uint64(1)
+        for i in range(begin, end):
+            starts[i] = before
+            before += few[i - begin]
+            few[i - begin] = starts[i]
+        for h in range(n_hot):
+            k = hot[h]
+            unit = of(columns.units, k)
+            e, stop = reached[h], columns.indptr[k + 1]
+            while e < stop and columns.indices[e] < end:
+                i = columns.indices[e] - begin
+                places[few[i]] = h
+                if len(values) > 0:
+                    values[few[i]] = on_grid(columns.data[e], unit, columns.lowest)
+                few[i] += 1
+                e += np.uint64(1)
+            reached[h] = e
+    starts[n] = before
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def products_across(k, columns, rows, hot, across, facts, n):
     """<x_k, omega x_h> for the first n hot columns, in `hot.fresh`."""
     fresh = hot.fresh
@@ -182,7 +195,7 @@ def products_across(k, columns, rows, hot, across, facts, n):
         fresh[h] *= scale * level * of(columns.relative, hot.columns[h])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_across(k, here, columns, rows, known, hot, across, facts, state):
     """Compute all inner products with a column that moves, if that is worth it; whether it was."""
     st = state[0]
@@ -190,7 +203,7 @@ def look_across(k, here, columns, rows, known, hot, across, facts, state):
     if n == 0 or (here >= 0 and hot.met[here] == n):
         return False
     moves = 1 if here < 0 else hot.moves[here]
-    work = entries * (1 + len(across.places) // (len(across.starts) - 2) // QUICKER)
+    work = entries * (1 + len(across.places) // (len(across.starts) - 1) // QUICKER)
     if work > AHEAD * moves * st.unknown_rate:
         return False
     products_across(k, columns, rows, hot, across, facts, n)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from riata.engines.kernels.codes import HUBER, LOGISTIC, SQUARED
+from riata.engines.kernels.compiled import compiled, inlined
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def slope(loss: int, parameter: float, margin: float, y: float) -> float:
     if loss == SQUARED:
         return 2.0 * (margin - y)
@@ -24,7 +23,7 @@ def slope(loss: int, parameter: float, margin: float, y: float) -> float:
     return -y * min(max((1.0 - y * margin) / parameter, 0.0), 1.0)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def derivative(loss: int, margin: float, y: float) -> float:
     """Of the slope in the margin, for losses that have one everywhere."""
     if loss == SQUARED:
@@ -33,7 +32,7 @@ def derivative(loss: int, margin: float, y: float) -> float:
     return y * y * e / ((1.0 + e) * (1.0 + e))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def slope_bound(loss: int, parameter: float, margin: float, y: float) -> float:
     """The largest size of a slope, for margins and targets up to these sizes."""
     if loss == SQUARED:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from riata.engines.kernels.compiled import compiled, compiled_with_arrays, inlined
 from riata.engines.kernels.losses import derivative, slope
 from riata.engines.kernels.state import (
     AT_ZERO,
@@ -24,7 +24,7 @@ from riata.engines.kernels.state import (
 WIDTH, BINS, LENGTHS = 0.5, 120, 80
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def on_grid(value, unit, lowest):
     z = value * unit
     if lowest == READY:
@@ -36,19 +36,19 @@ def on_grid(value, unit, lowest):
     return np.rint(min(max(z, lowest), STEPS))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def of(values, k):
     """The number of a column, in an array that may have one for all."""
     return values[k] if len(values) > 1 else values[0]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def entries_of(columns, k):
     """How many entries a column has."""
     return np.int64(columns.indptr[k + 1]) - np.int64(columns.indptr[k])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def where_entries_are(columns, begin, end):
     """`READY` if every entry of some columns is on the grid, `INSIDE` if none is to be clipped."""
     ready = True
@@ -62,7 +62,7 @@ def where_entries_are(columns, begin, end):
     return READY if ready else INSIDE
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def measure_columns(columns, known, begin, end):
     """The length and the sum of sizes of some columns, or a little more."""
     for k in range(begin, end):
@@ -77,7 +77,7 @@ def measure_columns(columns, known, begin, end):
         known[k, SIZE] = b * weight
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def classify_lengths(known, classes):
     """The class of each column's length. Returns the largest length."""
     longest = 0.0
@@ -91,7 +91,7 @@ def classify_lengths(known, classes):
     return longest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
     """Slopes of some rows, the lengths of margins, and the largest slope.
 
@@ -115,7 +115,7 @@ def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
     return square, most, largest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_at_columns(columns, known, pairs, begin, end):
     """The products of some columns with one or two numbers of each row.
 
@@ -147,7 +147,7 @@ def look_at_columns(columns, known, pairs, begin, end):
             known[k, SHRINKING] = (b + d) * weight
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def score_at(k, known, multiple, facts):
     """The score of a column at a multiple of the snapshot's margins, to first order."""
     score = float(known[k, SCORE])
@@ -156,58 +156,57 @@ def score_at(k, known, multiple, facts):
     return score + (multiple - 1.0) * (score - known[k, AT_ZERO])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def rank_of(k, known, multiple, facts):
     """What a column is ranked by: its score at a multiple of the snapshot's margins."""
     score = score_at(k, known, multiple, facts)
     return abs(score) if facts.mirrored else -score
 
 
-@njit(cache=True, nogil=True)
+@compiled_with_arrays
 def group_columns(known, classes, groups, strength, multiple, facts, state):
     """Sort the columns by score, at a multiple of m0, and by length, and bound each group."""
     p = len(known)
     top = -math.inf
     for k in range(p):
         top = max(top, rank_of(k, known, multiple, facts))
-    keys = np.empty(p, np.uint16)
-    tally = np.zeros(BINS * LENGTHS, np.int64)
+    keys, n_keys = np.empty(p, np.uint16), BINS * LENGTHS
+    tally, place = np.zeros(n_keys, np.int64), np.empty(n_keys, np.int64)
+    best, longest, largest = np.full(n_keys, -math.inf), np.zeros(n_keys), np.zeros(n_keys)
+    finer = strength / WIDTH
     for k in range(p):
         if classes[k] >= HOT:
             continue
-        score = rank_of(k, known, multiple, facts)
-        b = int(min(strength * (top - score) / WIDTH, BINS - 1.0))
-        keys[k] = b * LENGTHS + classes[k]
-        tally[keys[k]] += 1
-    place = np.empty(BINS * LENGTHS, np.int64)
-    group_of = np.empty(BINS * LENGTHS, np.int64)
+        rank = rank_of(k, known, multiple, facts)
+        key = int(min(finer * (top - rank), BINS - 1.0)) * LENGTHS + classes[k]
+        keys[k] = key
+        tally[key] += 1
+        best[key] = max(best[key], rank)
+        longest[key] = max(longest[key], known[k, LENGTH])
+        largest[key] = max(largest[key], known[k, SIZE])
     before, g = 0, 0
-    for key in range(BINS * LENGTHS):
+    for key in range(n_keys):
         place[key] = before
         if tally[key] > 0:
             groups.starts[g], groups.counts[g] = before, tally[key]
-            groups.score[g], groups.length[g], groups.size[g] = -math.inf, 0.0, 0.0
-            group_of[key] = g
+            groups.score[g], groups.length[g], groups.size[g] = (
+                best[key],
+                longest[key],
+                largest[key],
+            )
             g += 1
         before += tally[key]
     for k in range(p):
-        if classes[k] >= HOT:
-            continue
-        key = keys[k]
-        groups.order[place[key]] = k
-        place[key] += 1
-        at = group_of[key]
-        score = rank_of(k, known, multiple, facts)
-        groups.score[at] = max(groups.score[at], score)
-        groups.length[at] = max(groups.length[at], known[k, LENGTH])
-        groups.size[at] = max(groups.size[at], known[k, SIZE])
+        if classes[k] < HOT:
+            groups.order[place[keys[k]]] = k
+            place[keys[k]] += 1
     state[0].n_groups = g
     state[0].envelope = 0
     state[0].idle = 0
     state[0].grouped = multiple
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bound_group(g, known, groups, multiple, facts):
     """The largest score, length and size in a group."""
     groups.score[g], groups.length[g], groups.size[g] = -math.inf, 0.0, 0.0

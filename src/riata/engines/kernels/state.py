@@ -13,7 +13,7 @@ STEPS = 65536.0
 READY, INSIDE = 1.0, 2.0
 
 #: So many columns, of at least so many entries, may be hot. Classes of theirs begin here.
-MOST_HOT, LARGE, HOT = 512, 64, 128
+MOST_HOT, LARGE, HOT = 1024, 64, 128
 
 #: Where the walk is, and what it waits for.
 STATE = np.dtype(

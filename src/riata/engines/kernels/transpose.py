@@ -6,19 +6,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from riata.engines.kernels.compiled import compiled
 from riata.engines.kernels.snapshot import of, on_grid
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count(indptr, indices, begin, end, counts):
     """How many entries each column has in some rows."""
     for e in range(indptr[begin], indptr[end]):
         counts[indices[e]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scatter(indptr, indices, data, units, lowest, begin, end, places, rows, entries):
     """Put the entries of some rows at their places."""
     for i in range(begin, end):
@@ -70,7 +70,7 @@ def columns_of_rows(x: Any, units: np.ndarray, lowest: float, threads: int) -> t
     return indptr, rows, entries
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grid_columns(indptr, data, units, lowest, entries):
     for k in range(len(indptr) - 1):
         for e in range(indptr[k], indptr[k + 1]):

@@ -21,20 +21,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from riata.engines.kernels.bounds import (
     between,
-    common_size,
     hot_between,
     numbers_now,
 )
-from riata.engines.kernels.hot import (
-    look_across,
-    make_hot,
-    resolve,
-)
+from riata.engines.kernels.compiled import compiled, inlined
+from riata.engines.kernels.hot import make_hot, resolve
 from riata.engines.kernels.losses import slope
+from riata.engines.kernels.moves import move
 from riata.engines.kernels.snapshot import (
     entries_of,
     of,
@@ -43,7 +39,6 @@ from riata.engines.kernels.snapshot import (
 )
 from riata.engines.kernels.state import (
     LARGE,
-    LENGTH,
     MOST_HOT,
     SIZE,
     STEPS,
@@ -63,10 +58,11 @@ ROOM = 0.05
 
 #: A snapshot is due after this part of a pass was read in vain. Groups are made anew after as many
 #: proposals in vain as would take as long; a proposal costs so many entries, and a column so many.
-WASTE, PROPOSAL, GROUPING = 0.5, 32, 2
+#: Hot columns are copied after the last part of a pass was read for what is unknown.
+WASTE, PROPOSAL, GROUPING, UNKNOWN = 0.5, 32, 2, 0.25
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def log_weight(value, mirrored):
     if not mirrored:
         return value
@@ -74,7 +70,7 @@ def log_weight(value, mirrored):
     return size + math.log1p(math.exp(-2.0 * size))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def set_envelope(now, known, groups, hot, facts, state):
     """Whole numbers that are at least 2^bits * weight / e^top, for groups and hot columns.
 
@@ -129,7 +125,7 @@ def set_envelope(now, known, groups, hot, facts, state):
     st.rebuilt += 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def settled(u, low, high, top, factor, mirrored):
     """1 if a candidate with such bounds is surely accepted, -1 if surely not, else 0."""
     most, least = high, low
@@ -144,7 +140,7 @@ def settled(u, low, high, top, factor, mirrored):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def total_of(k, columns, rows, now, facts, offset):
     """The sum of entry * slope of a column, in whole steps: exactly."""
     total = np.int64(0)
@@ -160,7 +156,7 @@ def total_of(k, columns, rows, now, facts, offset):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def set_exact(columns, facts, state):
     """The value of the column in the state, from its total."""
     st = state[0]
@@ -170,7 +166,7 @@ def set_exact(columns, facts, state):
     st.exact = 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def select_column(columns, rows, known, classes, groups, hot, walk, facts, words, now, state):
     """Propose columns until one is accepted: leaves it in the state, with bounds on its value."""
     st = state[0]
@@ -181,7 +177,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
         if st.idle > GROUPING * len(known):
             st.wasted += GROUPING * len(known)
             return REGROUP if facts.smooth and now.multiple != st.grouped else SNAPSHOT
-        if st.unknown_read > entries and 4 * st.n_hot > 5 * st.n_across:
+        if st.unknown_read > UNKNOWN * entries and 4 * st.n_hot > 5 * st.n_across:
             return ACROSS
         if st.next_word + 2 > len(words):
             return WORDS
@@ -245,14 +241,14 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
                 share = groups.heights[g] / float(total)
                 if outcome < 0 or share > 0.05:
                     make_hot(columns, rows, known, classes, groups, hot, facts, state)
-            if outcome < 0:
+            if outcome < 0 and (h < 0 or facts.bend > 0):  # else a snapshot would change nothing
                 st.wasted += entries_of(columns, k)
         if outcome > 0:
             return FOUND
         st.idle += PROPOSAL
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def select_sign(columns, rows, facts, words, now, state):
     """The sign of an accepted column: positive with probability 1 / (1 + e^(-2 value))."""
     st = state[0]
@@ -279,98 +275,7 @@ def select_sign(columns, rows, facts, words, now, state):
         set_exact(columns, facts, state)
 
 
-@njit(cache=True, nogil=True)
-def move(columns, rows, known, hot, across, walk, facts, now, state):
-    """Add the chosen column to the walk."""
-    st = state[0]
-    k, t = st.column, st.t
-    gain = walk.gains[t]
-    walk.picked[t] = k if st.sign > 0 else -k - 1
-    amount = st.sign * gain
-    unit, weight = of(columns.units, k), of(columns.relative, k)
-    square, cross, largest = 0.0, 0.0, st.v_largest
-    for e in range(columns.indptr[k], columns.indptr[k + 1]):
-        i = columns.indices[e]
-        by = amount * weight * on_grid(columns.data[e], unit, columns.lowest)
-        before, v = rows.moved[i], rows.v[i]
-        after = before + by
-        rows.moved[i] = after
-        rows.v[i] = v + by
-        cross += by * (v - before)
-        square += (after - before) * (after + before)
-        largest = max(largest, abs(after))
-    st.v_square += square
-    st.v_cross += cross
-    # What the sums above may have lost to rounding, in units of 2^-52: no entry of v is larger than
-    # the sum of the sizes of w, nor was it at the snapshot.
-    entries = float(entries_of(columns, k))
-    st.v_turnover += 2.0 * entries * (entries + 16) * largest * largest + abs(st.v_square)
-    add_weight(k, amount, weight, walk, state)
-    most = 2.0 * STEPS * (st.w_sum + gain) * gain * STEPS
-    # A row's v was rounded once a step: its difference to `moved` is off by that much.
-    st.cross_turnover += 2.0 * entries * (entries + t + 16) * most + abs(st.v_cross)
-    st.v_largest = largest
-    if not facts.smooth:
-        return
-    later = walk.scales[t + 1]
-    shrunk = abs(later / walk.scales[t] - 1.0) * (now.kept * st.m0_length + now.moved2)
-    gone = (shrunk + later * facts.reach * gain * known[k, LENGTH]) * (1 + 2.0**-30)
-    st.way += gone + st.way * 2.0**-52  # so that differences are not less than the moves
-    here = -1
-    for h in range(st.n_hot):
-        if hot.columns[h] == k:
-            here = h
-    if here >= 0:
-        hot.moves[here] += 1
-    st.unknown_rate *= 15.0 / 16.0
-    looked = look_across(k, here, columns, rows, known, hot, across, facts, state)
-    for h in range(st.n_hot):
-        own = hot.columns[h]
-        if looked and here < 0 and h < st.n_across:
-            hot.effect[h] += amount * hot.fresh[h]
-            most = facts.steep * STEPS * common_size(own, k, known)
-            error = gain * (entries_of(columns, k) + 16) * 2.0**-52 * most
-            error += 2.0**-52 * abs(hot.effect[h])
-            hot.bound[h] += error
-            hot.open[h] += error
-            continue
-        if here >= 0 and not math.isnan(hot.products[h, here]):
-            hot.effect[h] += amount * hot.products[h, here]
-            error = gain * hot.errors[h, here] + 2.0**-52 * abs(hot.effect[h])
-            hot.bound[h] += error
-            hot.open[h] += error
-            continue
-        hot.open[h] += gain * facts.steep * STEPS * common_size(own, k, known)
-        if here >= 0 and (hot.unknown[h] == here or hot.unknown[h] == -1):
-            hot.unknown[h] = here
-            hot.amount[h] += amount
-        else:
-            hot.unknown[h] = -2  # several: nothing can be learned from their sum
-
-
-@njit(cache=True, nogil=True)
-def add_weight(k, amount, weight, walk, state):
-    """Change an entry of w, and the sum of the sizes of all entries."""
-    i = (k * 0x9E3779B1) & (len(walk.keys) - 1)
-    while walk.keys[i] >= 0 and walk.keys[i] != k:
-        i = (i + 1) & (len(walk.keys) - 1)
-    walk.keys[i] = k
-    before = abs(walk.weights[i])
-    walk.weights[i] += amount
-    state[0].w_sum += (abs(walk.weights[i]) - before) * weight
-
-
-@njit(cache=True, nogil=True)
-def begin(k, amount, columns, rows, walk, state):
-    """Start at a multiple of one column."""
-    unit, weight = of(columns.units, k), of(columns.relative, k)
-    for e in range(columns.indptr[k], columns.indptr[k + 1]):
-        x = on_grid(columns.data[e], unit, columns.lowest)
-        rows.v[columns.indices[e]] += amount * weight * x
-    add_weight(k, amount, weight, walk, state)
-
-
-@njit(cache=True, nogil=True)
+@compiled
 def advance(until, columns, rows, known, classes, groups, hot, across, walk, facts, words, state):
     """Select until step `until`, or until something is needed from outside; says what."""
     st = state[0]
