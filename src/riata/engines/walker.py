@@ -238,7 +238,7 @@ class Walker:
         for t, vertex in enumerate(vertices.tolist()):
             column, sign = vertex % p, 1 if vertex < p else -1
             amount = sign * float(self._query.gains[t])
-            walk.begin(column, amount, self._columns, self._rows, self._walk, self._state)
+            moves.begin(column, amount, self._columns, self._rows, self._walk, self._state)
             self._walk.picked[t] = column if sign > 0 else -1 - column
         self._state["t"] = len(vertices)
 
