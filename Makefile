@@ -70,11 +70,16 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/accuracy.py --support
 	$(BIN)/python benchmarks/accuracy.py --cost
 	$(BIN)/python benchmarks/tried.py
+	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/local.py
 	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/real_text.py
 	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/collect.py
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/scale.py --memory
+	$(BIN)/python benchmarks/scale.py --files
+	$(BIN)/python benchmarks/scale_simulation.py
 	$(BIN)/python benchmarks/forecast.py --again 4 --again-below 200
 
 docs: $(VENV)/.docs-group

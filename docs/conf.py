@@ -56,7 +56,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "riata", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
@@ -67,7 +67,16 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-_whole_width = ("index", "start", "choose", "sharp_edges", "algorithms/*", "papers", "changelog")
+_whole_width = (
+    "index",
+    "start",
+    "choose",
+    "epsilon",
+    "sharp_edges",
+    "algorithms/*",
+    "papers",
+    "changelog",
+)
 html_sidebars: dict[str, list[str]] = {page: [] for page in _whole_width}
 
 

@@ -14,9 +14,24 @@ import numpy as np
 
 from riata.local.arms import _scaled, lifted
 from riata.local.channel import channel
+from riata.local.encoding import Feature
+from riata.local.fields import Fields
 from riata.local.generator import Generator
 from riata.local.sketch import Sketch
 
+#: What people may type. Only decimal numbers in ASCII, with blanks around them, are numbers.
+TEXTS = [
+    "", "0", "-0", "7", "+1", "1.", ".5", "+.5", "-.5e1", "1e3", "1E-2", "1e+2", "1e999", "-1e999",
+    "007", "12.75", " 1 ", "\t1\n", "\f1\v", "\u00a01", "1\u2003", "\ufeff1", "\x1c1", "1 2", "--1",
+    "+-1", "1_000", "_1", "1__0", "1,5", "1.5.2", "1e", "e1", ".", "+", "1e1.5", "1f", "0x10",
+    "0b1", "1n", "inf", "-inf", "Infinity", "-Infinity", "nan", "NaN",
+    "५", "१२", "\uff11\uff12", "٨", "\u06f1", "²", "½", "\u22121",
+    "yes", "Yes", " NO ", "true", "FALSE", "\u00a0yes", "yes\u3000", "y", "1", "constructor",
+]  # fmt: skip
+QUESTIONS = [
+    {"name": "number", "kind": "number", "bounds": [-100, 5000], "center": 12.5, "weight": 0.5},
+    {"name": "yes-no", "kind": "yes-no"},
+]
 SEEDS = [0, 1, 2, 255, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
 
 
@@ -38,6 +53,14 @@ def vectors() -> dict[str, object]:
         },
         "decisions": [
             decision(generator, degree, epsilon) for degree in (1, 2) for epsilon in (1, 4)
+        ],
+        "answers": [
+            {
+                "feature": table,
+                "texts": TEXTS,
+                "encoded": [float(Feature.read(Fields(table)).encode(one)[0]) for one in TEXTS],
+            }
+            for table in QUESTIONS
         ],
     }
 

@@ -25,6 +25,9 @@ from rich.progress import track
 
 ROOT = Path(__file__).parent.parent
 
+BAD_FILES = ("tests/unit/test_bad_files.py",)
+OF_PEOPLE = ("tests/unit/test_people.py",)
+FROM_SOURCES = ("tests/conformance/test_fit_from_sources.py",)
 SENSITIVITY = ("tests/sensitivity",)
 REPLAY = ("tests/audit/test_grey_box.py",)
 AUDIT = ("tests/audit/test_mechanisms.py",)
@@ -48,6 +51,13 @@ REPORTS = ("tests/statistical/test_local_reports.py",)
 TASKS = ("tests/unit/test_local_task.py",)
 CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
+CHECKPOINT = ("tests/unit/test_checkpoint.py",)
+GROUPS = ("tests/unit/test_groups.py",)
+SCANS = ("tests/unit/test_scan_engines.py",)
+REPEATED = ("tests/unit/test_repeated_events.py",)
+CHANCE = ("tests/statistical/test_chance.py",)
+SEARCHES = ("tests/conformance/test_private_search.py",)
+ERRORS = ("tests/sensitivity/test_prediction_queries.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -288,8 +298,8 @@ MUTANTS = [
     ),
     Mutant(
         "noise reused between threads", "mechanisms/noise.py",
-        "text = f\"riata test seed {self._seed}, thread {next(self._ordinals)}\"",
-        "text = f\"riata test seed {self._seed}\"", NOISE,
+        "text = self._text + f\", thread {next(self._ordinals)}\".encode()",
+        "text = self._text", NOISE,
     ),
     Mutant(
         "noise from 256 seeds", "mechanisms/noise.py",
@@ -299,12 +309,11 @@ MUTANTS = [
     Mutant(
         "charge after use", "curator.py",
         """        if ledger is not None:
-            ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(read(), event, noise, parts, adaptive)""",
+            facts = dict(summary or {})""",
         """        engine = read()
+        read = lambda: engine
         if ledger is not None:
-            ledger.charge(event, adjacency=adjacency, summary=summary or {})
-        return cls(engine, event, noise, parts, adaptive)""",
+            facts = dict(summary or {})""",
         ("tests/unit", "tests/faults/test_kill.py"),
     ),
     Mutant(
@@ -596,6 +605,64 @@ MUTANTS = [
                 self._head.write(head)
 """, "", (*LEDGER, "tests/faults/test_tampering.py"),
     ),
+    # Sources
+    Mutant(
+        "data: empty lines that move the others", "data/lines.py",
+        """                batch.append(line.rstrip(b"\\r\\n"))
+""", """                batch += [line.rstrip(b"\\r\\n")] if line.strip() else []
+""", BAD_FILES,
+    ),
+    Mutant(
+        "data: an open quote that swallows the next line", "data/csv_file.py",
+        "for lines in self.batches(rows):",
+        'for lines in ([b"".join(m) for m in zip(b, [*b[1:], b""])] for b in self.batches(rows)):',
+        BAD_FILES,
+    ),
+    Mutant(
+        "data: a bad number that raises", "data/columns.py",
+        "    except ValueError:\n        return math.nan\n\n\ndef as_text",
+        "    except ZeroDivisionError:\n        return math.nan\n\n\ndef as_text", BAD_FILES,
+    ),
+    Mutant(
+        "data: a first line that is quoted", "data/reader.py",
+        'f"{self.hint}"', 'f"{self.hint} {list(kinds)}"', BAD_FILES,
+    ),
+    Mutant(
+        "data: a chain of errors that quotes the file", "data/arrow.py",
+        """"came from."
+            ) from None""", """"came from."
+            )""", BAD_FILES,
+    ),
+    Mutant(
+        "data: a number of rows that is not kept", "data/source.py",
+        "if x.shape[0] > left:", "if False:", ("tests/unit/test_sources.py",),
+    ),
+    Mutant(
+        "data: people in the order of the file", "data/people.py",
+        "chosen = random_order(len(counts), noise)[:people]",
+        "chosen = np.arange(len(counts))[:people]", OF_PEOPLE,
+    ),
+    Mutant(
+        "data: rows without an id that are a person", "data/people.py",
+        "np.array([word is not None for word in ids.words])", "np.ones(len(ids.words), dtype=bool)",
+        OF_PEOPLE,
+    ),
+    Mutant(
+        "data: a draw that travels", "data/people.py",
+        'secret = ("_drawn", "_whose"', 'secret = ("no", "thing"', OF_PEOPLE,
+    ),
+    Mutant(
+        "data: a known draw of a private fit", "estimators/sources.py",
+        "if source.seeded and estimator.random_state is None:", "if False:", FROM_SOURCES,
+    ),
+    Mutant(
+        "data: bounds that disagree with the schema", "estimators/sources.py",
+        "if wider or (said.y", "if (said.y", FROM_SOURCES,
+    ),
+    Mutant(
+        "data: a schema from rows that nobody declared public", "cli/schema.py",
+        "if not public:", "if False:", ("tests/unit/test_schema_cli.py",),
+    ),
     # The local model
     Mutant(
         "local: coin rounded down", "local/channel.py",
@@ -638,6 +705,111 @@ MUTANTS = [
     Mutant(
         "local: repeats that count", "local/aggregator.py",
         "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
+    ),
+    # People and checkpoints
+    Mutant(
+        "zCDP of a group that grows with its size only", "privacy/events.py",
+        "ZeroConcentrated(rows**2 * event.rho", "ZeroConcentrated(rows * event.rho", GROUPS,
+    ),
+    Mutant(
+        "samples of groups that keep their amplification", "privacy/events.py",
+        "        return Gaussian(event.noise_multiplier / (rows * _ROUNDED_UP))",
+        "        from dataclasses import replace\n"
+        "        return replace(event, noise_multiplier=event.noise_multiplier / rows)", GROUPS,
+    ),
+    Mutant(
+        "noise for people that is calibrated for rows", "privacy/calibrate.py",
+        "of_group(event_at(strength), budget.rows_of_a_person)", "event_at(strength)", GROUPS,
+    ),
+    Mutant(
+        "a person whose first row is taken again and again", "data/people.py",
+        "turns = np.arange(k) % np.maximum(several, 1)",
+        "turns = np.arange(k) * np.minimum(several, 0)", OF_PEOPLE,
+    ),
+    Mutant(
+        "a release that is seen and not written down", "curator.py",
+        "                self._checkpoint.keep(mechanism.event, found)\n", "", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that goes on with new noise", "checkpoint.py",
+        "return Noise(self._seed, key=self._keyed(b\"noise\", self._link))",
+        "return Noise(self._seed)", CHECKPOINT,
+    ),
+    Mutant(
+        "the same noise for each release of a run", "checkpoint.py",
+        "self._keyed(b\"noise\", self._link)", "self._keyed(b\"noise\")", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that goes on with what an engine remembers", "curator.py",
+        "                    engine.forget()\n", "                    pass\n", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that is charged whenever it goes on", "curator.py",
+        "if checkpoint is None or not _has(ledger, checkpoint.run_id):", "if True:", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that is never charged", "curator.py",
+        "if checkpoint is None or not _has(ledger, checkpoint.run_id):",
+        "if checkpoint is None:", CHECKPOINT,
+    ),
+    Mutant(
+        "a checkpoint whose lines may be forged", "checkpoint.py",
+        "if not hmac.compare_digest(link, self._link.hex().encode()):", "if False:", CHECKPOINT,
+    ),
+    Mutant(
+        "a key that outlives its run", "checkpoint.py",
+        "                _destroy(self._key_path)\n", "                pass\n", CHECKPOINT,
+    ),
+    Mutant(
+        "a shard that counts its rows from 0", "engines/shard.py",
+        "first = (part - self._start) % parts", "first = part % parts", SCANS,
+    ),
+    # Tuning
+    Mutant(
+        "tuning: a selection that costs nothing", "privacy/repeated.py",
+        "return (1 + shape) * epsilon * _ROUNDED_UP", "return 0.0", REPEATED,
+    ),
+    Mutant(
+        "tuning: the shape forgotten", "privacy/repeated.py",
+        "return (1 + shape) * epsilon * _ROUNDED_UP", "return epsilon * _ROUNDED_UP", REPEATED,
+    ),
+    Mutant(
+        "tuning: delta of one run", "privacy/accountants.py",
+        "each = delta / expected_repetitions(leaf.shape, leaf.stop)", "each = delta", REPEATED,
+    ),
+    Mutant(
+        "tuning: divergence of one run", "privacy/accountants.py",
+        "return runs + cost_of_selection(leaf) + repeats / (alpha - 1)",
+        "return runs + cost_of_selection(leaf)", REPEATED,
+    ),
+    Mutant(
+        "tuning: a group of one", "privacy/events.py",
+        "compose((of_group(each, rows), 1)) for each in event.candidates",
+        "each for each in event.candidates", REPEATED,
+    ),
+    Mutant(
+        "tuning: scores for nothing", "tuning/planning.py",
+        "compose((plan.event, 1), (score.event, 1))", "compose((plan.event, 1))", SEARCHES,
+    ),
+    Mutant(
+        "tuning: the winner's own Statement", "tuning/search.py",
+        "self.privacy_ = best.privacy_ = ", "self.privacy_ = ", SEARCHES,
+    ),
+    Mutant(
+        "tuning: another law of repetitions", "mechanisms/chance.py",
+        "count = 1\n", "count = 2\n", CHANCE,
+    ),
+    Mutant(
+        "tuning: an uneven die", "mechanisms/chance.py",
+        "usable = (1 << _WORD) // total * total", "usable = 1 << _WORD", CHANCE,
+    ),
+    Mutant(
+        "tuning: half the sensitivity of a score", "queries/prediction.py",
+        "return self.largest / 2  # of", "return self.largest / 4  # of", ERRORS,
+    ),
+    Mutant(
+        "tuning: predictions that are not cut", "queries/prediction.py",
+        "np.abs(np.clip(margins[:, 0], -top, top) - y)", "np.abs(margins[:, 0] - y)", ERRORS,
     ),
 ]  # fmt: skip
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from riata.model_file import load, save
     from riata.onnx_graph import export_onnx
     from riata.privacy import Budget, Ledger, Statement
+    from riata.tuning import PrivateSearch, SearchPlan
 
 __version__ = "0.1.0"
 
@@ -56,12 +57,14 @@ __all__ = [
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateSearch",
     "PrivateSparseRegression",
     "ProjectedClassifier",
     "ProjectedRegression",
     "Required",
     "RiataError",
     "Schema",
+    "SearchPlan",
     "Source",
     "Statement",
     "compare_solvers",
@@ -108,6 +111,7 @@ _NAMES = {
     "riata.model_file": ("load", "save"),
     "riata.onnx_graph": ("export_onnx",),
     "riata.privacy": ("Budget", "Ledger", "Statement"),
+    "riata.tuning": ("PrivateSearch", "SearchPlan"),
 }
 
 #: The documented modules, which need no import of their own either: `riata.sets.L1Ball`.

@@ -81,6 +81,10 @@ class Checkpoint:
         self._next += 1
         return True, _value(record["value"])
 
+    def key_for(self, what: str) -> bytes | None:
+        """A secret that stays the same while the run lasts; None when it is over."""
+        return None if self._key is None else self._keyed(b"for", what.encode())
+
     def noise(self) -> Noise:
         """The noise of the next release, which is not in the file."""
         if self._key is None:

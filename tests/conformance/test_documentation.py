@@ -3,13 +3,21 @@
 import doctest
 import importlib
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from riata.cli.main import app
+from riata.solvers import SOLVERS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+COMMAND = re.compile(r"^\$ riata (.+)$", re.MULTILINE)
 
 
 def blocks(page):
@@ -27,6 +35,22 @@ def test_every_block_runs(page, tmp_path, monkeypatch):
     assert namespace.keys() > {"__name__"}
 
 
+def test_the_commands_of_the_first_page_run(tmp_path, monkeypatch):
+    """After the Python blocks before them, in the same folder."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "start.md"
+    first = page.read_text(encoding="utf-8").split("## Step by step")[0]
+    namespace = {}
+    for block in BLOCK.findall(first):
+        exec(compile(block, page.name, "exec"), namespace)
+    commands = COMMAND.findall(first)
+    assert len(commands) >= 3
+    for command in commands:
+        CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+    assert (tmp_path / "draft.toml").exists()
+    assert "The guarantee" in (tmp_path / "claims.html").read_text(encoding="utf-8")
+
+
 def test_every_relative_link_of_the_readme_exists():
     links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert links
@@ -38,6 +62,7 @@ def test_every_relative_link_of_the_readme_exists():
     [
         "riata.audit.grey_box",
         "riata.bounds",
+        "riata.data.schema",
         "riata.estimators.erm",
         "riata.estimators.lasso",
         "riata.estimators.logistic",
@@ -46,12 +71,38 @@ def test_every_relative_link_of_the_readme_exists():
         "riata.forecasting.simulate",
         "riata.model_file",
         "riata.privacy.ledger",
+        "riata.tuning.search",
     ],
 )
 def test_every_example_in_a_docstring_holds(module):
     failed, attempted = doctest.testmod(importlib.import_module(module))
     assert failed == 0
     assert attempted > 0
+
+
+ALGORITHMS = [p for p in PAGES if p.parent.name == "algorithms" and p.stem != "index"]
+
+
+@pytest.mark.parametrize("page", ALGORITHMS, ids=lambda page: page.stem)
+def test_every_algorithm_names_its_paper_and_its_proof(page):
+    second = page.read_text(encoding="utf-8").split("\n\n")[1]
+    assert second.startswith("*Paper:* ")
+    assert re.search(r"\*Proof:\* .*\(\.\./privacy/\w+\.md", second)
+
+
+def test_every_solver_is_in_the_table_of_the_papers():
+    table = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    assert [name for name in SOLVERS if f'`"{name}"`' not in table] == []
+
+
+def test_every_plot_of_a_page_is_there():
+    saved = [
+        (page.name, name)
+        for page in PAGES
+        for name in re.findall(r"savefig\(\"([\w.]+)\"", page.read_text(encoding="utf-8"))
+    ]
+    assert len(saved) >= 5
+    assert [each for each in saved if not (ROOT / "docs" / "_static" / each[1]).exists()] == []
 
 
 def formulas_cut_like_lists(text):

@@ -22,6 +22,8 @@ from riata import (
     Schema,
     read,
 )
+from riata.curator import Curator
+from riata.data import people as people_module
 from riata.errors import BudgetExceeded, DataError, InvalidArgument
 from riata.losses import Huber, Logistic, Squared
 from riata.sets import L1Ball
@@ -298,3 +300,31 @@ def test_a_ledger_of_people_takes_no_fit_that_counts_rows(tmp_path):
         PrivateLasso(**fair, ledger=ledger, bounds=PEOPLE.bounds).fit(*read(FRAME, PEOPLE).load())
     with pytest.raises(InvalidArgument, match="add-remove"):
         PrivateLasso(**fair, adjacency="add-remove").fit(read(FRAME, PEOPLE))
+
+
+def test_people_are_drawn_once_for_a_run_that_goes_on(tmp_path, monkeypatch):
+    several = schema({"name": "days", "bounds": [0, 40]}, person="person", rows_of_a_person=1)
+    drawn = []
+    choose = people_module.drawn
+
+    def told(*given):
+        drawn.append(choose(*given))
+        return drawn[-1]
+
+    class Stop(BaseException):
+        pass
+
+    def stop(*given):
+        raise Stop
+
+    monkeypatch.setattr(people_module, "drawn", told)
+    fit = PrivateLasso(1.0, 1e-6).fit
+    with monkeypatch.context() as patched:
+        patched.setattr(Curator, "release", stop)
+        with pytest.raises(Stop):
+            fit(read(FRAME, several), checkpoint=tmp_path / "fit")
+    fit(read(FRAME, several), checkpoint=tmp_path / "fit")
+    fit(read(FRAME, several), checkpoint=tmp_path / "other")
+    assert len(drawn) == 3
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[1], drawn[2])

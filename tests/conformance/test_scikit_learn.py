@@ -14,6 +14,7 @@ from riata import (
     PrivateLasso,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateSearch,
     PrivateSparseRegression,
     ProjectedClassifier,
     ProjectedRegression,
@@ -45,6 +46,7 @@ EXPECTED_FAILURES = {
     LocalKernelRidge: BAD_TARGETS,
     LocalLogisticRegression: {},
     LocalSparseMean: {},
+    PrivateSearch: BAD_TARGETS,
 }
 
 
@@ -75,6 +77,7 @@ def expected_failures(estimator):
         HeavyTailedRegression(1.0, 0.0, sparsity=1, solver=PrivatePeeling(2, values="laplace")),
         ProjectedRegression(1.0, bounds=LENGTH, steps=5),
         ProjectedClassifier(1.0, bounds=LENGTH, classes="observed", dimension=1, steps=5),
+        PrivateSearch(PrivateLasso(None, bounds=BOUNDS), {"radius": [1.0, 2.0]}, 1.0, expected=1),
         LocalSparseMean(1.0, bounds=BOUNDS),
         LocalSparseMean(1.0, bounds=LENGTH, threshold="none", random_state=0),
         LocalLasso(1.0, bounds=BOUNDS),

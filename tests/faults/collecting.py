@@ -1,7 +1,9 @@
 """A collector in a process of its own, and people who send to it."""
 
+import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -49,9 +51,12 @@ for line in sys.stdin:
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """A port below those that systems give to clients: the fuzzer's connections take many."""
+    while True:
+        port = 12_000 + secrets.randbelow(18_000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_for(port, alive):
@@ -114,9 +119,9 @@ class Forked:
 class Server:
     """`riata collect serve`, ready for requests."""
 
-    def __init__(self, task_file, store, *options, before=None):
+    def __init__(self, task_file, store, *options, before=None, code=SOUND):
         self.port = free_port()
-        command = [sys.executable, "-c", "from riata.cli import main; main()"]
+        command = [sys.executable, "-c", f"{code}\nfrom riata.cli import main; main()"]
         command += ["collect", "serve", str(task_file)]
         command += ["--store", str(store), "--port", str(self.port), *map(str, options)]
         self.process = subprocess.Popen(
@@ -192,7 +197,8 @@ def killed(task, task_file, store, kills, seed, code=SOUND, tokens=None, people=
     """Load a collector while it is killed again and again.
 
     Returns the reports that were acknowledged and all that were sent. Who got no answer sends the
-    same bytes again to the collector that comes after.
+    same bytes again to the collector that comes after. Tokens are the file of the key, what makes
+    one, and what is told of each that was accepted.
     """
     rng = np.random.default_rng(seed)
     acknowledged, sent, again = set(), set(), [[] for _ in range(people)]
@@ -215,6 +221,8 @@ def killed(task, task_file, store, kills, seed, code=SOUND, tokens=None, people=
                     if person.send(body, token) == 201:
                         acknowledged.update(seeds)
                         again[i].pop()
+                        if tokens:
+                            tokens[2](body, token)
         except OSError:
             again[i] += waiting
 
@@ -225,7 +233,10 @@ def killed(task, task_file, store, kills, seed, code=SOUND, tokens=None, people=
             threads = [threading.Thread(target=load, args=one) for one in loads]
             for thread in threads:
                 thread.start()
+            enough, end = len(acknowledged) + int(rng.integers(15, 40)), time.monotonic() + 20
             time.sleep(float(rng.uniform(0.0, 0.4)))
+            while len(acknowledged) < enough and time.monotonic() < end:
+                time.sleep(0.001)  # a busy machine
             collector.kill()
             for thread in threads:
                 thread.join()

@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from riata.collect.directory import Directory, ReadDirectory
+from riata.collect.run import to_read, to_write
 from riata.collect.tokens import Tokens
 from riata.local import Aggregator, Task
 
@@ -32,9 +32,11 @@ def task_file(tmp_path):
 
 
 def stored(task_file, store):
-    """All words in the files, repeats and all."""
-    batches = list(ReadDirectory(store, Task.load(task_file)).batches())
-    return np.concatenate([*batches, np.empty(0, np.uint64)]).tolist()
+    """All words in the store, repeats and all."""
+    reports = to_read(str(store), Task.load(task_file))
+    found = np.concatenate([*reports.batches(), np.empty(0, np.uint64)]).tolist()
+    reports.close()
+    return found
 
 
 def check(task_file, store, acknowledged, sent):
@@ -42,13 +44,14 @@ def check(task_file, store, acknowledged, sent):
     assert acknowledged <= set(found), "an acknowledged report is lost"
     assert len(found) == len(set(found)), "a report counts twice"
     assert set(found) <= sent, "a report that nobody sent"
-    recovered = Directory(store, Task.load(task_file))
+    recovered = to_write(str(store), Task.load(task_file))
     assert len(recovered) == len(found)
     recovered.close()
 
 
-def kill_and_check(task_file, tmp_path, kills, seed, **how):
-    task, store = Task.load(task_file), tmp_path / "store"
+def kill_and_check(task_file, tmp_path, kills, seed, sql=False, **how):
+    task = Task.load(task_file)
+    store = f"sqlite:///{tmp_path}/reports.db" if sql else tmp_path / "store"
     acknowledged, sent = killed(task, task_file, store, kills, seed, **how)
     assert len(acknowledged) > 10 * kills
     check(task_file, store, acknowledged, sent)
@@ -63,10 +66,42 @@ def test_no_acknowledged_report_is_lost_in_a_hundred_kills(task_file, tmp_path):
     kill_and_check(task_file, tmp_path, 100, 2)
 
 
-def test_with_tokens_too(task_file, tmp_path):
-    key = tmp_path / "key"
-    makes = Tokens.at(key, Task.load(task_file).id)
-    kill_and_check(task_file, tmp_path, 3, 3, tokens=(key, lambda: makes.make(1)[0]))
+def test_none_is_lost_in_a_database_either(task_file, tmp_path):
+    kill_and_check(task_file, tmp_path, 3, 7, sql=True)
+
+
+@pytest.mark.slow
+def test_none_is_lost_in_a_database_in_a_hundred_kills(task_file, tmp_path):
+    kill_and_check(task_file, tmp_path, 100, 8, sql=True)
+
+
+@pytest.mark.parametrize("sql", [False, True])
+def test_with_tokens_too(task_file, tmp_path, sql):
+    spent = kill_with_tokens(task_file, tmp_path, 3, 3, sql)
+    assert len(spent) > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", [False, True])
+def test_with_tokens_too_in_a_hundred_kills(task_file, tmp_path, sql):
+    kill_with_tokens(task_file, tmp_path, 100, 9, sql)
+
+
+def kill_with_tokens(task_file, tmp_path, kills, seed, sql):
+    """Kill, and try each token whose report was acknowledged for another report."""
+    key, task = tmp_path / "key", Task.load(task_file)
+    makes, used = Tokens.at(key, task.id), {}
+
+    def remember(body, token):
+        used[int.from_bytes(body, "big")] = makes.read(token)
+
+    tokens = key, lambda: makes.make(1)[0], remember
+    kill_and_check(task_file, tmp_path, kills, seed, sql=sql, tokens=tokens)
+    store = to_write(f"sqlite:///{tmp_path}/reports.db" if sql else str(tmp_path / "store"), task)
+    spent = np.array(list(used.values()), dtype=np.uint64)
+    assert not store.add(~np.array(list(used), dtype=np.uint64), spent).any(), "a token twice"
+    store.close()
+    return used
 
 
 def test_the_kills_would_find_a_report_that_is_acknowledged_too_soon(task_file, tmp_path):

@@ -119,8 +119,11 @@ def engine_for(client, pieces=4):
     return DaskEngine(rows, Preparation(UNIT), client)
 
 
-def test_workers_that_die_are_replaced_and_the_sum_is_the_same():
-    with cluster() as client:
+@pytest.mark.parametrize("fan", [1, pytest.param(16, marks=pytest.mark.slow)])
+def test_workers_that_die_are_replaced_and_the_sum_is_the_same(fan, monkeypatch):
+    """In a chain, where each worker asks the next, as in a wide tree."""
+    monkeypatch.setattr(dask_module, "_FAN", fan)
+    with cluster(3) as client:
         engine, whole = engine_for(client), Shard(*Preparation(UNIT)(X, Y))
         problem = Problem(Squared(), L1Ball(1.0), UNIT, N, P)
         for k in range(5):

@@ -216,6 +216,126 @@ def test_a_send_that_fails_is_repeated_with_the_same_bytes(browser, survey):
     page.context.close()
 
 
+def test_two_quick_clicks_send_one_report_and_a_reload_sends_none(browser, survey):
+    page, said = person(browser, PHONE)
+    page.goto(f"http://127.0.0.1:{survey.wire.port}/")
+    page.wait_for_selector("form:not([hidden])")
+    answer(page)
+    page.get_by_role("button", name="Encode my answers").dblclick()
+    page.wait_for_selector("#send:enabled")
+    assert survey.wire.posts() == []  # the second click was not for the button that sends
+    shown = page.locator("#bytes").inner_text()
+    page.get_by_role("button", name="Send the eight bytes").dblclick()
+    # and as fast as a program can, whatever the page does in between
+    page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('send').click()")
+    says(page, "Thank you")
+    page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('send').click()")
+    for _ in range(2):
+        page.reload()
+        page.wait_for_selector("#outgoing:not([hidden])")
+        page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('send').click()")
+        page.wait_for_timeout(300)
+    ((_, body),) = survey.wire.posts()
+    assert body.hex(" ") == shown == page.locator("#bytes").inner_text()
+    assert counted(survey) == 1
+    assert said == []
+    page.context.close()
+
+
+def test_a_reload_while_it_is_sent_counts_once(browser, survey):
+    page, _ = person(browser, PHONE)
+    page.goto(f"http://127.0.0.1:{survey.wire.port}/")
+    page.wait_for_selector("form:not([hidden])")
+    answer(page)
+    page.get_by_role("button", name="Encode my answers").click()
+    page.wait_for_selector("#send:enabled")
+    page.evaluate("document.getElementById('send').click(); location.reload()")
+    page.wait_for_selector("#outgoing:not([hidden])")
+    page.wait_for_timeout(1000)
+    if page.locator("#send").is_visible():  # it did not hear that they arrived, if they did
+        page.get_by_role("button", name="Send the eight bytes").click()
+        says(page, "Thank you")
+    assert len({body for _, body in survey.wire.posts()}) == 1
+    assert counted(survey) == 1
+    page.context.close()
+
+
+HOSTILE = r"""
+title = "<img src=x onerror='document.title=1'><script>document.title=2</script>"
+kind = "linear"
+epsilon = 2.0
+[[features]]
+name = "lastChild"
+question = "</label><script>document.title=3</script> {low} ${1+1}"
+kind = "number"
+bounds = [0, 24]
+[[features]]
+name = "__proto__"
+kind = "yes-no"
+[[features]]
+name = "replaceChildren"
+question = "\" onfocus=alert(1) autofocus x=\""
+kind = "choice"
+choices = ["<b>bold</b>", "javascript:alert(1)"]
+[target]
+name = "onsubmit"
+question = "javascript:alert(1)//"
+kind = "number"
+bounds = [0, 10]
+"""
+
+
+def test_a_tasks_own_text_is_only_text(browser, tmp_path):
+    path = tmp_path / "task.toml"
+    path.write_text(HOSTILE, encoding="utf-8")
+    server = Server(path, tmp_path / "store", "--people", "10")
+    columns = [{"name": "<svg onload=alert(1)>", "value": 1.0, "error": 0.1, "reach": 1.0}]
+    model = {"reports": 1, "signal": True, "columns": columns}
+    (tmp_path / "store" / "model.json").write_text(json.dumps(model))
+    page, said = person(browser, PHONE)
+    dialogs = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page.goto(server.url)
+    page.wait_for_selector("form:not([hidden])")
+    title = Task.load(path).title
+    assert page.title() == page.locator("h1").inner_text() == title
+    assert page.locator("img, main script, b").count() == 0
+    page.get_by_label("document.title=3").fill("7")
+    page.get_by_label("<b>bold</b>").check()
+    page.get_by_label("javascript:alert(1)//").fill("3")
+    page.get_by_role("button", name="Encode my answers").click()
+    page.wait_for_selector("#send:enabled")
+    page.get_by_role("button", name="Send the eight bytes").click()
+    says(page, "Thank you")
+    page.goto(server.dashboard)
+    page.wait_for_selector("#plot svg")
+    assert page.title() == title
+    assert "1 report of 10 expected" in page.locator("#progress").inner_text()
+    assert page.locator("#plot svg svg, img, main script").count() == 0
+    assert dialogs == said == []
+    page.context.close()
+    assert server.stop() == ""
+
+
+def test_no_page_is_shown_inside_another_and_no_form_is_sent(browser, survey):
+    page, said = person(browser, DESKTOP)
+    page.goto(survey.url)
+    page.wait_for_selector("form:not([hidden])")
+    # even if the page's own code failed, the browser would not put answers into an address
+    page.evaluate("document.getElementById('questions').onsubmit = null")
+    answer(page)
+    page.evaluate("document.querySelector('form button').click()")
+    page.wait_for_timeout(300)
+    assert page.url == f"{survey.url}/"
+    assert any("form-action" in line for line in said)
+    for path in ("/", "/dashboard"):
+        page.goto("about:blank")
+        page.set_content(f'<iframe src="{survey.url}{path}"></iframe>')
+        page.wait_for_timeout(300)
+        assert page.frames[-1].locator("#state").count() == 0
+    page.context.close()
+
+
 def test_two_tabs_send_one_report(browser, survey):
     page, said = person(browser, PHONE)
     other = page.context.new_page()

@@ -40,7 +40,8 @@ CASES = {
     "sparse-linear": (1.0, WIDE, {}),
 }
 NUMBERS = [44, None, "50", " x", "1e1", "0x20", "1_0", "inf", "-Infinity", "nan", "", "+.5", "5.",
-           True, [20], [], {}, "1__0", "_1", "1e", 1e300, -7, "1,5", "Infinity "]  # fmt: skip
+           True, [20], [], {}, "1__0", "_1", "1e", 1e300, -7, "1,5", "५", " 7\n",
+           "\uff11"]  # fmt: skip
 YES = [True, "no", "YES", 0, " true ", "0.5", 0.5, ["yes"], "constructor", None, "1", 7, [1], "01"]
 TOWNS = ["a", "ü", "q", None, 1, ["a"], "A", "b"]
 
@@ -124,6 +125,23 @@ def test_node_and_python_make_the_same_bytes(tmp_path):
         if ours[i] != theirs[i]
     ]
     assert different == []
+
+
+def test_node_and_python_read_the_same_texts(tmp_path):
+    frozen = json.loads((Path(__file__).parents[1] / "data/local_vectors.json").read_text())
+    given = []
+    for one in frozen["answers"]:
+        table = {"kind": "mean", "epsilon": 1.0, "features": [one["feature"]], "length": 1.0}
+        task = Task.from_table(table).canonical.decode()
+        given.append({"task": task, "name": one["feature"]["name"], "texts": one["texts"]})
+    found = json.loads(node("answers", given, tmp_path))
+    for one, encoded in zip(frozen["answers"], found, strict=True):
+        different = [
+            text
+            for text, ours, theirs in zip(one["texts"], one["encoded"], encoded, strict=True)
+            if ours != theirs
+        ]
+        assert different == []
 
 
 def surely(task, row, seeds):

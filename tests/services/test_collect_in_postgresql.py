@@ -1,15 +1,21 @@
 """Several collectors on one PostgreSQL server: each report and each token once."""
 
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sqlalchemy.exc import DBAPIError
 from test_ledger_in_postgresql import execute, server  # noqa: F401
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from riata.collect.run import to_read
 from riata.collect.sql import Database
+from riata.collect.tokens import Tokens
 from riata.local import Task
+
+from collecting import killed
 
 pytestmark = pytest.mark.services
 
@@ -130,6 +136,29 @@ def test_a_retry_at_another_collector_is_accepted(url):
     assert len(held(url)) == 500
     one.close()
     two.close()
+
+
+def test_no_acknowledged_report_is_lost_and_no_token_is_good_twice_when_collectors_die(
+    url, tmp_path
+):
+    TASK.save(tmp_path / "task.json")
+    makes, used = Tokens.at(tmp_path / "key", TASK.id), {}
+
+    def remember(body, token):
+        used[int.from_bytes(body, "big")] = makes.read(token)
+
+    tokens = tmp_path / "key", lambda: makes.make(1)[0], remember
+    for seed, how in ((1, {}), (2, {"tokens": tokens})):
+        before = set(held(url)) if seed > 1 else set()
+        acknowledged, sent = killed(TASK, tmp_path / "task.json", url, 8, seed, **how)
+        found = held(url)
+        assert acknowledged <= set(found) <= sent | before
+        assert len(found) == len(set(found))
+        assert len(acknowledged) > 80
+    store = Database(url, TASK)
+    spent = np.array(list(used.values()), dtype=np.uint64)
+    assert not store.add(~np.array(list(used), dtype=np.uint64), spent).any()
+    store.close()
 
 
 def test_a_database_that_went_away_says_nothing_of_reports(url, server):  # noqa: F811

@@ -100,7 +100,8 @@ def test_the_page_is_quiet_and_fits(browser, pages, name, size):
     shot = page.screenshot(full_page=True)
     assert len(shot) > 50_000
     if os.environ.get("RIATA_PICTURES") and name == "study":
-        last = page.locator("#coefficients" if size == "phone" else "#budget").bounding_box()
+        last = page.locator("#coefficients figure" if size == "phone" else "#budget")
+        last = last.bounding_box()
         height = last["y"] + last["height"] + 20
         clip = {"x": 0, "y": 0, "width": SIZES[size]["width"], "height": height}
         page.screenshot(path=PICTURES / f"report_{size}.png", full_page=True, clip=clip)

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [, , module, command, input, output] = process.argv;
-const { draw, open } = await import(pathToFileURL(module));
+const { draw, encode, open } = await import(pathToFileURL(module));
 const read = () => JSON.parse(fs.readFileSync(input, "utf-8"));
 
 if (command === "vectors") {
@@ -21,6 +21,15 @@ if (command === "vectors") {
     reports.push(made);
   }
   fs.writeFileSync(output, JSON.stringify(reports));
+} else if (command === "answers") {
+  const encoded = [];
+  for (const { task: file, name, texts } of read()) {
+    const task = await open(new TextEncoder().encode(file));
+    const one = [];
+    for (const text of texts) one.push((await encode(task, { [name]: text })).vector[0]);
+    encoded.push(one);
+  }
+  fs.writeFileSync(output, JSON.stringify(encoded));
 } else {
   const { task: file, rows, each } = read();
   const task = await open(new TextEncoder().encode(file));

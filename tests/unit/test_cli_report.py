@@ -200,6 +200,17 @@ def test_classes_have_probabilities(tmp_path):
     np.testing.assert_array_equal(chances, model.predict_proba(rows().to_numpy()))
 
 
+def test_labels_are_written_as_an_array(tmp_path):
+    model = PrivateLogisticRegression(1.0, bounds=Bounds(1.0), classes=["no", "yes"])
+    model.fit(rows().to_numpy(), np.full(200, "no", dtype=object))
+    model.classes_ = model.classes_.astype(object)
+    riata.save(model, tmp_path / "model.riata")
+    np.save(tmp_path / "x.npy", rows().to_numpy())
+    out = tmp_path / "out.npy"
+    good("predict", tmp_path / "model.riata", "--data", tmp_path / "x.npy", "--out", out)
+    assert np.load(out, allow_pickle=False).tolist() == model.predict(rows().to_numpy()).tolist()
+
+
 def test_a_survey_predicts_from_answers(tmp_path):
     task = Task.read(SURVEY, toml=True)
     answers = [{"hours": str(3 * k), "town": "ab"[k % 2]} for k in range(8)]
@@ -230,6 +241,13 @@ def test_errors_of_predict_have_no_traceback_and_no_value(lasso, tmp_path, bad):
     assert "column 'height' has text that is not a number" in told
     assert "secret" not in told
     assert "is empty" in fails("c.csv", b"")
+    assert "have the same name" in fails("h.csv", b"age,age\n1,2\n")
+    assert "not a CSV file in UTF-8" in fails("i.csv", b"age\n\xff\n")
+    assert "not an array of numbers" in fails("j.npz", b"")
+    np.save(tmp_path / "k.npy", np.zeros((5, 2)))
+    assert "the shape (5, 2)" in fails("l.npy", (tmp_path / "k.npy").read_bytes())
+    np.savez(tmp_path / "m.npz", a=np.zeros((5, 3)), b=np.zeros(5))
+    assert "not an array of numbers" in fails("n.npz", (tmp_path / "m.npz").read_bytes())
     assert "not an array of numbers" in fails("d.npy", b"\x93NUMPY")
     assert "must end in .csv or .npy" in fails("e.csv", b"age\n1\n", out="out.xlsx")
     assert "must be one of" in fails("f.xlsx", b"")

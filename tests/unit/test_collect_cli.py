@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import riata
 from riata.cli.main import app, main
-from riata.collect.directory import Directory
-from riata.local import Task
+from riata.collect.directory import Directory, ReadDirectory
+from riata.local import Aggregator, Task
+from riata.local.outcome import Outcome
 from riata.local.play import play
 from riata.mechanisms.noise import Noise
 
@@ -163,11 +165,11 @@ def test_learning_from_shards_is_learning_from_everything(tmp_path, text):
     both = collected(tmp_path / "both", task, 0, 4000)
     for place in (one, two):
         assert "sums" in good("export", task, f"{place}.shard", "--store", place)
-    merged = tmp_path / "merged.json"
+    merged = tmp_path / "merged"
     good("learn", task, "--shard", f"{one}.shard", "--shard", f"{two}.shard", "--out", merged)
     output = good("learn", task, "--store", both)
     assert "differentially private" in output
-    facts, others = json.loads(merged.read_text()), json.loads((both / "model.json").read_text())
+    facts, others = (json.loads((place / "model.json").read_text()) for place in (merged, both))
     assert facts["reports"] == pytest.approx(4000, abs=3)
     assert others["reports"] == pytest.approx(4000, abs=3)
     for a, b in zip(facts["columns"], others["columns"], strict=True):
@@ -177,6 +179,53 @@ def test_learning_from_shards_is_learning_from_everything(tmp_path, text):
     if text == MEAN:
         assert abs(facts["columns"][0]["value"] - 8) <= 5 * facts["columns"][0]["error"]
         assert "town[a]=[red]" in output  # brackets are not marks of style
+
+
+def test_learning_writes_a_model_and_its_statement(task, tmp_path):
+    place = collected(tmp_path / "one", task, 0, 4000)
+    output = good("learn", task, "--store", place)
+    names = ["model.riata", "model.json", "statement.json", "statement.txt"]
+    for name in names:
+        assert f"{name}." in output.replace("\n", "")
+        assert (place / name).stat().st_size > 0
+    model = riata.load(place / "model.riata")
+    facts = json.loads((place / "model.json").read_text())
+    assert model.task == Task.load(task)
+    assert [one["value"] for one in facts["columns"]] == model.mean.tolist()
+    assert [one["error"] for one in facts["columns"]] == model.errors.tolist()
+    statement = json.loads((place / "statement.json").read_text())
+    assert statement == json.loads(json.dumps(model.privacy.to_dict()))
+    assert (place / "statement.txt").read_text() == f"{model.privacy}\n"
+    assert "local mean, 1 step\n" in (place / "statement.txt").read_text()
+    assert not list(place.glob("*.new")) + list(place.glob(".*"))
+
+
+def test_an_outcome_is_all_that_a_report_needs(task, tmp_path):
+    place = collected(tmp_path / "one", task, 0, 4000)
+    aggregator = Aggregator(Task.load(task))
+    for seeds in ReadDirectory(place, aggregator.task).batches():
+        aggregator.add(seeds)
+    outcome = Outcome.of(aggregator)
+    assert outcome.task is aggregator.task
+    assert outcome.statement.epsilon == 4.0
+    assert [one.name for one in outcome.columns] == outcome.model.names
+    assert outcome.columns[0].reach == 12.0
+    assert outcome.forecast.people == outcome.model.reports
+    assert outcome.rejected == {"repeated": 0, "malformed": 0, "wrong task": 0, "late": 0} or (
+        outcome.rejected["repeated"] < 5
+    )
+    json.dumps(outcome.to_dict(), allow_nan=False)
+    assert outcome.statement.sentence in str(outcome)
+    nothing = Outcome.of(Aggregator(aggregator.task))
+    assert nothing.forecast is None
+    json.dumps(nothing.to_dict(), allow_nan=False)
+
+
+def test_one_report_is_one_report(task, tmp_path):
+    place = collected(tmp_path / "one", task, 0, 1)
+    assert "of 1 report to" in good("export", task, tmp_path / "shard", "--store", place)
+    assert "from 1 report at" in good("learn", task, "--store", place)
+    assert "1 person\n" in good("plan", task, 1)
 
 
 def test_learning_from_a_store_and_a_shard(task, tmp_path):

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from riata.collect import service
+from riata.collect import commit, service
 from riata.collect.commit import Committer
 from riata.collect.dashboard import Dashboard
 from riata.collect.directory import Directory
@@ -108,6 +108,8 @@ def refusals():
         "no task": good | {"url": "/tasks//reports"},
         "a path in between": good | {"url": f"/tasks/{TASK.id}/x/reports"},
         "upper case": good | {"url": f"/tasks/{TASK.id.upper()}/reports"},
+        "no host": good | {"headers": {**BINARY, "host": ""}},
+        "two hosts": good | {"headers": [*BINARY.items(), ("host", "x"), ("host", "x")]},
         "another type": good | {"headers": {"content-type": "text/plain"}},
         "no type": good | {"headers": {}},
         "a type with more": good | {"headers": {"content-type": "application/octet-stream; a=b"}},
@@ -184,7 +186,8 @@ def test_the_rest_of_a_body_may_come_late_but_not_never(monkeypatch):
         scope = {
             "type": "http",
             "path": URL,
-            "headers": [*((k.encode(), v.encode()) for k, v in BINARY.items())],
+            "http_version": "1.1",
+            "headers": [(b"host", b"x"), *((k.encode(), v.encode()) for k, v in BINARY.items())],
         }
         scope["headers"].append((b"content-length", b"16"))
 
@@ -253,6 +256,73 @@ def test_a_broken_store_is_503_and_its_words_are_not_told(caplog):
     for told in (text, *(record.getMessage() for record in ours)):
         assert "75bcd15" not in told
         assert "203.0.113.9" not in told
+
+
+def test_a_store_that_stays_broken_is_told_once_and_again_after_it_worked(caplog):
+    async def body():
+        store = Memory()
+        async with serving(store) as (client, _):
+            for _ in range(2):
+                store.problem = RuntimeError("no")
+                for n in range(5):
+                    answer = await client.post(URL, content=report(n), headers=BINARY)
+                    assert answer.status_code == 503
+                store.problem = None
+                answer = await client.post(URL, content=report(9), headers=BINARY)
+                assert answer.status_code == 201
+
+    with caplog.at_level(logging.DEBUG):
+        run(body)
+    assert len([record for record in caplog.records if record.name.startswith("riata")]) == 2
+
+
+def test_large_bodies_do_not_fill_the_memory_and_small_ones_pass(monkeypatch):
+    monkeypatch.setattr(service, "MOST_HELD", 20_000)
+
+    async def body():
+        store, gate = Memory(), asyncio.Event()
+        async with serving(store) as (client, collector):
+
+            async def slow():
+                yield bytes(9_600)
+                await gate.wait()
+
+            length = BINARY | {"content-length": "9608"}
+            held = [
+                asyncio.ensure_future(client.post(URL, content=slow(), headers=length))
+                for _ in range(2)
+            ]
+            while collector._held < 2 * 9608:
+                await asyncio.sleep(0.001)
+            large = await client.post(URL, content=bytes(9_600), headers=BINARY)
+            assert large.status_code == 507
+            small = await client.post(URL, content=report(1), headers=BINARY)
+            assert small.status_code == 201
+            gate.set()
+            assert [one.status_code for one in await asyncio.gather(*held)] == [400, 400]
+            large = await client.post(URL, content=bytes(9_600), headers=BINARY)
+            assert large.status_code == 201
+            assert collector._held == 0
+
+    run(body)
+
+
+def test_what_is_written_together_has_an_end(monkeypatch):
+    monkeypatch.setattr(commit, "_AT_ONCE", 40)
+
+    async def body():
+        store = Memory()
+        committer = Committer(store)
+        committer.start()
+        assert all(await asyncio.gather(*(committer.add(report(n)) for n in range(23))))
+        assert [len(batch) for batch in store.batches] == [5, 5, 5, 5, 3]
+        assert committer.counted == 23
+        more = [committer.add(report(n)) for n in range(30, 37)]
+        await committer.close()
+        assert all(one.result() for one in more)
+        assert store.batches[5:] == [[30, 31, 32, 33, 34], [35, 36], "closed"]
+
+    run(body)
 
 
 def test_nothing_that_is_kept_or_logged_tells_who_sent_it(tmp_path, caplog):
@@ -348,7 +418,11 @@ def test_pages_task_and_counts():
             ):
                 answer = await client.get(path)
                 assert answer.status_code == 200, path
-                assert "default-src 'self'" in answer.headers["content-security-policy"]
+                policy = answer.headers["content-security-policy"].split("; ")
+                assert {"default-src 'self'", "form-action 'none'"} <= set(policy)
+                assert {"frame-ancestors 'none'", "base-uri 'none'"} <= set(policy)
+                assert answer.headers["x-frame-options"] == "DENY"
+                assert answer.headers["x-content-type-options"] == "nosniff"
                 assert "set-cookie" not in answer.headers
             assert (await client.get(URL)).status_code in (404, 405)
             assert (await client.get("/openapi.json")).json() == description(TASK)

@@ -5,6 +5,7 @@ import copy
 import decimal
 import fractions
 import itertools
+import json
 import math
 import os
 import sqlite3
@@ -12,18 +13,22 @@ import subprocess
 import sys
 import threading
 from collections import UserDict
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from riata.errors import AlreadyAnswered, InvalidArgument
 from riata.local import Client, Task, sent
 from riata.local.arms import lifted
 from riata.local.encoding import Feature
+from riata.local.fields import Fields
 from riata.local.play import choose_arms, play
 from riata.local.wire import from_bytes, to_bytes
 from riata.mechanisms.noise import Noise
 
+FROZEN = json.loads((Path(__file__).parents[1] / "data/local_vectors.json").read_text())
 HOURS = {"name": "hours", "kind": "number", "bounds": [0, 24]}
 TABLE = {
     "kind": "linear",
@@ -370,7 +375,7 @@ def test_answers_outside_the_bounds_are_clipped():
     for inside, outside in ((24, 25), (24, math.inf), (24, 10**400), (0, -1), (0, -(10**400))):
         assert hours.encode(outside) == hours.encode(inside)
     assert hours.encode("25") == hours.encode(24) == 1.0
-    assert hours.encode("-inf") == hours.encode(0) == -1.0
+    assert hours.encode("-1e999") == hours.encode(-math.inf) == hours.encode(0) == -1.0
 
 
 def test_missing_answers_are_neutral():
@@ -453,3 +458,52 @@ def test_directions_have_length_one(kind, size):
             assert directions.shape == (4, arm.channel.size)
             lengths = np.linalg.norm(directions, axis=1)
             assert np.abs(lengths - 1.0).max() <= (arm.channel.size + 3) * 2.0**-53
+
+
+def test_texts_are_read_as_the_frozen_ones_and_only_decimal_ones_are_numbers():
+    for one in FROZEN["answers"]:
+        feature = Feature.read(Fields(one["feature"]))
+        for text, encoded in zip(one["texts"], one["encoded"], strict=True):
+            assert feature.encode(text).tolist() == [encoded], text
+            assert feature.encode(np.str_(text)).tolist() == [encoded], text
+    number = dict(zip(one["texts"], FROZEN["answers"][0]["encoded"], strict=True))
+    for text in ("", "५", "\uff11\uff12", "1_000", "0x10", "Infinity", "nan", "1,5", "\u00a01"):
+        assert number[text] == 0.0, text
+    for text in ("7", " 1 ", "1e3", "+1", "-0", "1.", ".5"):
+        feature = Feature.read(Fields(FROZEN["answers"][0]["feature"]))
+        assert number[text] == feature.encode(float(text))[0] != 0.0, text
+
+
+def test_columns_are_encoded_as_rows_are():
+    encoding = Task.from_table(TABLE).encoding
+    odd = [one for one in ODD if one is None or isinstance(one, str | float | int)]
+    numbers = np.array([0.0, 7.5, 25, -3, math.nan, math.inf, -math.inf])
+    texts = np.array(["yes", " 7", "south", "north", "1e3", "", "५"])
+    mixed = np.empty(len(odd), dtype=object)
+    mixed[:] = odd
+    vectors = np.arange(21.0).reshape(7, 3) / 9 - 1
+    cases = [
+        {"hours": numbers, "smoker": numbers, "region": texts, "counts": vectors},
+        {"hours": texts, "smoker": texts, "region": texts, "counts": vectors[:, :2]},
+        {"hours": mixed, "smoker": mixed, "region": mixed, "counts": mixed},
+        {"hours": numbers.tolist(), "region": numbers, "counts": numbers},
+        {"smoker": numbers > 0, "more": 3},
+        {"hours": np.zeros(0), "region": np.zeros(0, "U3")},
+    ]
+    for columns in cases:
+        n = len(next(iter(columns.values())))
+        known = {name: one for name, one in columns.items() if name in ROW}
+        rows = [{name: one[i] for name, one in known.items()} for i in range(n)]
+        expected = np.array([encoding.encode(row) for row in rows]).reshape(n, encoding.columns)
+        assert np.array_equal(encoding.encode_columns(columns), expected)
+    frame = pd.DataFrame({"hours": numbers, "region": texts})
+    expected = encoding.encode_columns({"hours": numbers, "region": texts})
+    assert np.array_equal(encoding.encode_columns(frame), expected)
+    frame["region"] = frame["region"].astype("category")
+    assert np.array_equal(encoding.encode_columns(frame), expected)
+
+
+@pytest.mark.parametrize("columns", [{}, {"hours": [1, 2], "smoker": [1]}, {"hours": 3}])
+def test_columns_without_a_common_length_are_refused(columns):
+    with pytest.raises(InvalidArgument, match="common length"):
+        Task.from_table(TABLE).encoding.encode_columns(columns)

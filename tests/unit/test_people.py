@@ -204,6 +204,13 @@ def test_numbers_follow_first_appearance():
     assert numbered(np.empty((0, 2), dtype=np.uint64)).tolist() == []
 
 
+def test_without_a_target_people_are_only_rows():
+    table = {name: value for name, value in TABLE.items() if name != "target"}
+    frame = pl.DataFrame({"v": [1, 2, 3]})
+    assert read(frame, Schema.from_table(table)).load()[0].shape == (3, 1)
+    assert read(frame[:0], Schema.from_table(table)).load()[1] is None
+
+
 def test_a_source_says_nothing_about_its_draw():
     source = people(IDS)
     before = repr(source)

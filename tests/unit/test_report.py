@@ -202,6 +202,10 @@ def test_the_words_follow_the_adjacency():
     assert "Had any one row been different" in guarantee(said(1.0), False).promise[0]
     added = guarantee(said(1.0, adjacency="add-remove"), False)
     assert "Whether any one row took part or not" in added.promise[0]
+    people = guarantee(said(1.0, adjacency="replace-person"), False)
+    assert "Had any one person had other rows" in people.promise[0]
+    assert "two ids" in people.limits[0]
+    assert not any("one row" in text for text in (*people.promise, people.headline))
     local = guarantee(said(1.0, adjacency="local"), False)
     assert "on each person's own device" in local.promise[0]
     assert "1 in 1,000,000" in guarantee(said(1.0, 1e-6), False).promise[0]
@@ -257,6 +261,19 @@ def test_a_hundred_thousand_columns_make_a_usable_page():
     assert "The table ends after 500 columns" in page.words
     assert "x[99999]" in page.words
     assert "x[50000]" not in page.words
+
+
+def test_many_classes_share_the_lines_of_the_page(monkeypatch):
+    from riata.estimators.coefficients import Coefficients
+    from riata.report import functions
+
+    monkeypatch.setattr(functions, "MOST_DRAWN", 1)
+    ones = np.ones(100)
+    some = [Coefficients(f"c{k}", ones, ones, np.zeros(100, dtype=int)) for k in range(60)]
+    found = functions.functions(some, "coefficient")
+    assert [len(each.table.rows) for each in found] == [33] * 60
+    assert [each.plot is not None for each in found] == [True] + [False] * 59
+    assert "The table ends after 33 columns" in found[0].note
 
 
 def test_names_can_be_given_and_must_fit():
@@ -374,6 +391,15 @@ def test_a_missing_package_is_named_with_its_extra(module, name, monkeypatch):
         report.html(model)
 
 
+def test_a_ledger_and_a_forecast_must_be_one():
+    x, y = rows()
+    model = PrivateLasso(1.0, bounds=INF).fit(x, y)
+    with pytest.raises(InvalidArgument, match="ledger must be a Ledger"):
+        report.html(model, ledger="study.db")
+    with pytest.raises(InvalidArgument, match="forecast must be a Forecast"):
+        report.html(model, forecast="good")
+
+
 # A notebook.
 
 
@@ -388,7 +414,7 @@ def test_a_notebook_shows_guarantee_and_coefficients():
         page = Page(shown)
         assert model.privacy_.sentence in page.words
         assert HOSTILE in page.words
-        assert "6 of 6 are not 0" in page.words
+        assert "6 of 6 columns are not 0" in page.words
         assert "<script" not in shown
         assert len(shown) < 10_000
 

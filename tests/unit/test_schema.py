@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riata import Bounds, Schema
-from riata.data.columns import Numbers, Texts, as_number, as_text, from_objects
+from riata.data.columns import Cells, Numbers, Texts, as_number, as_text, from_objects
 from riata.data.features import Choice, Number, Text, YesNo
 from riata.errors import InvalidArgument, SchemaError
 
@@ -247,6 +247,20 @@ def test_whole_numbers_with_too_many_digits():
 @given(st.one_of(st.text(), st.floats().map(repr), st.integers().map(str)))
 def test_reading_a_number_never_raises(text):
     assert isinstance(as_number(text), float)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=6),
+            st.text(alphabet="0123456789.eE+-_ \x1c\u00a0\x00naif१", max_size=6).map(str.encode),
+            st.floats().map(lambda value: repr(value).encode()),
+        )
+    )
+)
+def test_numbers_of_a_file_are_the_same_at_once_and_one_by_one(cells):
+    wanted = [as_number(as_text(cell)) for cell in cells]
+    np.testing.assert_array_equal(Cells(cells).numbers(), np.array(wanted, dtype=np.float64))
 
 
 def test_objects_of_different_types_stay_different():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -15,6 +16,7 @@ from rich.table import Table
 
 from riata.cli.talk import AsJson
 from riata.errors import CollectError, RiataError
+from riata.wording import number_of
 
 if TYPE_CHECKING:  # SciPy is slow to import
     from riata.local import Aggregator, Task
@@ -123,7 +125,7 @@ def export(path: TaskFile, out: Path, store: Stores = None) -> None:
     """Write the sums of all reports to a file that other shards can be merged with."""
     aggregator = _aggregated(_task(path), store or ["reports"])
     aggregator.save(out)
-    typer.echo(f"Wrote the sums of {aggregator.count:,} reports to {out}.")
+    typer.echo(f"Wrote the sums of {number_of(aggregator.count, 'report')} to {out}.")
 
 
 @app.command()
@@ -131,30 +133,34 @@ def learn(
     path: TaskFile,
     store: Stores = None,
     shard: Annotated[list[Path] | None, typer.Option(help="A file that `export` wrote.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the model here, as JSON.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for model, Statement and report; the store if that is one."),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about it, as HTML.")] = None,
 ) -> None:
-    """Fit the model and print it with its guarantee."""
+    """Fit the model, print it with its guarantee, and write both to files."""
+    from riata.collect.learned import write
     from riata.local import Aggregator
+    from riata.local.outcome import Outcome
 
-    task = _task(path)
-    aggregator = _aggregated(task, store or ([] if shard else ["reports"]))
+    stores = store or ([] if shard else ["reports"])
+    aggregator = _aggregated(_task(path), stores)
     for one in shard or []:
         aggregator.merge(Aggregator.load(one))
-    model = aggregator.solve()
-    typer.echo(f"{model}\n{model.privacy.sentence}")
-    for place in [Path(one) for one in store or ["reports"] if "://" not in one]:
-        if out is None and place.is_dir():
-            out = place / "model.json"  # where the dashboard looks
+    outcome = Outcome.of(aggregator)
+    typer.echo(f"{outcome.model}\n{outcome.statement.sentence}")
+    if out is None:
+        out = next((Path(one) for one in stores if "://" not in one), None)
     if out is not None:
-        beside = out.with_name(f"{out.name}.new")
-        beside.write_text(json.dumps(_facts(model), indent=1, allow_nan=False), encoding="utf-8")
-        beside.replace(out)  # the dashboard may be reading
-        typer.echo(f"Wrote {out}.")
+        for written in write(outcome, out):
+            typer.echo(f"Wrote {written}.")
+        if report is None and find_spec("jinja2") and find_spec("matplotlib"):
+            report = out / "report.html"
     if report is not None:
-        from riata.report import write
+        from riata import report as page
 
-        write(model, report)
+        page.write(outcome.model, report)
         typer.echo(f"Wrote {report}.")
 
 
@@ -176,33 +182,6 @@ def _aggregated(task: Task, stores: list[str]) -> Aggregator:
             aggregator.add(seeds)
         reports.close()
     return aggregator
-
-
-def _facts(model: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "task": json.loads(model.task.canonical),
-        "reports": model.reports,
-        "signal": model.signal,
-        "privacy": model.privacy.to_dict(),
-    }
-    if model.task.kind == "kernel":
-        return facts | {"theta": model.theta.tolist(), "offset": model.offset}
-    values = model.mean if "mean" in model.task.kind else model.coef
-    columns = zip(model.names, values.tolist(), model.errors.tolist(), strict=True)
-    # The effect of a whole answer: from the centre of a number's bounds to the farther of them.
-    reach = [
-        1.0 if feature.kind == "choice" else feature.reach
-        for feature in model.task.encoding.features
-        for _ in range(feature.columns)
-    ]
-    rows = [
-        {"name": name, "value": value, "error": error, "reach": far}
-        for (name, value, error), far in zip(columns, reach, strict=True)
-    ]
-    facts["columns"] = rows
-    if "mean" not in model.task.kind:
-        facts["intercept"] = model.intercept
-    return facts
 
 
 def _wizard() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,13 +39,13 @@ def predict(
         warnings.simplefilter("ignore")  # scikit-learn's, about names: columns have been matched
         columns = predictions(found, rows)
     if out.suffix == ".npy":
-        np.save(out, next(iter(columns.values())), allow_pickle=False)
+        np.save(out, np.array(columns["prediction"].tolist()), allow_pickle=False)
     else:
         with out.open("w", newline="", encoding="utf-8") as file:
             lines = csv.writer(file)
             lines.writerow(columns)
             lines.writerows(zip(*(each.tolist() for each in columns.values()), strict=True))
-    number = len(next(iter(columns.values())))
+    number = len(columns["prediction"])
     if as_json:
         facts = {"out": str(out), "rows": number, "columns": list(columns),
                  "private": statement_of(found).private}  # fmt: skip
@@ -89,9 +90,16 @@ def read_rows(path: Path, model: Any) -> Any:
     if path.suffix == ".csv":
         return _csv(path, model)
     try:
-        return np.load(path, allow_pickle=False) if path.suffix == ".npy" else _npz(path)
-    except ValueError:
+        rows = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _npz(path)
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile):
         raise InvalidArgument(f"{path} is not an array of numbers that NumPy can read.") from None
+    columns = model.task.encoding.columns if _is_local(model) else model.n_features_in_
+    if rows.ndim != 2 or rows.shape[1] != columns or rows.dtype.kind not in "biuf":
+        raise InvalidArgument(
+            f"{path} holds an array of {rows.dtype} with the shape {rows.shape}. The model wants "
+            f"numbers, with one row for each person and {columns} columns."
+        )
+    return rows
 
 
 def _npz(path: Path) -> Any:
@@ -100,9 +108,7 @@ def _npz(path: Path) -> Any:
         if "format" not in names:
             wanted = next((name for name in ("X", "x", *names[:1]) if name in names), None)
             if wanted is None or (len(names) > 1 and wanted not in ("X", "x")):
-                raise InvalidArgument(
-                    f"{path} holds {names}, and none of them is called X. Write the rows as X."
-                )
+                raise KeyError("X")
             return archive[wanted]
     from scipy import sparse  # slow to import
 
@@ -111,12 +117,16 @@ def _npz(path: Path) -> Any:
 
 def _csv(path: Path, model: Any) -> Any:
     """Columns by name if the model knows names, and in order otherwise."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = csv.reader(file)
-        head = next(lines, None)
-        if head is None:
-            raise InvalidArgument(f"{path} is empty. Its first line names the columns.")
-        rows = [line for line in lines if line]
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file)
+            head, rows = next(lines, []), [line for line in lines if line]
+    except (UnicodeDecodeError, csv.Error):
+        raise InvalidArgument(f"{path} is not a CSV file in UTF-8. Write it as one.") from None
+    if not head:
+        raise InvalidArgument(f"{path} is empty. Its first line names the columns.")
+    if len(set(head)) < len(head):
+        raise InvalidArgument(f"Two columns of {path} have the same name. Rename one.")
     if _is_local(model):
         return [dict(zip(head, row, strict=False)) for row in rows]
     names = getattr(model, "feature_names_in_", None)

@@ -10,6 +10,9 @@ import numpy as np
 
 from riata.local import wire
 
+#: Bytes of reports that are written together, about.
+_AT_ONCE = 1 << 22
+
 
 class Store(Protocol):
     """Where reports are kept."""
@@ -65,8 +68,7 @@ class Committer:
         loop = asyncio.get_running_loop()
         while not self._closing or self._queue:
             await self._wake.wait()
-            self._wake.clear()
-            queue, self._queue = self._queue, []
+            queue = self._taken()
             try:
                 results = await loop.run_in_executor(self._thread, self._write, queue)
                 self.counted = len(self.store)
@@ -78,6 +80,17 @@ class Committer:
                 for one, accepted in zip(queue, results, strict=True):
                     if not one.done.done():
                         one.done.set_result(accepted)
+
+    def _taken(self) -> list[_Waiting]:
+        """Those that have waited longest. The rest waits for the next write."""
+        size, n = 0, 0
+        while n < len(self._queue) and size < _AT_ONCE:
+            size += len(self._queue[n].reports)
+            n += 1
+        taken, self._queue = self._queue[:n], self._queue[n:]
+        if not self._queue:
+            self._wake.clear()
+        return taken
 
     def _write(self, queue: list[_Waiting]) -> list[bool]:
         """In the store's thread."""

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from riata.collect.segments import Segments, frames, segment_paths
+from riata.collect.slots import Slots
 from riata.collect.tokens import fresh
 from riata.errors import CollectError
 from riata.local.task import Task
 from riata.privacy.chain import sync_directory
 
-_REPORTS, _TOKENS = "reports", "tokens"
+_REPORTS, _TOKENS = "reports", "used.tokens"
 
 
 class Directory:
@@ -30,13 +31,13 @@ class Directory:
 
     def __init__(self, path: str | Path, task: Task) -> None:
         self.path = Path(path).resolve()
-        self.path.mkdir(parents=True, exist_ok=True)
+        _make_folder(self.path)
         self._lock = self._locked()
         try:
             self._claim(task)
             self._reports = Segments(self.path, _REPORTS)
-            # Frames of both sets in the order in which they came would pair tokens with reports.
-            self._tokens = Segments(self.path, _TOKENS, sorts=True)
+            # Both sets in the order in which they came would pair tokens with reports.
+            self._tokens = Slots(self.path / _TOKENS)
         except BaseException:
             os.close(self._lock)
             raise
@@ -112,6 +113,14 @@ class ReadDirectory:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _make_folder(path: Path) -> None:
+    """A folder, and those above it, whose names outlive a crash."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync_directory(str(one))
 
 
 def _check_task(path: Path, task: Task) -> None:

@@ -8,6 +8,9 @@ from riata import __version__
 from riata.local import wire
 from riata.local.task import Task
 
+#: Reports in one request, at most.
+MOST_REPORTS = 1 << 16
+
 
 def description(task: Task) -> dict[str, Any]:
     """What the endpoints take and give."""
@@ -39,14 +42,16 @@ def description(task: Task) -> dict[str, Any]:
                                     "type": "string",
                                     "format": "binary",
                                     "minLength": wire.REPORT_BYTES,
+                                    "maxLength": MOST_REPORTS * wire.REPORT_BYTES,
                                 }
                             }
                         },
                     },
                     "responses": {
                         "201": {"description": "The reports are durable. Repeats change nothing."},
-                        "400": {"description": "Not accepted. The reason is never told."},
-                        "507": {"description": "No room. Send the same bytes again later."},
+                        "400": _problem("Not accepted. The reason is never told."),
+                        "503": _problem("Not kept. Send the same bytes again later."),
+                        "507": _problem("No room. Send the same bytes again later."),
                     },
                 }
             },
@@ -61,3 +66,13 @@ def _get(summary: str, kind: str) -> dict[str, Any]:
         "summary": summary,
         "responses": {"200": {"description": summary, "content": {kind: {}}}},
     }
+
+
+def _problem(description: str) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {"error": {"type": "string"}},
+        "required": ["error"],
+        "additionalProperties": False,
+    }
+    return {"description": description, "content": {"application/json": {"schema": schema}}}

@@ -17,9 +17,6 @@ from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local.task import Task
 
-#: Requests that are handled at once, so that bodies cannot fill the memory.
-MOST_CONNECTIONS = 1000
-
 
 class Reports(Protocol):
     """Reports that can be read."""
@@ -61,6 +58,7 @@ def run(
         import uvicorn
 
         from riata.collect.dashboard import Dashboard
+        from riata.collect.guard import Guarded
         from riata.collect.service import Collector, application
     except ImportError:
         raise CollectError(
@@ -75,16 +73,17 @@ def run(
     )
     assert collector.dashboard is not None
     print(f"Dashboard: http://{host}:{port}/dashboard#{collector.dashboard.key}", flush=True)
-    # No access log: it would hold addresses.
+    # No access log: it would hold addresses. No warnings: anybody's nonsense would fill the disk.
     uvicorn.run(
         application(collector),
         host=host,
         port=port,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        http=Guarded,
         ws="none",
+        access_log=False,
+        log_level="error",
+        server_header=False,
+        proxy_headers=False,
     )
 
 

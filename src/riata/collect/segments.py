@@ -35,8 +35,6 @@ SEGMENT_BYTES = 1 << 28
 _COUNTS = struct.Struct(">II")
 _HEAD = struct.Struct(">III")
 _LARGEST_FRAME = 1 << 20
-#: New words after which they may be sorted into the old ones, at least.
-_SORT_AFTER = 1024
 
 
 class Segments:
@@ -47,21 +45,16 @@ class Segments:
     directory : path
     name : str
         What the words are.
-    sorts : bool, default=False
-        From time to time all words are written anew in their order, so that the file forgets when
-        they came.
     """
 
-    def __init__(self, directory: Path, name: str, sorts: bool = False) -> None:
-        self._directory, self._name, self._sorts = directory, name, sorts
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory, self._name = directory, name
         self.known = Known()
-        self._unsorted = 0
         paths = segment_paths(directory, name)
         for path in paths:
             self._recover(path, last=path == paths[-1])
         self._number = int(paths[-1].stem) if paths else 1
         self._open()
-        self._forget_order()
 
     def _recover(self, path: Path, last: bool) -> None:
         """Learn what a file holds, and cut off a last frame that is not whole."""
@@ -70,7 +63,6 @@ class Segments:
             for words, end in frames(data, path, last):
                 self.known.add(self.known.new(words))
                 good = end
-                self._unsorted += len(words)
             if good < len(data):
                 file.truncate(good)
                 os.fsync(file.fileno())
@@ -97,10 +89,6 @@ class Segments:
             part = new[start : start + _LARGEST_FRAME]
             self._write(wire.to_bytes(part))
             self.known.add(part)
-            self._unsorted += len(part)
-        if self._unsorted >= max(_SORT_AFTER, len(self.known) // 2):
-            with contextlib.suppress(OSError):  # they are durable already; later will do
-                self._forget_order()
 
     def _write(self, words: bytes) -> None:
         """One frame, whole or not at all."""
@@ -126,34 +114,7 @@ class Segments:
             raise
         self._size += len(data)
 
-    def _forget_order(self) -> None:
-        """Replace the files by one in which all words are sorted."""
-        if not self._sorts or not self._unsorted:
-            return
-        first, beside = self._path(1), self._directory / f"{self._name}.new"
-        everything = self.known.everything()
-        try:
-            with open(beside, "wb") as file:
-                os.fchmod(file.fileno(), 0o600)
-                for start in range(0, len(everything), _LARGEST_FRAME):
-                    part = everything[start : start + _LARGEST_FRAME]
-                    file.write(frame(wire.to_bytes(part)))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
-        os.replace(beside, first)
-        sync_directory(str(first))
-        for path in segment_paths(self._directory, self._name)[1:]:
-            path.unlink()
-        os.close(self._file)
-        self._number, self._unsorted = 1, 0
-        self._open()
-
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._forget_order()
         os.close(self._file)
 
 

@@ -20,19 +20,25 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from riata.collect.commit import Committer
 from riata.collect.dashboard import Dashboard
-from riata.collect.openapi import description
+from riata.collect.openapi import MOST_REPORTS, description
 from riata.collect.tokens import Tokens
 from riata.local import wire
 from riata.local.task import Task
 
 _log = logging.getLogger(__name__)
-#: Reports in one request, at most.
-MOST_REPORTS = 1 << 16
+#: Bytes of large bodies that are held at once, and from where on a body is large.
+MOST_HELD, LARGE = 1 << 26, 1 << 12
 #: How long the rest of a body may take.
 BODY_SECONDS = 30.0
-#: Nothing that a browser shows here may load anything from elsewhere, or be shown elsewhere.
+#: Nothing that a browser shows here may load anything from elsewhere, be shown elsewhere, or send
+#: answers as a form does.
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": (
+        "default-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -74,6 +80,8 @@ class Collector:
         self.dashboard = dashboard
         self.today = today
         self.refused = 0
+        self._held = 0
+        self._broken = False
         self._path = f"/tasks/{task.id}/reports"
 
     async def upload(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,11 +95,14 @@ class Collector:
             if getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 await _send(send, 507, _FULL)
                 return
-            # Its name only: a text might hold what was sent.
-            _log.error("Reports could not be kept: %s.", type(problem).__name__)
+            if not self._broken:
+                # Its name only: a text might hold what was sent. Once: many may send.
+                _log.error("Reports could not be kept: %s.", type(problem).__name__)
+            self._broken = True
             await _send(send, 503, _BROKEN)
             return
         if accepted:
+            self._broken = False
             await _send(send, 201, b"")
         else:
             self.refused += 1
@@ -100,7 +111,18 @@ class Collector:
     async def _accepted(self, scope: Scope, receive: Receive) -> bool:
         headers = _single(scope["headers"])
         size = self._size(scope, headers)
-        body = await _read(receive, size) if size else None
+        if size <= LARGE:
+            return size > 0 and await self._kept(receive, size, headers)
+        if self._held + size > MOST_HELD:
+            raise OSError(errno.ENOSPC, "memory")
+        self._held += size
+        try:
+            return await self._kept(receive, size, headers)
+        finally:
+            self._held -= size
+
+    async def _kept(self, receive: Receive, size: int, headers: dict[bytes, bytes]) -> bool:
+        body = await _read(receive, size)
         if body is None:
             return False
         if self.tokens is None:
@@ -119,6 +141,8 @@ class Collector:
             and int(said) <= MOST_REPORTS * wire.REPORT_BYTES
             and int(said) % wire.REPORT_BYTES == 0
             and b"transfer-encoding" not in headers
+            and headers.get(b"host", b"") != b""
+            and scope["http_version"] in ("1.0", "1.1")
             and scope["path"] == self._path
             and headers.get(b"content-type") == b"application/octet-stream"
             and self.task.open_on(self.today())

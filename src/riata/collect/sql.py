@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Iterator
@@ -16,18 +17,21 @@ from riata.local.task import Task
 
 _BATCH = 5_000
 _TABLES = sa.MetaData()
-#: Seeds as signed integers: databases have no unsigned ones.
+#: Seeds as signed integers: databases have no unsigned ones. Without the numbers that SQLite gives
+#: to rows as they come, which would pair tokens with reports.
 _REPORTS = sa.Table(
     "riata_report",
     _TABLES,
     sa.Column("task", sa.LargeBinary(32), primary_key=True),
     sa.Column("seed", sa.BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
 )
 _TOKENS = sa.Table(
     "riata_token",
     _TABLES,
     sa.Column("task", sa.LargeBinary(32), primary_key=True),
     sa.Column("seed", sa.BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
 )
 _TASKS = sa.Table(
     "riata_task",
@@ -49,9 +53,11 @@ class Database:
 
     def __init__(self, url: str, task: Task) -> None:
         self._task = bytes.fromhex(task.id)
+        self._written = False
         try:
             # Without hide_parameters an error's text would hold reports.
             self._engine = sa.create_engine(url, pool_pre_ping=True, hide_parameters=True)
+            self._alone()
             if self._engine.dialect.name not in ("sqlite", "postgresql"):
                 raise CollectError(
                     f"The database is {self._engine.dialect.name}. Reports can be kept in "
@@ -64,6 +70,13 @@ class Database:
                 f"The database cannot be used ({type(problem).__name__}). Check its address and "
                 'that its driver is installed: pip install "riata[collect,postgres]".'
             ) from None
+
+    def _alone(self) -> None:
+        """A new file of SQLite is closed to other users."""
+        path = self._engine.url.database
+        if self._engine.dialect.name == "sqlite" and path not in (None, "", ":memory:"):
+            with contextlib.suppress(OSError):  # SQLite will say what is wrong
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
     def _create_tables(self) -> None:
         try:
@@ -112,6 +125,7 @@ class Database:
         except sa.exc.DBAPIError as problem:
             raise _without_room(problem) or problem from None
         self._count += new
+        self._written = True
         return accepted
 
     def _keep(self, connection: sa.Connection, table: sa.Table, words: np.ndarray) -> np.ndarray:
@@ -143,6 +157,10 @@ class Database:
                 yield np.array(part, dtype=np.int64).view(np.uint64)
 
     def close(self) -> None:
+        """Let go of the database, with all rows of SQLite in the order of their keys."""
+        if self._engine.dialect.name == "sqlite" and self._written:
+            with contextlib.suppress(sa.exc.DBAPIError), self._engine.connect() as connection:
+                connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
         self._engine.dispose()
 
 

@@ -3,13 +3,14 @@
 A token is 8 random bytes and 16 bytes of their HMAC-SHA-256 under the collector's key. It says
 nothing about a person unless somebody writes down who got which, and nothing about a report: the
 device draws the report without it, and the collector keeps the two in separate sets, of which the
-one with the tokens is sorted from time to time. A request in hand holds both.
+one with the tokens does not tell when they came. A request in hand holds both.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from riata.errors import CollectError
+from riata.privacy.chain import sync_directory
 
 _KEY, _NONCE, _MAC = 32, 8, 16
 
@@ -40,12 +42,7 @@ class Tokens:
     def at(cls, path: Path, task: str) -> Tokens:
         """With the key in a file, made if it is not there."""
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(os.urandom(_KEY))
-                file.flush()
-                os.fsync(file.fileno())
+            _make_key(path.resolve())
         key = path.read_bytes()
         if len(key) != _KEY:
             raise CollectError(
@@ -75,6 +72,23 @@ class Tokens:
 
     def _mac(self, nonce: bytes) -> bytes:
         return hmac.new(self._key, nonce, hashlib.sha256).digest()[:_MAC]
+
+
+def _make_key(path: Path) -> None:
+    """A new key, whole and durable before a token is made; of two makers the first wins."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}-{os.urandom(6).hex()}")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.urandom(_KEY))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_directory(str(path))
 
 
 def fresh(tokens: np.ndarray) -> np.ndarray:

@@ -33,10 +33,6 @@ class Column(ABC):
     def texts(self) -> Texts:
         """Each value as text."""
 
-    @abstractmethod
-    def take(self, rows: Any) -> Column:
-        """The values of some rows."""
-
 
 class Numbers(Column):
     """Numbers or truth values of one type.
@@ -70,9 +66,6 @@ class Numbers(Column):
             codes = np.where(self.missing, len(words), codes)
             words.append(None)
         return Texts(words, codes)
-
-    def take(self, rows: Any) -> Numbers:
-        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
 
 
 class Texts(Column):
@@ -112,13 +105,31 @@ class Texts(Column):
     def texts(self) -> Texts:
         return self
 
-    def take(self, rows: Any) -> Texts:
-        return Texts(self.words, self.codes[rows])
-
     def looked_up(self, table: dict[str, int], default: int) -> np.ndarray:
         """The number of each row's text in a table."""
         found = [default if word is None else table.get(word, default) for word in self.words]
         return np.array(found, dtype=np.int64)[self.codes]
+
+
+class Cells(Column):
+    """Bytes of a text file, which are looked at when it is known what they should be."""
+
+    def __init__(self, values: list[bytes]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def numbers(self) -> np.ndarray:
+        if b"_" not in b" ".join(self.values):
+            try:  # all at once, if all of them are numbers
+                return np.array(list(map(float, self.values)), dtype=np.float64)
+            except ValueError:
+                pass
+        return self.texts().numbers()
+
+    def texts(self) -> Texts:
+        return Texts.of(self.values)
 
 
 def as_number(word: str | None) -> float:
@@ -139,9 +150,11 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
+        return value.decode("utf-8", "replace").strip() or None
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8").strip() or None
+        lone = not value.isascii()  # perhaps a half of a pair, which has no byte form
+        value = value.encode("utf-8", "replace").decode("utf-8") if lone else value
+        return value.strip() or None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

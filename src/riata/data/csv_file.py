@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from riata.data.columns import Texts
+from riata.data.columns import Cells
 from riata.data.lines import LineReader
 from riata.data.reader import ColumnReader, repeated
 from riata.errors import DataError
@@ -46,28 +46,37 @@ class CsvReader(LineReader, ColumnReader):
     def kinds(self) -> dict[str, str]:
         return dict.fromkeys(self.names, "text")
 
-    def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, dict[str, Texts]]]:
-        places = [self.names.index(name) for name in names]
+    def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, dict[str, Cells]]]:
+        places = {name: self.names.index(name) for name in names}
         width = len(self.names)
-        nothing = [b""] * width
         for lines in self.batches(rows):
-            found = map(self._fields, lines)
-            table = [fields if len(fields) == width else nothing for fields in found]
+            cells = self._cells(lines)
             yield (
-                len(table),
-                {
-                    name: Texts.of([fields[place] for fields in table])
-                    for name, place in zip(names, places, strict=True)
-                },
+                len(lines),
+                {name: Cells(cells[place::width]) for name, place in places.items()},
             )
 
+    def _cells(self, lines: list[bytes]) -> list[bytes]:
+        """The fields of all lines in one list, which is quicker than a list for each line."""
+        separator, width = self.separator.encode(), len(self.names)
+        blank, inside = separator * (width - 1), width - 1
+        plain = [
+            line if b'"' not in line and line.count(separator) == inside else blank
+            for line in lines
+        ]
+        cells = separator.join(plain).split(separator)
+        for row, line in enumerate(lines):
+            if b'"' in line and len(fields := self._fields(line)) == width:
+                cells[row * width : (row + 1) * width] = fields
+        return cells
+
     def _fields(self, line: bytes) -> list[bytes]:
-        """The fields of a line; none if it cannot be split."""
+        """The fields of one line; none if it cannot be split."""
         if b'"' not in line:
             return line.split(self.separator.encode())
         try:
             said = line.decode("utf-8", "surrogateescape")
-            fields = next(csv.reader((said,), delimiter=self.separator))
+            fields = next(csv.reader((said,), delimiter=self.separator), [])
             return [field.encode("utf-8", "surrogateescape") for field in fields]
         except csv.Error:
             return []

@@ -22,7 +22,12 @@ class FrameReader(ColumnReader):
                 f"{self.title} has several columns of one name, and no schema can tell them apart. "
                 "Rename them."
             )
-        self._frame = nw.from_native(frame, eager_only=True)
+        try:
+            self._frame = nw.from_native(frame, eager_only=True)
+        except TypeError:
+            raise DataError(
+                f"{self.title} has no rows in memory. Collect it first, or write it to Parquet."
+            ) from None
         self._names = dict(zip(names, self._frame.columns, strict=True))
         self._kinds = {
             name: _kind(self._frame.get_column(own)) for name, own in self._names.items()

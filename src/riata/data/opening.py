@@ -66,7 +66,7 @@ def read(
             "draft one from public rows with `riata schema draft`."
         )
     reader = open_reader(where, schema)
-    if schema.person and target:
+    if schema.person and schema.target is not None and target:
         return PeopleSource(schema, reader, target, random_state)
     return Source(schema, reader, target)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -47,6 +46,13 @@ class PeopleSource(Source):
         self.rows_of_a_person = schema.rows_of_a_person
         self.seeded = random_state is not None
         self._random_state = random_state
+        self._key: bytes | None = None
+
+    def keyed(self, key: bytes) -> PeopleSource:
+        """The same people with a draw that follows from a secret, for a fit that may go on."""
+        found = PeopleSource(self.schema, self._reader, self.has_target, self._random_state)
+        found._key = key
+        return found
 
     @cached_property
     def n_rows(self) -> int:
@@ -61,7 +67,7 @@ class PeopleSource(Source):
     @cached_property
     def _whose(self) -> np.ndarray:
         """The person of each row of the file, numbered as they first appear; -1 for no id."""
-        key = os.urandom(32)
+        key = Noise().words(4).tobytes()
         digests, known = [np.empty((0, 2), dtype=np.uint64)], [np.empty(0, dtype=bool)]
         for _, columns in self._reader.chunks([self.schema.person], BLOCK_ROWS):
             ids = columns[self.schema.person].texts()
@@ -75,7 +81,7 @@ class PeopleSource(Source):
     @cached_property
     def _drawn(self) -> np.ndarray:
         """The row of the file in each place of the arrangement; -1 for a blank row."""
-        noise = Noise(self._random_state)
+        noise = Noise(self._random_state, key=self._key)
         people = self.schema.people or self._n_people
         return drawn(self._whose, people, self.rows_of_a_person, noise)
 
@@ -110,8 +116,9 @@ class PeopleSource(Source):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the draw, which is a secret: a copy in another process makes its own."""
-        secret = ("_drawn", "_whose")
-        return {name: value for name, value in vars(self).items() if name not in secret}
+        secret = ("_drawn", "_whose", "_key")
+        kept = {name: value for name, value in vars(self).items() if name not in secret}
+        return {**kept, "_key": None}
 
 
 def drawn(whose: np.ndarray, people: int, k: int, noise: Noise) -> np.ndarray:

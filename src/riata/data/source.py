@@ -68,7 +68,7 @@ class Source:
         y : ndarray of float64, or None
             Centred numbers, or codes of classes with -1 for none; None without a target.
         """
-        if not isinstance(rows, int) or rows < 1:
+        if not isinstance(rows, int | np.integer) or rows < 1:
             raise InvalidArgument(f"rows={rows!r} must be a whole number, and at least 1.")
         with _bar(self._reader.title, self.n_rows, progress) as advance:
             for x, y in self._blocks(rows):
@@ -108,7 +108,8 @@ class Source:
         """All rows at once."""
         found = list(self.blocks(progress=progress))
         if not found:
-            return self.schema.blank(0)
+            x, y = self.schema.blank(0)
+            return x, y if self.has_target else None
         x = sparse.vstack([x for x, _ in found], format="csr")
         y = np.concatenate([y for _, y in found]) if self.has_target else None
         return x, y
@@ -123,10 +124,8 @@ class Source:
         Each can be pickled and read by itself. A source that cannot be divided, or whose number
         of rows the schema corrects, is one piece.
         """
-        if self.n_rows != self._reader.count():
-            return [self]
         parts = self._reader.pieces()
-        if len(parts) < 2:
+        if len(parts) < 2 or self.n_rows != self._reader.count():
             return [self]
         return [_Piece(self.schema, part, self.has_target) for part in parts]
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from riata.engines.disk import DiskEngine, RowsOnDisk
 from riata.engines.local import LocalEngine
-from riata.engines.memory import memory_for_rows
+from riata.engines.memory import check_memory, memory_for_rows
 from riata.engines.shard import Shard
 from riata.errors import InvalidArgument
 from riata.mechanisms.base import Engine
@@ -91,9 +91,10 @@ class Arrays:
 
 
 def check_engine(name: object) -> None:
-    """Raise unless there is such an engine and what it needs is installed."""
+    """Raise unless there is such an engine, and what it needs is there."""
     if name not in ENGINES:
         raise InvalidArgument(f"engine={name!r} is not known. Use one of {list(ENGINES)}.")
+    check_memory()
     package, extra = _NEEDS.get(str(name), ("", ""))
     if package and find_spec(package) is None:
         raise InvalidArgument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -23,6 +24,13 @@ _PATIENCE = 2.0
 #: So many seconds a cluster without workers may take to get one, and so often workers may be lost
 #: in one sum.
 _WAIT, _MOST_LOSSES = 60.0, 20
+
+#: So many keepers are asked from here, and each asks so many others: what comes in at one place is
+#: so many sums, however many workers there are.
+_FAN = 16
+
+#: A keeper waits so many seconds for those that it asked.
+_LONGEST = 600.0
 
 #: After a loss, so often it is looked whether a new worker came.
 _SPREAD = 5.0
@@ -87,13 +95,68 @@ class Keeper:
         self._shards = [_shard(x, y, start, preparation) for x, y, start in rows]
         self._parts: dict[tuple[int, int], list[Shard]] = {(0, 1): self._shards}
 
-    def total(self, message: Message, part: int, parts: int) -> np.ndarray:
-        """The sum of the message's query over the rows of a part."""
+    def total(
+        self, message: Message, part: int, parts: int, below: tuple[Branch, ...] = ()
+    ) -> Reply:
+        """The sum of the message's query over the rows of a part, here and at the keepers below."""
+        asked = [(branch, branch.ask(message, part, parts)) for branch in below]
         query = self._reader.read(message)
         if (part, parts) not in self._parts:
             self._parts[part, parts] = [shard.part(part, parts) for shard in self._shards]
         found = [shard.total(query) for shard in self._parts[part, parts]]
-        return sum(found[1:], found[0])
+        reply = Reply(sum(found[1:], found[0]), [], [])
+        for branch, answer in asked:
+            try:
+                reply.add(answer.result(timeout=_LONGEST))
+            except (OSError, RuntimeError, AttributeError, TimeoutError):
+                reply.add(branch.silence())
+        return reply
+
+
+@dataclass
+class Reply:
+    """A sum over the rows of several keepers, and the numbers of those that are missing in it.
+
+    Of these some are lost, and of the others nothing was heard because their question went through
+    a keeper that is lost.
+    """
+
+    total: np.ndarray | None
+    lost: list[int]
+    unheard: list[int]
+
+    def add(self, other: Reply) -> None:
+        if other.total is not None:
+            self.total = other.total if self.total is None else self.total + other.total
+        self.lost += other.lost
+        self.unheard += other.unheard
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A keeper by its number, and those whose sums it adds to its own."""
+
+    number: int
+    keeper: Any
+    below: tuple[Branch, ...]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of all keepers of the branch."""
+        return [self.number, *(number for each in self.below for number in each.numbers)]
+
+    def silence(self) -> Reply:
+        """What is known if the keeper does not answer."""
+        return Reply(None, [self.number], self.numbers[1:])
+
+    def ask(self, message: Message, part: int, parts: int) -> Any:
+        """A question on its way, or None if the keeper is known to be lost."""
+        if self.keeper is None:
+            return None
+        try:
+            return self.keeper.total(message, part, parts, self.below)
+        except (OSError, RuntimeError):
+            return None
 
 
 def _shard(x: Any, y: Any, start: int, preparation: Preparation) -> Shard:
@@ -160,18 +223,15 @@ class DaskEngine:
 
     def _summed(self, message: Message, part: int, parts: int) -> np.ndarray:
         self._spread()
-        found: np.ndarray | None = None
-        open_posts, losses = self._posts, 0
-        while open_posts:
-            lost = []
-            asked = [(post, _asked(post, message, part, parts)) for post in open_posts]
-            for post, answer in asked:
-                reply = self._reply(post, answer)
-                if reply is None:
-                    lost.append(post)
-                else:
-                    found = reply if found is None else np.add(found, reply, out=found)
-            if lost:
+        whole = Reply(None, [], [])
+        missing, losses = list(range(len(self._posts))), 0
+        while missing:
+            branches = self._branches(missing)
+            asked = [(branch, branch.ask(message, part, parts)) for branch in branches]
+            for branch, answer in asked:
+                whole.add(self._reply(branch, answer))
+            missing = whole.lost + whole.unheard
+            if whole.lost:
                 losses += 1
                 if losses > _MOST_LOSSES:
                     raise ClusterLost(
@@ -179,23 +239,42 @@ class DaskEngine:
                         "charged stays charged. Look after the cluster, then go on from the "
                         "checkpoint."
                     )
-                self._replace(lost)
-            open_posts = lost
-        assert found is not None
-        return found
+                self._replace([self._posts[number] for number in whole.lost])
+            whole.lost, whole.unheard = [], []
+        assert whole.total is not None
+        return whole.total
 
-    def _reply(self, post: _Post, answer: Any) -> np.ndarray | None:
-        """What a keeper answers, or None if it is lost."""
+    def _branches(self, numbers: list[int]) -> list[Branch]:
+        """A tree over keepers: so few are asked from here, and each asks so few others.
+
+        A worker has one place in it, as it answers one question at a time.
+        """
+        first: dict[str, int] = {}
+        for number in numbers:
+            first.setdefault(self._posts[number].worker, number)
+        inside = list(first.values())
+        others = [number for number in numbers if number not in first.values()]
+
+        def branch(place: int) -> Branch:
+            below = range(_FAN * (place + 1), min(_FAN * (place + 2), len(inside)))
+            keeper = self._posts[inside[place]].keeper
+            return Branch(inside[place], keeper, tuple(branch(each) for each in below))
+
+        roots = [branch(place) for place in range(min(_FAN, len(inside)))]
+        return roots + [Branch(number, self._posts[number].keeper, ()) for number in others]
+
+    def _reply(self, branch: Branch, answer: Any) -> Reply:
+        """What a keeper answers, or its silence if it is lost."""
         while answer is not None:
             try:
-                reply: np.ndarray = answer.result(timeout=_PATIENCE)
-                return reply if reply.flags.writeable else reply.copy()
+                reply: Reply = answer.result(timeout=_PATIENCE)
+                return reply
             except TimeoutError:
-                if post.worker not in self._living():
-                    return None
+                if self._posts[branch.number].worker not in self._living():
+                    break
             except OSError:
-                return None
-        return None
+                break
+        return branch.silence()
 
     # Who keeps what
 
@@ -281,13 +360,3 @@ class Part:
 
     def part(self, part: int, parts: int) -> Part:
         raise ValueError("A part of the rows is not divided again.")
-
-
-def _asked(post: _Post, message: Message, part: int, parts: int) -> Any:
-    """A question on its way, or None if the keeper is known to be lost."""
-    if post.keeper is None:
-        return None
-    try:
-        return post.keeper.total(message, part, parts)
-    except (OSError, RuntimeError):
-        return None

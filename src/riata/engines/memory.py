@@ -23,6 +23,12 @@ def memory_for_rows() -> int:
     return int(_PART * _free()) if said is None else bytes_of(said)
 
 
+def check_memory() -> None:
+    """Raise if `RIATA_MEMORY` is no amount, before anything is charged."""
+    if VARIABLE in os.environ:
+        bytes_of(os.environ[VARIABLE])
+
+
 def bytes_of(text: str) -> int:
     """The number of bytes that a text such as "8GB", "500 MB" or "1e9" stands for."""
     plain = text.strip().lower().removesuffix("b").removesuffix("i").strip()

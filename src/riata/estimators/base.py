@@ -137,13 +137,16 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             if checkpoint is None
             else Checkpoint(checkpoint, self._run(solver, plan, problems), seed)
         )
+        rows = job.rows
         with contextlib.ExitStack() as stack:
             if kept is not None:
                 stack.callback(kept.close)
+                key = kept.key_for("rows")
+                rows = rows.keyed(key) if key and hasattr(rows, "keyed") else rows
             curator = Curator.open(
                 plan.event,
                 cost=plan.cost,
-                read=lambda: open_engine(self.engine, plan.preparation, job.rows),
+                read=lambda: open_engine(self.engine, plan.preparation, rows),
                 noise=noise,
                 adjacency=plan.budget.adjacency,
                 parts=plan.parts,

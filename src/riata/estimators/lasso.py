@@ -36,9 +36,9 @@ class PrivateLasso(PrivateRegressor):
         Which data sets count as neighbours.
     ledger : Ledger, optional
         Where the fit is charged before a row is read.
-    engine : {"auto", "local", "numba", "numpy"}, default="auto"
-        Where the rows are summed, and whether long fits on sparse rows are compiled: "auto" does so
-        if that is quicker and numba is installed.
+    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
+        Where the rows are summed: in this process, on disk or at a Dask cluster, and whether long
+        fits on sparse rows are compiled. "auto" goes by where the rows are and what is quicker.
     random_state : int, optional
         Makes the fit reproducible, for tests. Such a model is marked as not private.
     verbose : bool, default=False

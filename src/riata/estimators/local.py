@@ -1,4 +1,4 @@
-"""The local model in one process: `fit` plays every person's device in turn, then the server.
+"""The estimators of the local model: `fit` plays every person's device in turn, then the server.
 
 For simulation and research. Whoever calls `fit` holds all rows, so nobody is protected from that
 person; in a real collection each row stays on its owner's device, which runs `riata.local.Client`.
@@ -10,128 +10,19 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes, rows, rows_and_targets
 from riata.errors import InvalidArgument
-from riata.estimators.base import checked_bounds, checked_seed
+from riata.estimators.base import checked_bounds
 from riata.estimators.classifier import OBSERVED
-from riata.estimators.notebook import NotebookRepr
-from riata.estimators.progress import progress_bar
-from riata.local.aggregator import Aggregator
-from riata.local.channel import LARGEST_EPSILON
+from riata.estimators.local_base import LocalEstimator, check_number
 from riata.local.fields import LARGEST
-from riata.local.learners import learn
 from riata.local.learners.mean import THRESHOLDS
-from riata.local.learners.model import LocalModel, statement
-from riata.local.play import play
-from riata.local.task import INTERCEPT, MOST_COLUMNS, Task
-from riata.mechanisms.noise import Noise
-
-SIMULATED = (
-    "Simulated locally: one process held all rows and played every device. The guarantee is that "
-    "of the reports; the holder of the rows has seen them all."
-)
-#: Numbers of rows that are played at once.
-_AT_ONCE = 1 << 22
-
-
-class LocalEstimator(NotebookRepr, BaseEstimator):
-    """What all local estimators do: a task from public facts, a report from each row, a model."""
-
-    def _kind(self, columns: int) -> str:
-        raise AssertionError("a subclass names its kind of task")
-
-    def _extra(self) -> dict[str, Any]:
-        """Fields of the task that only this estimator has."""
-        return {}
-
-    def task(self, n_features: int) -> Task:
-        """The task that rows of so many columns would answer. Reads nothing."""
-        bounds = checked_bounds(self)
-        bounds.check_size(n_features)
-        check_number("epsilon", self.epsilon, LARGEST_EPSILON, "it is what one report costs")
-        lowest = 0.0 if bounds.nonnegative else -1.0
-
-        def feature(name: str, kind: str, reach: float) -> dict[str, Any]:
-            both = [lowest * reach, reach]
-            return {"name": name, "kind": kind, "bounds": both, "center": 0.0}
-
-        if np.ndim(bounds.x) == 0:
-            features = [feature("x", "vector", float(bounds.x)) | {"size": n_features}]
-        else:
-            reach = bounds.per_column(n_features).tolist()
-            features = [feature(f"x[{j}]", "number", one) for j, one in enumerate(reach)]
-        table = {
-            "kind": self._kind(n_features),
-            "epsilon": self.epsilon,
-            "features": features,
-            "length": 1.0 if bounds.norm == "l2" else math.sqrt(n_features),
-            **self._extra(),
-        }
-        return Task.from_table(table)
-
-    def plan(self, n_rows: int, n_features: int, **guess: Any) -> Any:
-        """What can be learned from so many people. Reads nothing; see `riata.local.Task.plan`."""
-        return self.task(n_features).plan(n_rows, **guess)
-
-    def _learn(
-        self, task: Task, x: Any, targets: np.ndarray | None, *notes: str, **how: Any
-    ) -> LocalModel:
-        """Every device in turn, the server that adds their reports up, and what it learns."""
-        noise = Noise(checked_seed(self))
-        aggregator = Aggregator(task, expected=x.shape[0])
-        steps = len(_parts(x))
-        with progress_bar(type(self).__name__, steps, self.verbose) as callback:
-            for part in _parts(x):
-                answers = None if targets is None else targets[part]
-                aggregator.add(play(task, _encoded(task, x[part]), answers, noise))
-                if callback is not None:
-                    callback(None)
-        model = learn(aggregator, **how)
-        self._keep(model)
-        self.privacy_ = statement(task, model.reports, SIMULATED, *notes, seeded=noise.seeded)
-        return model
-
-    def _keep(self, model: LocalModel) -> None:
-        """What is learned, as attributes."""
-        self.task_, self.model_, self.signal_ = model.task, model, model.signal
-
-    def _decision(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        x = rows(self, X, reset=False)
-        parts = [self.model_.decision(_encoded(self.task_, x[part])) for part in _parts(x)]
-        return np.concatenate(parts)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.non_deterministic = self.random_state is None
-        return tags
-
-
-def _parts(x: Any) -> list[slice]:
-    """Rows that are looked at together."""
-    batch = max(1, _AT_ONCE // x.shape[1])
-    return [slice(start, start + batch) for start in range(0, x.shape[0], batch)]
-
-
-def _encoded(task: Task, block: Any) -> np.ndarray:
-    block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-    return task.encoding.encode_array(block.astype(float))
-
-
-def check_number(name: str, value: Any, most: float, why: str) -> None:
-    """Raise unless `value` is a number above 0 and at most `most`."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if not number or isinstance(value, bool) or not 0 < value <= most:
-        upper = "" if most == math.inf else f" and at most {most:g}"
-        raise InvalidArgument(f"{name}={value!r}: {why}. Pass a number above 0{upper}.")
+from riata.local.learners.model import LocalModel
+from riata.local.task import INTERCEPT, MOST_COLUMNS
 
 
 class LocalSparseMean(LocalEstimator):

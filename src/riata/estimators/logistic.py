@@ -49,7 +49,7 @@ class PrivateLogisticRegression(LogisticClassifier):
         Whether to fit an intercept, for a tenth of the budget.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy"}, default="auto"
+    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
     random_state : int, optional
         Makes the fit reproducible, for tests. Such a model is marked as not private.
     verbose : bool, default=False

@@ -43,9 +43,9 @@ def _table(found: Coefficients) -> str:
         rows.append(_row("td", cells))
     label = f"{html.escape(found.label)}: " if found.label else ""
     some = f", the {len(lines)} largest here" if found.n_nonzero > len(lines) else ""
-    caption = f"{label}{found.n_nonzero:,} of {found.size:,} are not 0{some}"
     if not lines:
-        return f"<p>{caption}</p>"
+        return f"<p>{label}all {found.size:,} columns have a value of 0</p>"
+    caption = f"{label}{found.n_nonzero:,} of {found.size:,} columns are not 0{some}"
     return f"<p>{caption}</p><table>{_row('th', head)}{''.join(rows)}</table>"
 
 

@@ -112,7 +112,7 @@ class ProjectedRegression(ProjectedModel, PrivateRegressor):
     fit_intercept : bool, default=True
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy"}, default="auto"
+    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
     random_state : int, optional
         Makes the fit reproducible, for tests. Such a model is marked as not private.
     verbose : bool, default=False
@@ -220,7 +220,7 @@ class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     fit_intercept : bool, default=True
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy"}, default="auto"
+    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
     random_state : int, optional
         Makes the fit reproducible, for tests. Such a model is marked as not private.
     verbose : bool, default=False

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from riata.data.people import PeopleSource
 from riata.data.source import Source
 from riata.engines.choice import Arrays
 from riata.errors import InvalidArgument
@@ -30,6 +31,12 @@ class SourceRows:
     def __init__(self, source: Source, progress: bool, convert: Convert | None = None) -> None:
         self._source, self._progress, self._convert = source, progress, convert
         self.n_rows = source.n_rows
+
+    def keyed(self, key: bytes) -> SourceRows:
+        """The same rows, where some are drawn at random by a secret key."""
+        if not isinstance(self._source, PeopleSource):
+            return self
+        return SourceRows(self._source.keyed(key), self._progress, self._convert)
 
     def load(self) -> tuple[Any, np.ndarray]:
         x, y = self._source.load(progress=self._progress)

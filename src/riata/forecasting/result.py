@@ -9,6 +9,7 @@ from typing import Any
 
 from riata.simulation import Guess, Score
 from riata.solvers import Plan
+from riata.wording import number_of
 
 #: Eight of ten fits lie between these quantiles.
 LOW, HIGH = 0.1, 0.9
@@ -100,7 +101,7 @@ class Forecast:
         assumed = f"if {plan.assumes}" if plan.assumes else "on the worst data"
         rows = [
             ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
-            ("fit", f"{plan.solver}, {plan.steps} steps, {plan.budget}"),
+            ("fit", f"{plan.solver}, {number_of(plan.steps, 'step')}, {plan.budget}"),
             ("guess", described(guess, self.metric, problem.bounds.norm)),
             (self.metric, f"{self.score:z.3f}, {within(self.interval)}"),
         ]

@@ -17,6 +17,7 @@ from riata.local.play import choose_arms
 from riata.local.seen import MOST_EXPECTED, Seen
 from riata.local.tally import Honesty, Tally
 from riata.local.task import MOST_COLUMNS, Task
+from riata.wording import number_of
 
 if TYPE_CHECKING:
     from riata.local.learners import LocalModel
@@ -203,7 +204,7 @@ class Aggregator:
         return aggregator
 
     def __repr__(self) -> str:
-        return f"<Aggregator of task {self.task.id[:12]}: {self.count:,} reports>"
+        return f"<Aggregator of task {self.task.id[:12]}: {number_of(self.count, 'report')}>"
 
 
 def _is_report(report: object) -> bool:

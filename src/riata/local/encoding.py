@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from riata.local.fields import Fields
 KINDS = ("number", "yes-no", "choice", "vector")
 #: Words for yes and no. What a device does not understand is missing.
 _YES = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+#: The texts that are numbers, on every device: decimal, in ASCII, with blanks around them.
+_BLANKS = " \t\n\r\f\v"
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 #: Columns of all features together: what a small device can hold.
 MOST_ENCODED = 1 << 22
 
@@ -83,8 +87,24 @@ class Feature:
             said = answer if isinstance(answer, str) else None
             return self.weight * np.array([float(said == choice) for choice in self.choices])
         if self.kind == "yes-no" and isinstance(answer, str):
-            answer = _YES.get(answer.strip().lower())
+            answer = _YES.get(answer.strip(_BLANKS).lower())
         return self.scaled(_numbers(answer, self.size))
+
+    def encode_many(self, answers: np.ndarray) -> np.ndarray:
+        """The numbers of many answers, a row for each, as `encode` has them."""
+        n = len(answers)
+        if answers.dtype.kind in "fiub" and self.kind != "choice":
+            given = answers.reshape(n, math.prod(answers.shape[1:]))
+            numbers = np.full((n, self.size), math.nan)
+            numbers[:, : given.shape[1]] = given[:, : self.size]
+            return self.scaled(numbers)
+        if answers.dtype.kind == "U" and answers.ndim == 1:  # few of them differ
+            texts, places = np.unique(answers, return_inverse=True)
+            return self._stacked([self.encode(str(one)) for one in texts])[places]
+        return self._stacked([self.encode(one) for one in answers])
+
+    def _stacked(self, encoded: list[np.ndarray]) -> np.ndarray:
+        return np.array(encoded).reshape(len(encoded), self.columns)
 
     def scaled(self, numbers: np.ndarray) -> np.ndarray:
         """Encoded numbers, for one answer or an array of them; NaN becomes the centre."""
@@ -171,13 +191,36 @@ class Encoding:
             )
         if any(feature.kind == "choice" for feature in self.features):
             raise InvalidArgument(
-                "The task has choices, and an array of numbers does not say which. Pass a list of "
-                "rows with their answers."
+                "The task has choices, and an array of numbers does not say which. Pass columns of "
+                "answers by name, or a list of rows."
             )
         parts, at = [], 0
         for feature in self.features:
             parts.append(feature.scaled(rows[:, at : at + feature.columns]))
             at += feature.columns
+        return self.shortened(np.concatenate(parts, axis=1))
+
+    def encode_columns(self, columns: Any) -> np.ndarray:
+        """Many rows at once, for features of every kind.
+
+        Parameters
+        ----------
+        columns : mapping or data frame
+            A column of answers for each feature, by name; a vector's has two dimensions. A column
+            that is not there is without answers.
+        """
+        given = {f.name: columns.get(f.name) for f in self.features}
+        answers = {name: np.asarray(one) for name, one in given.items() if one is not None}
+        lengths = {one.shape[0] if one.ndim else -1 for one in answers.values()}
+        if len(lengths) != 1 or -1 in lengths:
+            raise InvalidArgument(
+                "The columns do not have one common length. Pass a column for at least one of "
+                f"{[feature.name for feature in self.features][:5]}, and all with an answer from "
+                "each person."
+            )
+        (n,) = lengths
+        nothing = np.full(n, math.nan)
+        parts = [f.encode_many(answers.get(f.name, nothing)) for f in self.features]
         return self.shortened(np.concatenate(parts, axis=1))
 
     def shortened(self, rows: np.ndarray) -> np.ndarray:
@@ -209,6 +252,9 @@ def _numbers(answer: Any, size: int) -> np.ndarray:
 def _number(value: Any) -> float:
     if isinstance(value, np.ndarray | bytes | bytearray):
         return math.nan
+    if isinstance(value, str):
+        value = value.strip(_BLANKS)
+        return float(value) if _DECIMAL.fullmatch(value) else math.nan
     try:
         return float(value)
     except OverflowError:  # a whole number beyond float64 lies outside all bounds

@@ -21,6 +21,7 @@ from riata.local.learners.model import LocalModel
 from riata.local.learners.moments import Moments
 from riata.local.learners.screening import screened
 from riata.local.task import MOST_COLUMNS, Task
+from riata.wording import number_of
 
 #: Eight of ten collections lie between these quantiles.
 LOW, HIGH = 0.1, 0.9
@@ -131,7 +132,7 @@ class TaskPlan:
         needed = "more than 10^12" if self.needed is None else f"{self.needed:,}"
         lines = [
             f"{self.task.kind}, {self.task.encoding.columns} columns, epsilon "
-            f"{self.task.epsilon:g}, {self.people:,} people",
+            f"{self.task.epsilon:g}, {number_of(self.people, 'person', 'people')}",
             f"  share of the achievable gain   {self.share:.2f} ({low:.2f} to {high:.2f})",
             f"  no signal                      in {self.silent:.0%} of collections",
             f"  people for a share of 1/2      {needed}",

@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from riata.errors import UnsupportedEvent
+from riata.privacy.budget import Budget
 from riata.privacy.events import (
     BoundedRange,
     Event,
@@ -24,11 +25,13 @@ from riata.privacy.events import (
     Leaf,
     ObjectivePerturbed,
     Pure,
+    RandomlyRepeated,
     SampledGaussian,
     Unprotected,
     ZeroConcentrated,
     leaves,
 )
+from riata.privacy.repeated import expected_repetitions, selection_cost
 
 #: Below this value psi (see `_bounded_range_divergence`) equals its series to machine precision.
 _SMALL = 0.25
@@ -57,18 +60,32 @@ class PureAccountant(Accountant):
     """Basic composition: the epsilons add up. The only one that works at delta = 0."""
 
     name = "pure composition"
-    knows = (Pure, BoundedRange)
+    knows = (Pure, BoundedRange, RandomlyRepeated)
+
+    def applies_to(self, event: Event, delta: float) -> bool:
+        return super().applies_to(event, delta) and all(
+            super(PureAccountant, self).applies_to(candidate, delta)
+            for leaf in leaves(event)
+            if isinstance(leaf, RandomlyRepeated)
+            for candidate in leaf.candidates
+        )
 
     def epsilon(self, event: Event, delta: float) -> float:
-        return math.fsum(leaf.epsilon * k for leaf, k in leaves(event).items())  # type: ignore[union-attr]
+        return math.fsum(self._epsilon(leaf) * k for leaf, k in leaves(event).items())
+
+    def _epsilon(self, leaf: Leaf) -> float:
+        if isinstance(leaf, RandomlyRepeated):
+            runs = max(self.epsilon(candidate, 0.0) for candidate in leaf.candidates)
+            return runs + cost_of_selection(leaf)
+        return leaf.epsilon  # type: ignore[union-attr]
 
     def delta(self, event: Event, epsilon: float) -> float:
         return 0.0 if self.epsilon(event, 0.0) <= epsilon else 1.0
 
     def exactly(self, event: Event) -> Fraction:
         """The sum of the epsilons, without rounding."""
-        if not self.applies_to(event, 0.0):
-            raise UnsupportedEvent("Gaussian and zero-concentrated events have no pure guarantee.")
+        if not all(isinstance(leaf, Pure | BoundedRange) for leaf in leaves(event)):
+            raise UnsupportedEvent("Only pure and bounded-range events have an exact epsilon.")
         return sum((k * Fraction(leaf.epsilon) for leaf, k in leaves(event).items()), Fraction())  # type: ignore[union-attr]
 
 
@@ -76,7 +93,15 @@ class RenyiAccountant(Accountant):
     """Renyi divergences add up; converted at the best order (Canonne, Kamath, Steinke 2020)."""
 
     name = "Renyi differential privacy"
-    knows = (Pure, BoundedRange, Gaussian, SampledGaussian, ObjectivePerturbed, ZeroConcentrated)
+    knows = (
+        Pure,
+        BoundedRange,
+        Gaussian,
+        SampledGaussian,
+        ObjectivePerturbed,
+        ZeroConcentrated,
+        RandomlyRepeated,
+    )
 
     def applies_to(self, event: Event, delta: float) -> bool:
         return delta > 0 and super().applies_to(event, delta)
@@ -96,6 +121,10 @@ class RenyiAccountant(Accountant):
                 return sampled_gaussian_divergence(z, rate, alpha)
             case ObjectivePerturbed(z, stretch):
                 return stretch + alpha / (2 * z * z) + _log_folded((alpha - 1) / z) / (alpha - 1)
+            case RandomlyRepeated(candidates, shape, stop):
+                runs = max(self._curve(candidate)(alpha) for candidate in candidates)
+                repeats = math.log(expected_repetitions(shape, stop))
+                return runs + cost_of_selection(leaf) + repeats / (alpha - 1)
         raise UnsupportedEvent(f"{self.name} does not know {leaf!r}.")
 
     def _curve(self, event: Event) -> Callable[[float], float]:
@@ -110,7 +139,11 @@ class RenyiAccountant(Accountant):
                 curve(alpha) + math.log1p(-1 / alpha) - (log_delta + math.log(alpha)) / (alpha - 1)
             )
 
-        return max(0.0, _smallest(bound))
+        return max(0.0, self._best(bound))
+
+    def _best(self, bound: Callable[[float], float]) -> float:
+        """The bound at the order that is used."""
+        return bound(_best_order(bound))
 
     def delta(self, event: Event, epsilon: float) -> float:
         curve = self._curve(event)
@@ -119,7 +152,7 @@ class RenyiAccountant(Accountant):
             gap = curve(alpha) - epsilon + math.log1p(-1 / alpha)
             return (alpha - 1) * gap - math.log(alpha)
 
-        return min(1.0, math.exp(min(0.0, _smallest(bound))))
+        return min(1.0, math.exp(min(0.0, self._best(bound))))
 
 
 class ZcdpAccountant(RenyiAccountant):
@@ -151,6 +184,10 @@ class ZcdpAccountant(RenyiAccountant):
                 return 1 / (2 * z * z)
             case ObjectivePerturbed(z, stretch):  # the line that meets the Renyi bound at order 1
                 return stretch + 1 / (2 * z * z) + _FOLDED_SLOPE / z
+            case RandomlyRepeated(candidates, shape, stop):
+                runs = max(self.rho(candidate) for candidate in candidates)
+                repeats = math.log(expected_repetitions(shape, stop))
+                return runs + 2 * math.sqrt(runs * repeats) + cost_of_selection(leaf)
         raise UnsupportedEvent(f"{self.name} does not know {leaf!r}.")
 
 
@@ -238,12 +275,91 @@ class ObjectiveAccountant(Accountant):
         return _root(lambda eps: self.delta(event, eps), delta, stretch, top)
 
 
+class RepetitionAccountant(Accountant):
+    """One selection among randomly repeated runs, from the exact curves of the runs."""
+
+    name = "random repetition of private runs"
+    knows = (RandomlyRepeated,)
+
+    def applies_to(self, event: Event, delta: float) -> bool:
+        return super().applies_to(event, delta) and list(leaves(event).values()) == [1]
+
+    def _leaf(self, event: Event) -> RandomlyRepeated:
+        (leaf,) = leaves(event)
+        assert isinstance(leaf, RandomlyRepeated)
+        return leaf
+
+    def epsilon(self, event: Event, delta: float) -> float:
+        leaf = self._leaf(event)
+        each = delta / expected_repetitions(leaf.shape, leaf.stop)
+        runs = max(spent(candidate, each).epsilon for candidate in leaf.candidates)
+        return runs + cost_of_selection(leaf)
+
+    def delta(self, event: Event, epsilon: float) -> float:
+        leaf = self._leaf(event)
+        rest = epsilon - cost_of_selection(leaf)
+        if rest < 0:
+            return 1.0
+        runs = max(_smallest_delta(run, rest) for run in leaf.candidates)
+        return min(1.0, expected_repetitions(leaf.shape, leaf.stop) * runs)
+
+
+@lru_cache(maxsize=2**10)
+def cost_of_selection(leaf: RandomlyRepeated) -> float:
+    """What the selection adds to the epsilon and to every divergence of one run."""
+    return max(
+        selection_cost(partial(_smallest_delta, run), leaf.shape, leaf.stop)
+        for run in leaf.candidates
+    )
+
+
+def _smallest_delta(event: Event, epsilon: float) -> float:
+    some = 0.5  # accountants ask only whether delta is 0
+    found = [a.delta(event, epsilon) for a in ACCOUNTANTS if a.applies_to(event, some)]
+    pure = PureAccountant()
+    if pure.applies_to(event, 0.0):
+        found.append(_delta_of_pure(pure.epsilon(event, 0.0), epsilon))
+    return min(found)
+
+
+def _delta_of_pure(total: float, epsilon: float) -> float:
+    """The delta of randomised response, the worst mechanism with a pure guarantee of `total`."""
+    if epsilon >= total:
+        return 0.0
+    return -math.expm1(epsilon - total) / (1 + math.exp(-total))
+
+
+class CeilingAccountant(RenyiAccountant):
+    """Renyi divergences of one order, which is the best for a ceiling and fixed with it."""
+
+    name = "Renyi differential privacy at the order of the ceiling"
+
+    def __init__(self, ceiling: Budget) -> None:
+        self._order = _order_of_ceiling(ceiling.epsilon, ceiling.delta) if ceiling.delta else 2.0
+
+    def _best(self, bound: Callable[[float], float]) -> float:
+        return bound(self._order)
+
+
+@lru_cache(maxsize=2**8)
+def _order_of_ceiling(epsilon: float, delta: float) -> float:
+    """The order at which the largest rho fits under the ceiling."""
+    log_delta = math.log(delta)
+
+    def minus_rho(alpha: float) -> float:
+        lost = math.log1p(-1 / alpha) - (log_delta + math.log(alpha)) / (alpha - 1)
+        return (lost - epsilon) / alpha
+
+    return _best_order(minus_rho)
+
+
 #: For events that are fixed in advance. Renyi's bound is never above zCDP's.
 ACCOUNTANTS: tuple[Accountant, ...] = (
     PureAccountant(),
     GaussianAccountant(),
     ObjectiveAccountant(),
     RenyiAccountant(),
+    RepetitionAccountant(),
 )
 
 #: For events that were themselves chosen in the light of earlier releases: sums that are privacy
@@ -260,7 +376,9 @@ class Spent:
     accountant: str
 
 
-def spent(event: Event, delta: float, *, adaptive: bool = False) -> Spent:
+def spent(
+    event: Event, delta: float, *, adaptive: bool = False, ceiling: Budget | None = None
+) -> Spent:
     """The smallest proven epsilon of `event` at `delta`.
 
     Parameters
@@ -270,13 +388,16 @@ def spent(event: Event, delta: float, *, adaptive: bool = False) -> Spent:
     adaptive : bool, default=False
         Whether the events were chosen one after the other in the light of earlier releases. Then
         only accountants whose sums are privacy filters count.
+    ceiling : Budget, optional
+        What adaptive events were held below from the beginning, at the same delta.
     """
     kinds = leaves(event)
     if not kinds:
         return Spent(0.0, delta, "nothing was released")
     if any(isinstance(leaf, Unprotected) for leaf in kinds):
         return Spent(math.inf, delta, "not protected")
-    able = [a for a in (FILTERS if adaptive else ACCOUNTANTS) if a.applies_to(event, delta)]
+    filters = FILTERS if ceiling is None else (*FILTERS, CeilingAccountant(ceiling))
+    able = [a for a in (filters if adaptive else ACCOUNTANTS) if a.applies_to(event, delta)]
     if not able:
         raise UnsupportedEvent(
             f"No accountant can bound {sorted(type(leaf).__name__ for leaf in kinds)} at "
@@ -287,8 +408,8 @@ def spent(event: Event, delta: float, *, adaptive: bool = False) -> Spent:
     return Spent(epsilon, delta, name)
 
 
-def _smallest(bound: Callable[[float], float]) -> float:
-    """The minimum of `bound` over orders alpha > 1.
+def _best_order(bound: Callable[[float], float]) -> float:
+    """Where `bound` is smallest among orders alpha > 1.
 
     Every order gives a valid bound, so a search that misses the best order is safe, only loose.
     """
@@ -304,7 +425,7 @@ def _smallest(bound: Callable[[float], float]) -> float:
         method="bounded",
         options={"xatol": 1e-10},
     )
-    return float(min(values[i], found.fun))
+    return 1 + math.exp(grid[i] if values[i] <= found.fun else found.x)
 
 
 def _root(curve: Callable[[float], float], level: float, low: float, high: float) -> float:

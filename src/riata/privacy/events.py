@@ -113,6 +113,35 @@ class Unprotected:
 
 
 @dataclass(frozen=True)
+class RandomlyRepeated:
+    """The best of K independent runs, and nothing of the others, nor K.
+
+    Each run draws one of the candidates uniformly, and what it releases is totally ordered. K has
+    the truncated negative binomial law of `riata.privacy.repeated`, whatever the rows. Equal
+    candidates are kept once: the cost depends on the worst.
+    """
+
+    candidates: tuple[Composed, ...]
+    shape: float
+    stop: float
+
+    def __post_init__(self) -> None:
+        _check("stop", self.stop, positive=True)
+        _check("shape plus 1", self.shape + 1, positive=True)
+        if self.stop > 1:
+            raise InvalidArgument(f"An event's stop must be at most 1, got {self.stop!r}.")
+        if not self.candidates:
+            raise InvalidArgument("A repeated event needs at least one candidate.")
+        for leaf in (leaf for each in self.candidates for leaf in leaves(each)):
+            if isinstance(leaf, RandomlyRepeated | Unprotected):
+                raise InvalidArgument(
+                    f"A repeated event has no known cost with a run that contains {leaf!r}."
+                )
+        texts = sorted({to_json(each) for each in self.candidates})
+        object.__setattr__(self, "candidates", tuple(from_json(text) for text in texts))
+
+
+@dataclass(frozen=True)
 class Composed:
     """Adaptive composition: each event with the number of times it happens."""
 
@@ -126,6 +155,7 @@ Leaf = (
     | SampledGaussian
     | ObjectivePerturbed
     | ZeroConcentrated
+    | RandomlyRepeated
     | Unprotected
 )
 Event = Leaf | Composed
@@ -137,6 +167,7 @@ _LEAVES: dict[str, type[Leaf]] = {
     "sampled-gaussian": SampledGaussian,
     "objective-perturbed": ObjectivePerturbed,
     "zero-concentrated": ZeroConcentrated,
+    "randomly-repeated": RandomlyRepeated,
     "unprotected": Unprotected,
 }
 _NAMES = {kind: name for name, kind in _LEAVES.items()}
@@ -166,6 +197,9 @@ def of_group(event: Event, rows: int) -> Event:
         return ObjectivePerturbed(
             event.noise_multiplier / (rows * _ROUNDED_UP), rows * event.stretch * _ROUNDED_UP
         )
+    if isinstance(event, RandomlyRepeated):
+        candidates = tuple(compose((of_group(each, rows), 1)) for each in event.candidates)
+        return RandomlyRepeated(candidates, event.shape, event.stop)
     return event
 
 
@@ -183,11 +217,18 @@ def leaves(event: Event) -> Counter[Leaf]:
 def to_json(event: Event) -> str:
     """A canonical text for the ledger: equal costs give equal bytes."""
     rows = [
-        {"event": _NAMES[type(leaf)], "count": count, **asdict(leaf)}
+        {"event": _NAMES[type(leaf)], "count": count, **_fields(leaf)}
         for leaf, count in leaves(event).items()
     ]
     rows.sort(key=lambda row: json.dumps(row, sort_keys=True))
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+
+
+def _fields(leaf: Leaf) -> dict[str, Any]:
+    if not isinstance(leaf, RandomlyRepeated):
+        return asdict(leaf)
+    candidates = [json.loads(to_json(each)) for each in leaf.candidates]
+    return {"candidates": candidates, "shape": leaf.shape, "stop": leaf.stop}
 
 
 def from_json(text: str) -> Composed:
@@ -202,6 +243,9 @@ def from_json(text: str) -> Composed:
             kind, count = _LEAVES[fields.pop("event")], fields.pop("count")
             if type(count) is not int or count < 1:
                 raise ValueError("count")
+            if kind is RandomlyRepeated:
+                each = fields["candidates"]
+                fields["candidates"] = tuple(from_json(json.dumps(rows)) for rows in each)
             parts.append((kind(**fields), count))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerError(

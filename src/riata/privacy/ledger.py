@@ -314,7 +314,7 @@ class Ledger:
 
     def _cost(self, events: Sequence[Event]) -> Spent:
         total = compose(*((event, 1) for event in events))
-        return spent(total, self.ceiling.delta, adaptive=len(events) > 1)
+        return spent(total, self.ceiling.delta, adaptive=len(events) > 1, ceiling=self.ceiling)
 
     def _only_dataset(self) -> str:
         with self._storage.transaction() as db:

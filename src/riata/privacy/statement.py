@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from riata.privacy.budget import ADJACENCY_IN_WORDS
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Statement:
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
-            ("solver", f"{self.solver}, {self.steps} steps"),
+            ("solver", f"{self.solver}, {number_of(self.steps, 'step')}"),
             ("accounting", self.accountant),
             *(("released", line) for line in self.releases),
             *((f"public: {key}", str(value)) for key, value in self.public.items()),
@@ -86,7 +87,8 @@ class Statement:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        colour = "#15803d" if self.private else "#dc2626"  # to be read on white and on black
+        # To be read on white and on black.
+        colour, text = ("#15803d", "inherit") if self.private else ("#dc2626", "#dc2626")
         cells = "".join(
             f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
             f'<td style="text-align:left">{html.escape(value)}</td></tr>'
@@ -94,6 +96,6 @@ class Statement:
         )
         return (
             f'<div style="border-left:4px solid {colour};padding-left:12px">'
-            f'<p style="color:{colour};font-weight:600">{html.escape(self.sentence)}</p>'
+            f'<p style="color:{text};font-weight:600">{html.escape(self.sentence)}</p>'
             f"<table>{cells}</table></div>"
         )

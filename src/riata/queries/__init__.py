@@ -9,12 +9,14 @@ from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, M
 from riata.queries.improvement import Improvement
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
+from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 from riata.queries.walk import Walk
 
 __all__ = [
+    "AbsoluteError",
     "CentredGradient",
     "ClassCounts",
     "ClippedGradient",
@@ -35,11 +37,13 @@ __all__ = [
     "MeanSlope",
     "Minimum",
     "OfGradient",
+    "PredictionError",
     "Query",
     "Scaling",
     "ScoreCounts",
     "Sizes",
     "SlopeSizes",
+    "SquaredError",
     "SquaredMoments",
     "SumsByClass",
     "Support",
@@ -47,4 +51,5 @@ __all__ = [
     "SupportGradient",
     "VertexUtilities",
     "Walk",
+    "WrongLabels",
 ]

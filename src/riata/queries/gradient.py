@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-150, 1e150
 
 
+def exact_inner(theta: Vector, bounds: Bounds, x: Any) -> np.ndarray:
+    """<x, theta> for rows on the grid, with theta on a grid of its own."""
+    if not len(theta.support):
+        return np.zeros(x.shape[0])
+    with np.errstate(all="ignore"):  # a warning would tell of a row
+        limits = bounds.of_columns(theta.support)
+        steps, step = coefficient_steps(theta.values * limits)
+        exact = replace(theta, values=steps, offset=0.0).margins(x)
+        return exact * (step / X_STEPS)
+
+
 @dataclass(frozen=True, eq=False)
 class MeanSlope(Query):
     """The mean of the loss's slope at theta: the derivative of the risk in the intercept."""
@@ -55,13 +66,7 @@ class MeanSlope(Query):
 
     def exact_inner(self, x: Any) -> np.ndarray:
         """The same from the rows themselves: a function of theta, however it came about."""
-        if not len(self.theta.support):
-            return np.zeros(x.shape[0])
-        with np.errstate(all="ignore"):  # a warning would tell of a row
-            limits = self.bounds.of_columns(self.theta.support)
-            steps, step = coefficient_steps(self.theta.values * limits)
-            exact = replace(self.theta, values=steps, offset=0.0).margins(x)
-            return exact * (step / X_STEPS)
+        return exact_inner(self.theta, self.bounds, x)
 
     def slopes(self, x: Any, y: np.ndarray) -> np.ndarray:
         """The slope at each row, in steps of the largest slope / `SLOPE_STEPS`."""

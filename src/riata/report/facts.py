@@ -11,6 +11,7 @@ from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local import LocalEstimator
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
+from riata.privacy.budget import REPLACE_PERSON
 from riata.privacy.statement import Statement
 from riata.report.table import Table
 
@@ -55,7 +56,7 @@ def statement_rows(said: Statement) -> Pairs:
 
 def plan_rows(model: Any, said: Statement) -> Pairs:
     """The plan that the fit carried out; empty if it cannot be made again from the parameters."""
-    if not isinstance(model, PrivateLinearModel):
+    if not isinstance(model, PrivateLinearModel) or said.adjacency == REPLACE_PERSON:
         return []
     shape = (int(said.public["rows"]), model.n_features_in_)
     try:

@@ -11,8 +11,8 @@ from riata.report.table import Table
 from riata.report.text import shortened
 
 #: How many columns are drawn, and how many stand in a table, so that a page about a hundred
-#: thousand columns can still be opened.
-DRAWN, LISTED = 15, 500
+#: thousand columns can still be opened. The tables of many classes share `ALL_LISTED`.
+DRAWN, LISTED, ALL_LISTED, FEWEST_LISTED = 15, 500, 2000, 20
 #: How many functions are drawn: a page about many classes has tables for the others.
 MOST_DRAWN = 12
 
@@ -34,11 +34,12 @@ class Function:
 
 def functions(found: list[Coefficients], what: str) -> list[Function]:
     """Each of the functions, whose numbers are called `what`."""
-    return [_function(k, each, what) for k, each in enumerate(found)]
+    listed = min(LISTED, max(FEWEST_LISTED, ALL_LISTED // max(len(found), 1)))
+    return [_function(k, each, what, listed) for k, each in enumerate(found)]
 
 
-def _function(k: int, found: Coefficients, what: str) -> Function:
-    lines, total = found.largest(LISTED), found.n_nonzero
+def _function(k: int, found: Coefficients, what: str, listed: int) -> Function:
+    lines, total = found.largest(listed), found.n_nonzero
     drawn = lines[:DRAWN] if k < MOST_DRAWN else []
     note = ""
     if total > len(lines):

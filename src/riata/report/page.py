@@ -13,6 +13,7 @@ from typing import Any
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import MEANS, coefficients
 from riata.estimators.local import LocalEstimator
+from riata.forecasting import Forecast
 from riata.local.learners.model import LocalModel
 from riata.report import facts
 from riata.report.card import card
@@ -100,13 +101,14 @@ def html(
     caller's own section shows is up to the caller.
     """
     said = facts.statement_of(model)
+    ledger = ledger if ledger is not None else getattr(model, "ledger", None)
+    _check(ledger, forecast)
     _check_extra()
     import jinja2
 
     found = coefficients(model, names)
     task = facts.task_of(model)
     mean = task is not None and task.kind in MEANS
-    ledger = ledger if ledger is not None else getattr(model, "ledger", None)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("riata.report"),
         autoescape=True,
@@ -152,6 +154,21 @@ def write(
         model, ledger=ledger, forecast=forecast, title=title, names=names, sections=sections
     )
     Path(path).write_text(page, encoding="utf-8")
+
+
+def _check(ledger: Any, forecast: Any) -> None:
+    if ledger is not None:
+        from riata.privacy.ledger import Ledger  # SQLAlchemy is slow to import
+
+        if not isinstance(ledger, Ledger):
+            raise InvalidArgument(
+                f"ledger must be a Ledger, got {type(ledger).__name__}. Open one with Ledger.open."
+            )
+    if forecast is not None and not isinstance(forecast, Forecast):
+        raise InvalidArgument(
+            f"forecast must be a Forecast, got {type(forecast).__name__}. Make one with "
+            "riata.forecast."
+        )
 
 
 def _check_extra() -> None:

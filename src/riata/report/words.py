@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from riata.privacy.budget import ADD_REMOVE
+from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON
 from riata.privacy.statement import Statement
 
 #: Above this, the guarantee is a weak one, and the page says so.
@@ -54,20 +54,22 @@ def guarantee(said: Statement, simulated: bool) -> Guarantee:
             "It was fitted without noise. It can reveal single rows, so treat it like the data.",
             "", (), ("Nothing about privacy is promised.",), (),
         )  # fmt: skip
+    if said.adjacency == "local":
+        headline, promise = "Every report protects the person who sent it", _local(said)
+        limits: tuple[str, ...] = _LOCAL_LIMITS
+    elif said.adjacency == REPLACE_PERSON:
+        headline, promise = "What any one person can change is limited", _people(said)
+        limits = _PEOPLE_LIMITS
+    else:
+        headline, promise = "What any one row can change is limited", _central(said)
+        limits = _CENTRAL_LIMITS
     alarm = ""
     if said.seeded:
+        headline = "This model is not private: its noise is known"
         alarm = (
             "Its noise came from a known seed and can be computed again, so it hides nothing. "
             "What follows would hold for the same fit with secret noise."
         )
-    if said.seeded:
-        headline = "This model is not private: its noise is known"
-    elif said.adjacency == "local":
-        headline = "Every report protects the person who sent it"
-    else:
-        headline = "What any one row can change is limited"
-    promise = _local(said) if said.adjacency == "local" else _central(said)
-    limits = _LOCAL_LIMITS if said.adjacency == "local" else _CENTRAL_LIMITS
     return Guarantee(headline, alarm, _warning(said, simulated), promise, limits, _tiles(said))
 
 
@@ -98,8 +100,18 @@ def _central(said: Statement) -> tuple[str, ...]:
         f"was{_plus(said)}.",
         f"Somebody who sees the model, knows all the other rows and has to guess {riddle} is right "
         f"at most {_guess(said)} of the time. A coin is right half of the time.",
-        "This holds whatever is done with the model, however strong the computer, and whatever "
-        "else is known.",
+        _WHATEVER,
+    )
+
+
+def _people(said: Statement) -> tuple[str, ...]:
+    return (
+        "Had any one person had other rows, all of them and in whatever way, no outcome would have "
+        f"been more than {_factor(said)} times as likely as it was{_plus(said)}.",
+        "Somebody who sees the model, knows the rows of everybody else and has to guess which of "
+        f"two equally likely histories was one person's is right at most {_guess(said)} of the "
+        "time. A coin is right half of the time.",
+        _WHATEVER,
     )
 
 
@@ -137,36 +149,40 @@ def chance(delta: float) -> str:
 
 
 def _guess(said: Statement) -> str:
-    """How often the best test of two equally likely neighbours is right: (e^eps + d)/(e^eps + 1)"""
+    """How often the best test of two equally likely neighbours is right, rounded up.
+
+    Its total variation is at most (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+    """
     odds = math.exp(-said.epsilon)
     right = 100 * min(1.0, (1.0 + said.delta * odds) / (1.0 + odds))
-    digits = 1
-    while digits < 6 and math.ceil(right * 10**digits) == 100 * 10**digits:
-        digits += 1
-    return f"{math.ceil(right * 10**digits) / 10**digits:.{digits}f}%"
+    for digits in range(1, 7):
+        rounded = math.ceil(right * 10**digits) / 10**digits
+        if rounded < 100:
+            return f"{rounded:.{digits}f}%"
+    return "100%"
 
 
 def _tiles(said: Statement) -> tuple[Tile, ...]:
     factor = _factor(said).replace("more than a billion", "> 10⁹")
-    failing = (
-        f", an added chance of {chance(said.delta)}" if said.delta > 0 else ", no added chance"
+    added = f"an added chance of {chance(said.delta)}" if said.delta > 0 else "no added chance"
+    changed, guessed = {
+        "local": ("one person's answers", "answer"),
+        REPLACE_PERSON: ("one person", "person"),
+    }.get(said.adjacency, ("one row", "row"))
+    return (
+        Tile(f"{said.epsilon:g}", "epsilon, the privacy loss"),
+        Tile(f"{said.delta:g}", f"delta, {added}"),
+        Tile(
+            f"{factor} \N{MULTIPLICATION SIGN}", f"the most that {changed} can do to a probability"
+        ),
+        Tile(_guess(said), f"the best guess about one {guessed}, against 50% for a coin"),
     )
-    tiles = [
-        Tile(f"{said.epsilon:.4g}", "epsilon, the privacy loss"),
-        Tile(f"{said.delta:g}", f"delta{failing}"),
-    ]
-    tiles.append(
-        Tile(f"{factor} \N{MULTIPLICATION SIGN}", "the most that one row changes a probability")
-    )
-    tiles.append(Tile(_guess(said), "the best guess about one row, against 50% for a coin"))
-    if said.adjacency == "local":
-        tiles[2] = Tile(
-            f"{factor} \N{MULTIPLICATION SIGN}",
-            "the most that one person's answers change a probability",
-        )
-        tiles[3] = Tile(_guess(said), "the best guess about one answer, against 50% for a coin")
-    return tuple(tiles)
 
+
+_WHATEVER = (
+    "This holds whatever is done with the model, however strong the computer, and whatever else is "
+    "known."
+)
 
 _BOTH = (
     "It does not stop conclusions about people in general. If a model shows that smokers fall ill "
@@ -177,12 +193,23 @@ _BOTH = (
     "computer while it ran.",
 )
 
-_CENTRAL_LIMITS = (
-    "It is about one row. A person with several rows, or a family that shares a secret, is "
-    "protected less: for two rows epsilon is twice as large, and delta more than twice.",
+_CENTRAL = (
     "It covers this fit alone. Whatever else was made from the same rows adds to it.",
     "What is listed as public below is not protected.",
     *_BOTH,
+)
+
+_CENTRAL_LIMITS = (
+    "It is about one row. A person with several rows, or a family that shares a secret, is "
+    "protected less: for two rows epsilon is twice as large, and delta more than twice.",
+    *_CENTRAL,
+)
+
+_PEOPLE_LIMITS = (
+    "It is about one person, as the column of ids tells people apart. A person with two ids, or a "
+    "family that shares a secret, is protected less: for two people epsilon is twice as large, and "
+    "delta more than twice.",
+    *_CENTRAL,
 )
 
 _LOCAL_LIMITS = (

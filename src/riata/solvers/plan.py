@@ -23,6 +23,7 @@ from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
 from riata.vectors import Vector
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ class Plan:
             ("model", f"{p.loss.name} loss over {p.set}" + (", with intercept" * p.fit_intercept)),
             (
                 "solver",
-                f"{self.solver}, {self.steps} steps" + f", {self.fits} fits" * (self.fits > 1),
+                f"{self.solver}, {number_of(self.steps, 'step')}"
+                + f", {self.fits} fits" * (self.fits > 1),
             ),
             *([("because", self.because)] if self.because else []),
             *(("release", line) for line in self.releases),

@@ -2,8 +2,9 @@
 
 const at = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
+const reports = (count) => `${number(count)} ${count === 1 ? "report" : "reports"}`;
 const share = (one) => one === null ? "no reports yet"
-  : `${one.share.toFixed(2)} (eight of ten: ${one.low.toFixed(2)} to ${one.high.toFixed(2)}) with ${number(one.people)} people`;
+  : `${one.share.toFixed(2)} (eight of ten: ${one.low.toFixed(2)} to ${one.high.toFixed(2)}) with ${number(one.people)} ${one.people === 1 ? "person" : "people"}`;
 
 function rows(lines) {
   at("facts").tBodies[0].replaceChildren(...lines.map(([name, value]) => {
@@ -46,7 +47,7 @@ async function show() {
   const facts = await answer.json();
   document.title = at("title").textContent = facts.title || facts.kind;
   const plan = facts.expected ? ` of ${number(facts.expected)} expected` : "";
-  at("progress").textContent = `${number(facts.reports)} reports${plan}`;
+  at("progress").textContent = `${reports(facts.reports)}${plan}`;
   at("bar").hidden = !facts.expected;
   if (facts.expected) at("bar").value = facts.reports / facts.expected;
   rows([
@@ -60,8 +61,8 @@ async function show() {
   at("model").hidden = !facts.model;
   if (facts.model) {
     at("model-text").textContent = facts.model.signal
-      ? `Learned from ${number(facts.model.reports)} reports. Points show what an answer at the bound does, against one in the middle; bars are two standard errors.`
-      : `No signal in ${number(facts.model.reports)} reports.`;
+      ? `Learned from ${reports(facts.model.reports)}. Points show what an answer at the bound does, against one in the middle; bars are two standard errors.`
+      : `No signal in ${reports(facts.model.reports)}.`;
     if (facts.model.columns) plot(facts.model.columns);
   }
   at("state").textContent = "";

@@ -12,7 +12,8 @@ const ARMS = { mean: ["mean"], "sparse-mean": ["mean"] };
 const SKETCHED = 2048, WIDTH = 512;
 const SIGNS = 1n << 40n, PLACES = 1n << 41n, FREQUENCIES = 1n << 42n;
 const YES = new Map(Object.entries({ yes: 1, no: 0, true: 1, false: 0, 1: 1, 0: 0 }));
-const NUMBER = /^[+-]?((\d(_?\d)*)(\.(\d(_?\d)*)?)?|\.\d(_?\d)*)(e[+-]?\d(_?\d)*)?$/;
+const BLANKS = /^[ \t\n\r\f\v]+|[ \t\n\r\f\v]+$/g;
+const DECIMAL = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
 
 /** Read the bytes of a task file, and refuse one that would cost more than it says. */
 export async function open(bytes) {
@@ -76,7 +77,7 @@ function encodeOne(feature, answer) {
     return feature.choices.map((choice) => (choice === answer ? weight : 0));
   }
   const [low, high] = feature.bounds || [0, 1];
-  if (kind === "yes-no" && typeof answer === "string") answer = YES.get(answer.trim().toLowerCase());
+  if (kind === "yes-no" && typeof answer === "string") answer = YES.get(answer.replace(BLANKS, "").toLowerCase());
   const numbers = Array.isArray(answer) ? answer : [answer];
   const scale = weight / Math.max(high - center, center - low);
   return Array.from({ length: feature.size || 1 }, (_, i) => {
@@ -85,15 +86,13 @@ function encodeOne(feature, answer) {
   });
 }
 
-/** The numbers that Python reads, too. Missing and unreadable answers are neutral. */
+/** The numbers that Python reads, too: decimal. Missing and unreadable answers are neutral. */
 function readNumber(value) {
   if (typeof value === "number") return value;
   if (typeof value === "boolean") return Number(value);
   if (typeof value !== "string") return NaN;
-  const text = value.trim().toLowerCase();
-  const [, minus, infinite] = /^(?:\+|(-))?(inf(?:inity)?)$/.exec(text) || [];
-  if (infinite) return minus ? -Infinity : Infinity;
-  return NUMBER.test(text) ? Number(text.replaceAll("_", "")) : NaN;
+  const text = value.replace(BLANKS, "");
+  return DECIMAL.test(text) ? Number(text) : NaN;
 }
 
 /** What is done once, before any seed is tried. */

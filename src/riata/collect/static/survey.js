@@ -62,13 +62,14 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** One question: a number, yes or no, or a choice. All of them may stay without an answer. */
+/** One question: a number, yes or no, or a choice. All of them may stay without an answer.
+ *  Fields have names of their own: one that a task chose could hide a property of the form. */
 function question(feature, number) {
   const id = `q${number}`;
   const label = feature.question || feature.name;
   if (feature.kind === "number") {
     const [low, high] = feature.bounds;
-    const field = make("input", { id, type: "number", name: feature.name, min: low, max: high, step: "any" });
+    const field = make("input", { id, type: "number", name: id, min: low, max: high, step: "any" });
     field.setAttribute("aria-describedby", `${id}-hint`);
     const hint = make("p", { id: `${id}-hint`, className: "hint" }, fill(text.range, { low, high }));
     return make("div", { className: "question" }, make("label", { htmlFor: id }, label), field, hint);
@@ -76,7 +77,7 @@ function question(feature, number) {
   if (feature.kind === "vector") {
     const [low, high] = feature.bounds;
     const fields = Array.from({ length: feature.size }, (_, i) => {
-      const field = make("input", { type: "number", name: feature.name, min: low, max: high, step: "any" });
+      const field = make("input", { type: "number", name: id, min: low, max: high, step: "any" });
       field.setAttribute("aria-label", `${label} ${i + 1}`);
       return field;
     });
@@ -87,7 +88,7 @@ function question(feature, number) {
     ? feature.choices.map((choice) => [choice, choice])
     : [["yes", text.yes], ["no", text.no]];
   const rows = [...options, ["", text.none]].map(([value, shown], i) => {
-    const radio = make("input", { id: `${id}-${i}`, type: "radio", name: feature.name, value, checked: value === "" });
+    const radio = make("input", { id: `${id}-${i}`, type: "radio", name: id, value, checked: value === "" });
     return make("div", { className: "option" }, radio, make("label", { htmlFor: radio.id }, shown));
   });
   return make("fieldset", {}, make("legend", {}, label), ...rows);
@@ -95,8 +96,8 @@ function question(feature, number) {
 
 function answers(form, features) {
   const given = new FormData(form);
-  return Object.fromEntries(features.map(({ name, kind }) =>
-    [name, kind === "vector" ? given.getAll(name) : given.get(name) || null]));
+  return Object.fromEntries(features.map(({ name, kind }, number) =>
+    [name, kind === "vector" ? given.getAll(`q${number}`) : given.get(`q${number}`) || null]));
 }
 
 function showBytes(hex, heading, line) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from scipy.special import expit, ndtri
 
 from riata.local.task import Task
 from riata.privacy.statement import Statement
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class LocalModel:
         return self.offset + vectors @ self.theta
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Predictions for rows: an array of numbers, or a list of answers as devices have them."""
+        """Predictions for rows: columns by name, an array of numbers, or a list of answers."""
         self._only_for("predictions", *_LINEAR, "kernel")
         values = self.decision(self._encoded(rows))
         if self.task.kind == "logistic":
@@ -130,6 +132,8 @@ class LocalModel:
     def _encoded(self, rows: Any) -> np.ndarray:
         if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
             return self.task.encoding.encode_array(rows.astype(float))
+        if isinstance(rows, Mapping) or hasattr(rows, "columns"):
+            return self.task.encoding.encode_columns(rows)
         encoded = [self.task.encoding.encode(row) for row in rows]
         return np.array(encoded).reshape(len(encoded), self.task.encoding.columns)
 
@@ -143,7 +147,8 @@ class LocalModel:
         return statement(self.task, self.reports)
 
     def __str__(self) -> str:
-        head = f"{self.task.kind} from {self.reports:,} reports at epsilon {self.task.epsilon:g}"
+        reports = number_of(self.reports, "report")
+        head = f"{self.task.kind} from {reports} at epsilon {self.task.epsilon:g}"
         if not self.signal:
             return f"{head}: no signal. The reports do not show more than noise."
         if self.task.kind == "kernel":

@@ -1,0 +1,30 @@
+"""What `riata collect learn` leaves behind: for programs, for people and for the dashboard."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from riata.local.outcome import Outcome
+from riata.model_file import save
+
+#: The model for `riata.load`, the facts for the dashboard, the Statement for programs and people.
+MODEL, FACTS = "model.riata", "model.json"
+STATEMENT, STATEMENT_TEXT = "statement.json", "statement.txt"
+
+
+def write(outcome: Outcome, folder: Path) -> list[Path]:
+    """Write all files, each whole or not at all, and name them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        FACTS: json.dumps(outcome.to_dict(), indent=1, allow_nan=False),
+        STATEMENT: json.dumps(outcome.statement.to_dict(), indent=1, allow_nan=False),
+        STATEMENT_TEXT: f"{outcome.statement}\n",
+    }
+    save(outcome.model, folder / MODEL)
+    for name, text in texts.items():
+        beside = folder / f".{name}.new"
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, folder / name)  # the dashboard may be reading
+    return [folder / name for name in (MODEL, *texts)]

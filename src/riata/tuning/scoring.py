@@ -1,0 +1,86 @@
+"""The private score of a candidate: how wrong its predictions are on the rows of the fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.errors import InvalidArgument
+from riata.estimators.base import PrivateLinearModel
+from riata.estimators.classifier import PrivateClassifier
+from riata.estimators.projected import ProjectedModel
+from riata.queries import AbsoluteError, PredictionError, SquaredError, WrongLabels
+from riata.vectors import Vector
+
+ACCURACY, ABSOLUTE, SQUARED = "accuracy", "absolute-error", "squared-error"
+
+#: Of numbers.
+_ERRORS: dict[str, type[PredictionError]] = {ABSOLUTE: AbsoluteError, SQUARED: SquaredError}
+
+
+def classifies(estimator: PrivateLinearModel) -> bool:
+    loss = getattr(estimator, "loss", None)
+    return isinstance(estimator, PrivateClassifier) or bool(getattr(loss, "classifies", False))
+
+
+def check_scoring(scoring: object, estimators: list[PrivateLinearModel]) -> str:
+    """The name of the score, the same for all candidates."""
+    kinds = {classifies(each) for each in estimators}
+    if len(kinds) > 1:
+        raise InvalidArgument(
+            "The grid has losses for numbers and losses for labels: their scores cannot be "
+            "compared. Search them one after the other."
+        )
+    allowed = (ACCURACY,) if kinds == {True} else tuple(_ERRORS)
+    if isinstance(scoring, str) and scoring == "auto":
+        return allowed[0]
+    if scoring not in allowed:
+        raise InvalidArgument(
+            f"scoring={scoring!r} is not known for {type(estimators[0]).__name__}. "
+            f"Use one of {['auto', *allowed]}."
+        )
+    return str(scoring)
+
+
+def error_of(
+    scoring: str,
+    thetas: tuple[Vector, ...],
+    bounds: Bounds,
+    n_rows: int,
+    adjacency: str,
+    **labels: Any,
+) -> PredictionError:
+    """The mean error that a score is made of."""
+    if scoring == ACCURACY:
+        return WrongLabels(thetas, bounds, n_rows, adjacency, **labels)
+    return _ERRORS[scoring](thetas, bounds, n_rows, adjacency)
+
+
+def score_of(scoring: str, error: float) -> float:
+    """Larger is better."""
+    return 1 - error if scoring == ACCURACY else -error
+
+
+def error_query(
+    scoring: str, model: PrivateLinearModel, bounds: Bounds, n_rows: int
+) -> PredictionError:
+    """The mean error of a fitted model, unevaluated."""
+    coefficients = np.atleast_2d(model.coef_)
+    if isinstance(model, ProjectedModel) and model.compressed:
+        coefficients = np.array([model._projection().forward(row) for row in coefficients])
+    offsets = np.atleast_1d(model.intercept_)
+    thetas = tuple(
+        Vector.of(row).with_offset(float(offset))
+        for row, offset in zip(coefficients, offsets, strict=True)
+    )
+    labels = {}
+    if scoring == ACCURACY:
+        lines = np.atleast_2d(getattr(model, "calibration_", [[1.0, 0.0]] * len(thetas)))
+        codes = range(max(len(thetas), 2)) if isinstance(model, PrivateClassifier) else (-1, 1)
+        labels = {
+            "labels": tuple(map(float, codes)),
+            "lines": tuple((float(slope), float(at)) for slope, at in lines),
+        }
+    return error_of(scoring, thetas, bounds, n_rows, model.adjacency, **labels)

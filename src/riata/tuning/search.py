@@ -1,0 +1,330 @@
+"""A search over a public grid, with one privacy budget for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from riata.curator import Curator
+from riata.engines.choice import open_engine
+from riata.errors import Incompatible, InvalidArgument
+from riata.estimators.base import (
+    CLIPPING_NOTE,
+    DELTA_NOTE,
+    Job,
+    PrivateLinearModel,
+    _is_ledger,
+    checked_seed,
+)
+from riata.estimators.classifier import PrivateClassifier
+from riata.mechanisms.chance import one_of, repetitions
+from riata.mechanisms.noise import Noise
+from riata.preparation import Preparation
+from riata.privacy.budget import Budget, default_delta
+from riata.privacy.statement import Statement
+from riata.tuning.candidates import check_estimator, check_expected, listed
+from riata.tuning.planning import SearchPlan, planned
+from riata.tuning.scoring import error_query, score_of
+
+
+def _can(name: str) -> Any:
+    """Whether the estimator, or the one that was found, has a method."""
+    return available_if(
+        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
+    )
+
+
+class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
+    """Choose parameters from a grid with differential privacy, and keep the best model.
+
+    A random number of candidates is tried, each drawn at random from the grid, fitted and scored
+    with noise on the same rows. Only the best is kept. The budget covers every fit, every score
+    and the choice.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator of the central model. Its epsilon, delta, ledger and random_state must
+        be None: the search has its own.
+    grid : dict or list of dict
+        Lists of values by the names of parameters, as for `sklearn.model_selection.ParameterGrid`.
+        Public. Parameters that touch privacy (epsilon, delta, bounds, classes, adjacency, ledger,
+        random_state) are refused.
+    epsilon : float
+        The privacy budget of the whole search.
+    delta : float, optional
+        As for the estimators. 0 asks for pure differential privacy.
+    expected : float or "auto", default="auto"
+        How many candidates are tried on average, at least 1. The number itself has a geometric law
+        and stays secret. "auto" is twice the size of the grid: each candidate is then tried with a
+        probability of about two thirds.
+    scoring : {"auto", "accuracy", "absolute-error", "squared-error"}, default="auto"
+        What the candidates are compared by. "auto" is the accuracy of classifiers and the mean
+        absolute error of regressors. Predictions are cut to the bound on y for it.
+    ledger : Ledger, optional
+        Where the whole search is charged, once, before a row is read.
+    random_state : int, optional
+        Makes the search reproducible, for tests. Such a model is marked as not private.
+    verbose : bool, default=False
+        Whether to show that the search runs. How far it is would reveal how long it is.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The fitted winner. Its `privacy_` is that of the search.
+    best_params_ : dict
+        What the grid says about it.
+    best_score_ : float
+        Its private score on the rows of the fit, larger is better: the accuracy, or minus the mean
+        error.
+    best_score_error_ : float
+        The standard deviation of the noise of a score. The best of several noisy scores is too
+        large more often than too small.
+    privacy_ : Statement
+        The guarantee of everything above.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As in scikit-learn.
+
+    Notes
+    -----
+    *Privacy.* The search is one release of `riata.privacy.events.RandomlyRepeated`: proofs are in
+    docs/privacy/tuning.md. Public are the grid, the number of rows and whatever is public for the
+    estimator. How many candidates were tried, which ones, and how the others did is neither kept
+    nor shown. The time that a search takes is not protected, and grows with the number of them.
+
+    *Differences from the paper.* Papernot and Steinke (2022) bound Renyi divergences. The same
+    argument with the exact curve of a run gives a smaller epsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from riata import Bounds, PrivateLasso, PrivateSearch
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (20_000, 20))
+    >>> y = 0.6 * X[:, 3] - 0.4 * X[:, 7] + 0.1 * rng.standard_normal(20_000)
+    >>> lasso = PrivateLasso(None, bounds=Bounds(x=1.0, y=2.0), solver="frank-wolfe")
+    >>> search = PrivateSearch(lasso, {"radius": [0.1, 1.0, 10.0]}, epsilon=1.0).fit(X, y)
+    >>> search.privacy_.delta
+    1e-06
+    """
+
+    def __init__(
+        self,
+        estimator,
+        grid,
+        epsilon,
+        delta=None,
+        *,
+        expected="auto",
+        scoring="auto",
+        ledger=None,
+        random_state=None,
+        verbose=False,
+    ):
+        self.estimator = estimator
+        self.grid = grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.expected = expected
+        self.scoring = scoring
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def plan(self, n_rows: int, n_features: int) -> SearchPlan:
+        """What a search on data of this shape would do and cost. Reads nothing, charges nothing."""
+        self._check_parameters()
+        return self._planned(self.estimator, n_rows, n_features)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search, and spend the budget.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Numbers or labels, as for the estimator.
+        """
+        self._check_parameters()
+        estimator, job = self._looked_at(X, y)
+        plan = self._planned(estimator, *job.shape)
+        noise = Noise(checked_seed(self))
+        if self.ledger is not None:
+            summary = {"estimator": f"PrivateSearch, {type(estimator).__name__}", **plan.summary()}
+            self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
+        with _shown(self.verbose):
+            best, score, number = self._best(plan, X, y, noise)
+        self.best_estimator_ = best
+        self.best_params_ = plan.parameters[number]
+        self.best_score_, self.best_score_error_ = score, plan.score_error
+        self.privacy_ = best.privacy_ = self._statement(plan, job, best, noise.seeded)
+        self.n_features_in_ = best.n_features_in_
+        if hasattr(best, "feature_names_in_"):
+            self.feature_names_in_ = best.feature_names_in_
+        return self
+
+    def _best(
+        self, plan: SearchPlan, X: Any, y: Any, noise: Noise
+    ) -> tuple[PrivateLinearModel, float, int]:
+        """Every access to the rows. Of all runs only the one with the largest score is returned."""
+        best: tuple[PrivateLinearModel, float, int] | None = None
+        for _ in range(repetitions(1 / plan.expected, noise)):
+            number = one_of(len(plan.estimators), noise)
+            model = clone(plan.estimators[number])
+            if noise.seeded:
+                model.random_state = one_of(2**31, noise)
+            score = self._scored(plan, number, model.fit(X, y), X, y, noise)
+            if best is None or score > best[1]:
+                best = (model, score, number)
+        assert best is not None
+        return best
+
+    def _scored(
+        self,
+        plan: SearchPlan,
+        number: int,
+        model: PrivateLinearModel,
+        X: Any,
+        y: Any,
+        noise: Noise,
+    ) -> float:
+        rows = model._job(X, y).rows
+        curator = Curator.open(
+            plan.score.event,
+            read=lambda: open_engine(model.engine, Preparation(plan.bounds[number]), rows),
+            noise=noise,
+            adjacency=plan.budget.adjacency,
+        )
+        n_rows = plan.plans[number].problem.n_rows
+        query = error_query(plan.scoring, model, plan.bounds[number], n_rows)
+        return score_of(plan.scoring, float(curator.release(query, plan.score)[0]))
+
+    def _looked_at(self, X: Any, y: Any) -> tuple[PrivateLinearModel, Job]:
+        """The estimator with its classes named, and the public facts of the rows."""
+        estimator = clone(self.estimator).set_params(epsilon=1.0)
+        job = estimator._job(X, y)
+        if job.rows_of_a_person is not None:
+            raise Incompatible(
+                "PrivateSearch", "rows of people", because="its runs count rows",
+                instead="Use parameters that are fixed in advance",
+            )  # fmt: skip
+        estimator = clone(self.estimator)
+        if isinstance(estimator, PrivateClassifier):
+            estimator.classes = job.classes
+        return estimator, job
+
+    def _planned(self, estimator: PrivateLinearModel, n_rows: int, n_features: int) -> SearchPlan:
+        delta = default_delta(n_rows) if self.delta is None else self.delta
+        candidates = listed(estimator, self.grid)
+        return planned(
+            estimator,
+            candidates,
+            Budget(self.epsilon, delta, estimator.adjacency),
+            (n_rows, n_features),
+            check_expected(self.expected, len(candidates)),
+            self.scoring,
+        )
+
+    def _check_parameters(self) -> None:
+        """Everything that can be wrong without any data."""
+        estimator = check_estimator(self.estimator)
+        check_expected(self.expected, len(listed(estimator, self.grid)))
+        Budget(self.epsilon, 0.0 if self.delta is None else self.delta, estimator.adjacency)
+        if self.ledger is not None and not _is_ledger(self.ledger):
+            raise InvalidArgument(
+                f"ledger must be a Ledger, got {type(self.ledger).__name__}. "
+                "Make one with Ledger.create or Ledger.open."
+            )
+        if self.ledger is not None and self.random_state is not None:
+            raise InvalidArgument(
+                "random_state makes the noise known, so the search protects nobody, and a ledger "
+                "records only real spending. Leave out random_state, or leave out the ledger."
+            )
+
+    def _statement(
+        self, plan: SearchPlan, job: Job, best: PrivateLinearModel, seeded: bool
+    ) -> Statement:
+        fitted, total = best.privacy_, plan.spent
+        notes = (CLIPPING_NOTE, *job.notes)
+        if self.delta is None:
+            notes += (f"delta was not given and follows from the number of rows: {total.delta:g}.",)
+        if total.delta * job.shape[0] >= 1:
+            notes += (DELTA_NOTE,)
+        found = ", ".join(f"{k}={v!r}" for k, v in self.best_params_.items())
+        return Statement(
+            epsilon=total.epsilon,
+            delta=total.delta,
+            adjacency=plan.budget.adjacency,
+            solver=f"random search, found {found or 'the only candidate'}: {fitted.solver}",
+            steps=fitted.steps,
+            accountant=total.accountant,
+            releases=plan.releases,
+            public={**fitted.public, "candidates": len(plan.parameters)},
+            seeded=seeded,
+            notes=notes,
+        )
+
+    @_can("predict")
+    def predict(self, X: Any) -> np.ndarray:
+        """What the best model predicts."""
+        return self._found.predict(X)
+
+    @_can("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The margins, or calibrated log-odds, of the best model."""
+        return self._found.decision_function(X)
+
+    @_can("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class under the best model."""
+        return self._found.predict_proba(X)
+
+    @_can("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        return self._found.predict_log_proba(X)
+
+    @_can("score")
+    def score(self, X: Any, y: Any) -> float:
+        """The exact score of the best model: not for the rows of the fit."""
+        return self._found.score(X, y)
+
+    @property
+    def _found(self) -> PrivateLinearModel:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, of a classifier."""
+        return self._found.classes_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, theirs = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = theirs.estimator_type
+        tags.classifier_tags, tags.regressor_tags = theirs.classifier_tags, theirs.regressor_tags
+        tags.input_tags, tags.target_tags = theirs.input_tags, theirs.target_tags
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+@contextmanager
+def _shown(verbose: bool) -> Iterator[None]:
+    """A sign of life that says nothing about how far the search is."""
+    if not verbose:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("PrivateSearch"):
+        yield

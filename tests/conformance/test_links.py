@@ -1,0 +1,77 @@
+"""Links between pages lead somewhere: to a page that is there, and to an anchor on it.
+
+Nothing is fetched. Run this file with Python to print the links that leave the documentation.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+LINK = re.compile(r"(?<!\!)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
+
+
+def prose(page):
+    """A page without its code."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^(`{3,})(?!\{toctree\}|\{include\}).*?^\1", "", text, flags=re.M | re.S)
+    return re.sub(r"``[^`]*``|`[^`\n]*`", "code", text)
+
+
+def links(page):
+    return LINK.findall(prose(page))
+
+
+def anchors(page):
+    """Names that a link may have after #: of headings, and those that are given by hand."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^(`{3,}).*?^\1", "", text, flags=re.M | re.S)
+    headings = re.findall(r"^#{1,3} (.+)$", text, flags=re.M)
+    words = [re.sub(r"[`*$]|\]\([^)]*\)|\[", "", heading) for heading in headings]
+    made = {re.sub(r"[^\w\- ]", "", each.strip().lower()).replace(" ", "-") for each in words}
+    return made | set(re.findall(r"^\(([\w-]+)\)=$", text, flags=re.M))
+
+
+def broken(page):
+    found = []
+    for link in links(page):
+        if link.startswith(("http://", "https://", "mailto:", "<")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        there = target.exists()
+        if there and anchor and target.suffix == ".md":
+            there = anchor in anchors(target)
+        if not there:
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_inside_lead_somewhere(page):
+    assert broken(page) == []
+
+
+def test_a_broken_link_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# One\n\n[a](#one) [b](#two) [c](other.md) `[d](no.md)` [e](page.md#one)\n")
+    assert broken(page) == ["#two", "other.md"]
+
+
+def leaving():
+    found = {link for page in PAGES for link in links(page) if link.startswith("http")}
+    return sorted(found)
+
+
+def test_links_that_leave_are_encrypted():
+    assert leaving()
+    assert [link for link in leaving() if not link.startswith("https://")] == []
+
+
+if __name__ == "__main__":
+    print("\n".join(leaving()))
