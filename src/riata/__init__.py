@@ -122,6 +122,7 @@ _MODULES = (
     "datasets",
     "engines",
     "errors",
+    "forecasting",
     "hard_instances",
     "local",
     "losses",

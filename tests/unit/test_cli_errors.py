@@ -60,6 +60,7 @@ def test_each_kind_of_problem_has_its_status(problem, status):
         (["fit", "--epsilon", "much"], 2, "--epsilon"),
         (["fit", "none.toml"], 4, "No such file"),
         (["fit", "d.csv"], 2, "is not TOML"),
+        (["plan", "s.toml"], 2, "Pass it with --schema"),
         (["fit", "binary.toml"], 2, "is not TOML"),
         (["fit", "--epsilon", "1"], 2, "--schema claims.toml"),
         ([*FIT, "--data", "none.csv"], 4, "There is no file"),

@@ -183,8 +183,9 @@ def _foreseen(said: Study, plan: Plan, ledger: Ledger) -> None:
         return
     after, ceiling = ledger.after(plan.cost, adjacency=plan.budget.adjacency), ledger.ceiling
     note(
-        f"Ledger of {ledger.dataset!r}: epsilon {ledger.spent.epsilon:.6g} is spent, and "
-        f"{after.epsilon:.6g} of {ceiling.epsilon:g} will be, at delta {ceiling.delta:g}."
+        f"Ledger of {ledger.dataset!r}: epsilon {ledger.spent.epsilon:.6g} is spent, and with this "
+        f"fit {after.epsilon:.6g}, under a ceiling of {ceiling.epsilon:g} at delta "
+        f"{ceiling.delta:g}."
     )
     if after.epsilon > ceiling.epsilon:
         raise BudgetExceeded(

@@ -131,6 +131,11 @@ def load_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise InvalidArgument(f"{path} is not TOML: {problem}. Correct the study.") from None
+        if "features" in table:
+            raise InvalidArgument(
+                f"{path} is a schema, and not a study. Pass it with --schema, or write schema = "
+                f'"{path.name}" into a study.'
+            )
         _beside(table, path.parent)
     for name, value in flags.items():
         if isinstance(value, Mapping):
