@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from riata.curator import Curator
 from riata.engines.choice import open_engine
+from riata.data.source import Source
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import (
     CLIPPING_NOTE,
@@ -143,7 +144,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self._check_parameters()
         return self._planned(self.estimator, n_rows, n_features)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Search, and spend the budget.
 
         Parameters
@@ -208,13 +209,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _looked_at(self, X: Any, y: Any) -> tuple[PrivateLinearModel, Job]:
         """The estimator with its classes named, and the public facts of the rows."""
+        if isinstance(X, Source):
+            raise Incompatible(
+                "PrivateSearch", "a source",
+                because="its runs count rows and score them in the units of arrays",
+                instead="Pass the arrays of source.load() and the bounds of its schema",
+            )  # fmt: skip
         estimator = clone(self.estimator).set_params(epsilon=1.0)
         job = estimator._job(X, y)
-        if job.rows_of_a_person is not None:
-            raise Incompatible(
-                "PrivateSearch", "rows of people", because="its runs count rows",
-                instead="Use parameters that are fixed in advance",
-            )  # fmt: skip
         estimator = clone(self.estimator)
         if isinstance(estimator, PrivateClassifier):
             estimator.classes = job.classes
