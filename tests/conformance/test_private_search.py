@@ -291,7 +291,7 @@ def test_rows_of_people_are_refused(monkeypatch):
     monkeypatch.setattr(
         PrivateLasso, "_job", lambda self, *rows: replace(job(self, *rows), rows_of_a_person=2)
     )
-    with pytest.raises(Incompatible, match="rows of people"):
+    with pytest.raises(Incompatible, match="with a source"):
         small().fit(X, Y)
 
 

@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from riata.curator import Curator
-from riata.engines.choice import open_engine
 from riata.data.source import Source
+from riata.engines.choice import open_engine
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import (
     CLIPPING_NOTE,
