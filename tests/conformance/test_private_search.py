@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
@@ -284,15 +285,14 @@ def test_losses_for_numbers_and_for_labels_are_not_compared():
         PrivateSearch(erm, {"loss": [Squared(), Logistic()]}, 1.0).fit(X, SIGNS)
 
 
-def test_rows_of_people_are_refused(monkeypatch):
-    from dataclasses import replace
-
-    job = PrivateLasso._job
-    monkeypatch.setattr(
-        PrivateLasso, "_job", lambda self, *rows: replace(job(self, *rows), rows_of_a_person=2)
-    )
+def test_sources_are_refused():
+    schema = {
+        "features": [{"name": "a", "kind": "number", "bounds": [0, 1]}],
+        "target": {"name": "y", "bounds": [0, 1]},
+    }
+    rows = pd.DataFrame({"a": [0.5] * 9, "y": [0.5] * 9})
     with pytest.raises(Incompatible, match="with a source"):
-        small().fit(X, Y)
+        small().fit(riata.read(rows, schema))
 
 
 def test_clones_pickles_sparse_rows_and_model_files(tmp_path):
