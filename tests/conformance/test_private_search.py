@@ -285,14 +285,52 @@ def test_losses_for_numbers_and_for_labels_are_not_compared():
         PrivateSearch(erm, {"loss": [Squared(), Logistic()]}, 1.0).fit(X, SIGNS)
 
 
-def test_sources_are_refused():
-    schema = {
-        "features": [{"name": "a", "kind": "number", "bounds": [0, 1]}],
-        "target": {"name": "y", "bounds": [0, 1]},
-    }
-    rows = pd.DataFrame({"a": [0.5] * 9, "y": [0.5] * 9})
-    with pytest.raises(Incompatible, match="with a source"):
-        small().fit(riata.read(rows, schema))
+SCHEMA = {
+    "features": [
+        {"name": "a", "kind": "number", "bounds": [0, 2]},
+        {"name": "b", "kind": "number", "bounds": [0, 2]},
+    ],
+    "target": {"name": "y", "bounds": [0, 20]},
+}
+
+
+def frame(n=20_000):
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame({"a": rng.uniform(0, 2, n), "b": rng.uniform(0, 2, n)})
+    rows["y"] = 4 + 5 * rows["a"] + rng.standard_normal(n)
+    rows["c"] = np.where(rows["a"] > 1, "high", "low")
+    return rows
+
+
+def test_a_source_is_searched_in_its_own_units():
+    rows, table = frame(), {**SCHEMA, "ignore": ["c"]}
+    lasso = PrivateLasso(None, solver="frank-wolfe")
+    search = PrivateSearch(lasso, {"radius": [1.0, 30.0]}, 4.0, random_state=1, expected=6)
+    source = riata.read(rows, table)
+    assert search.plan_for(source).plans[0].problem.n_rows == len(rows)
+    search.fit(source)
+    assert search.best_params_ == {"radius": 30.0}
+    assert search.best_estimator_.score(rows) > 0.7
+    assert search.best_estimator_.intercept_ == pytest.approx(9.0, abs=1.0)
+    assert search.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(search.predict(source), search.predict(rows))
+
+
+def test_classes_of_a_source_are_searched():
+    rows = frame()
+    table = {**SCHEMA, "target": {"name": "c", "classes": ["low", "high"]}, "ignore": ["y"]}
+    search = PrivateSearch(
+        PrivateLogisticRegression(None), {"solver": ["auto", "frank-wolfe"]}, 4.0, random_state=1
+    ).fit(riata.read(rows, table))
+    assert search.best_score_ > 0.9
+    assert search.best_estimator_.score(rows) > 0.9
+
+
+def test_rows_of_people_are_refused():
+    rows = frame(90).assign(who=np.arange(90) // 3)
+    table = {**SCHEMA, "person": "who", "rows_of_a_person": 2, "ignore": ["c"]}
+    with pytest.raises(Incompatible, match="rows of people"):
+        PrivateSearch(PrivateLasso(None), {"radius": [1.0]}, 1.0).fit(riata.read(rows, table))
 
 
 def test_clones_pickles_sparse_rows_and_model_files(tmp_path):

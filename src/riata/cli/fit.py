@@ -21,6 +21,7 @@ from riata.cli.talk import AsJson, answer, answer_json, asked, err, note, warnin
 from riata.errors import BudgetExceeded, InvalidArgument
 
 if TYPE_CHECKING:
+    from riata.privacy.events import Event
     from riata.privacy.ledger import Ledger
     from riata.solvers import Plan
 
@@ -74,7 +75,12 @@ def fit(
             "ledger": {"path": ledger, "dataset": dataset, "head": head and str(head)},
         },
     )  # fmt: skip
-    folder = _checked(said, force, yes)
+    if said.grid:
+        raise InvalidArgument(
+            "The study has a [grid], and a fit tries one set of parameters. Search it with "
+            "`riata tune`, or take the grid out."
+        )
+    folder = checked(said, force, yes)
     from riata.data import read
     from riata.estimators.planning import planned_for
 
@@ -83,7 +89,7 @@ def fit(
     model._check_parameters()
     assert said.schema is not None
     source = read(said.data, said.schema, random_state=said.seed)
-    _say_counting(said)
+    say_counting(said)
     plan = planned_for(model, source)
     expected = _shown(said, plan, opened, forecast)
     if not yes and not asked("Spend this, and fit?"):
@@ -95,14 +101,14 @@ def fit(
     except KeyboardInterrupt:
         _stopped(said, opened)
         raise typer.Exit(STOPPED) from None
-    files = _written(model, folder, opened, expected, title)
+    files = written(model, folder, opened, expected, title)
     if as_json:
         answer_json(
             {
                 "files": files,
                 "statement": model.privacy_.to_dict(),
                 "forecast": None if expected is None else forecast_facts(expected),
-                "ledger": None if opened is None else _left(opened),
+                "ledger": None if opened is None else left(opened),
             }
         )
         return
@@ -111,7 +117,7 @@ def fit(
         answer(f"Wrote {place}")
 
 
-def _checked(said: Study, force: bool, yes: bool) -> Path:
+def checked(said: Study, force: bool, yes: bool) -> Path:
     """The folder for the model. What can be wrong without a look at the data is found first."""
     for name, value, example in (
         ("schema", said.schema, "--schema claims.toml"),
@@ -140,7 +146,7 @@ def _checked(said: Study, force: bool, yes: bool) -> Path:
     return said.out
 
 
-def _say_counting(said: Study) -> None:
+def say_counting(said: Study) -> None:
     assert said.schema is not None
     if said.schema.person and said.schema.people is None:
         note(
@@ -177,14 +183,19 @@ def _shown(said: Study, plan: Plan, ledger: Ledger | None, wanted: bool) -> Any:
 
 
 def _foreseen(said: Study, plan: Plan, ledger: Ledger) -> None:
-    """Say what the ledger will have spent, or refuse what is beyond its ceiling."""
+    """The same for a fit, which may go on from where it was charged."""
     if _charged_before(said, ledger):
         note(f"Goes on from {said.checkpoint}: the ledger was charged when the fit began.")
         return
-    after, ceiling = ledger.after(plan.cost, adjacency=plan.budget.adjacency), ledger.ceiling
+    foreseen(ledger, plan.cost, plan.budget.adjacency)
+
+
+def foreseen(ledger: Ledger, cost: Event, adjacency: str) -> None:
+    """Say what the ledger will have spent, or refuse what is beyond its ceiling."""
+    after, ceiling = ledger.after(cost, adjacency=adjacency), ledger.ceiling
     note(
         f"Ledger of {ledger.dataset!r}: epsilon {ledger.spent.epsilon:.6g} is spent, and with this "
-        f"fit {after.epsilon:.6g}, under a ceiling of {ceiling.epsilon:g} at delta "
+        f"{after.epsilon:.6g}, under a ceiling of {ceiling.epsilon:g} at delta "
         f"{ceiling.delta:g}."
     )
     if after.epsilon > ceiling.epsilon:
@@ -221,7 +232,7 @@ def _stopped(said: Study, ledger: Ledger | None) -> None:
     note(f"Go on, at no further cost, with the same command:\n  {again}")
 
 
-def _written(
+def written(
     model: Any, folder: Path, ledger: Ledger | None, expected: Any, title: str | None
 ) -> dict[str, str]:
     from riata.model_file import save
@@ -244,7 +255,7 @@ def _written(
     return {name: str(place) for name, place in files.items()}
 
 
-def _left(ledger: Ledger) -> dict[str, Any]:
+def left(ledger: Ledger) -> dict[str, Any]:
     spent = ledger.spent
     return {
         "dataset": ledger.dataset, "spent": spent.epsilon, "delta": spent.delta,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import riata
-from riata.cli import audit, collect, fit, ledger, plan, predict, report, schema
+from riata.cli import audit, collect, fit, ledger, plan, predict, report, schema, tune
 from riata.cli.exits import MEANINGS, STOPPED, show
 
 EPILOG = "Exit status: " + "; ".join(f"{code} {text}" for code, text in MEANINGS.items()) + "."
@@ -41,6 +41,7 @@ def top(
 
 app.command()(plan.plan)
 app.command()(fit.fit)
+app.command()(tune.tune)
 app.command()(predict.predict)
 app.command()(report.report)
 app.add_typer(schema.app, name="schema")

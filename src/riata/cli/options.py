@@ -78,11 +78,17 @@ def parameters(
         "radius": _number(radius), "solver": solver, "steps": _number(steps),
         "sparsity": sparsity, "fit_intercept": intercept, "engine": engine,
     }  # fmt: skip
-    for each in others or []:
+    return found | settings(others)
+
+
+def settings(pairs: list[str] | None) -> dict[str, Any]:
+    """NAME=VALUE options."""
+    found = {}
+    for each in pairs or []:
         name, sign, value = each.partition("=")
         if not sign or not name:
             raise InvalidArgument(
-                f"--set {each} does not say what is set to what. Write --set penalty=l2."
+                f"{each!r} does not say what is set to what. Write NAME=VALUE, such as penalty=l2."
             )
         found[name.strip()] = _number(value.strip())
     return found

@@ -57,6 +57,8 @@ class Study:
     schema: Schema | None = None
     estimator: str = AUTO
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Any] = field(default_factory=dict)
+    expected: float | None = None
     row_length: float | None = None
     ledger: Mapping[str, Any] = field(default_factory=dict)
     data: Path | None = None
@@ -182,6 +184,8 @@ def _read(table: Mapping[str, Any]) -> Study:
         schema=_schema(said),
         estimator=said.one_of("estimator", (AUTO, *ESTIMATORS), AUTO),
         parameters=said.table("parameters", {}).rest(),
+        grid=said.table("grid", {}).rest(),
+        expected=None if "expected" not in table else said.scale("expected"),
         row_length=None if "row_length" not in table else said.scale("row_length"),
         ledger=_ledger(said),
         data=_path(said, "data"),
@@ -190,6 +194,7 @@ def _read(table: Mapping[str, Any]) -> Study:
         seed=None if "seed" not in table else said.whole("seed"),
         **_guess(said, "guess" in table),
     )
+    said.take("expected", None)
     said.take("row_length", None)
     said.take("seed", None)
     budget.end()

@@ -25,6 +25,7 @@ from riata.estimators.base import (
     checked_seed,
 )
 from riata.estimators.classifier import PrivateClassifier
+from riata.estimators.sources import bounds_with_schema, signs
 from riata.mechanisms.chance import one_of, repetitions
 from riata.mechanisms.noise import Noise
 from riata.preparation import Preparation
@@ -32,7 +33,7 @@ from riata.privacy.budget import Budget, default_delta
 from riata.privacy.statement import Statement
 from riata.tuning.candidates import check_estimator, check_expected, listed
 from riata.tuning.planning import SearchPlan, planned
-from riata.tuning.scoring import error_query, score_of
+from riata.tuning.scoring import classifies, error_query, score_of
 
 
 def _can(name: str) -> Any:
@@ -144,14 +145,20 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self._check_parameters()
         return self._planned(self.estimator, n_rows, n_features)
 
+    def plan_for(self, source: Source) -> SearchPlan:
+        """The same for the rows of a source. Only their number is found out, which is public."""
+        self._check_parameters()
+        estimator, job = self._looked_at(source, None)
+        return self._planned(estimator, *job.shape)
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Search, and spend the budget.
 
         Parameters
         ----------
-        X : array-like or sparse of shape (n_rows, n_features)
+        X : array-like or sparse of shape (n_rows, n_features), or Source
         y : array-like of shape (n_rows,)
-            Numbers or labels, as for the estimator.
+            Numbers or labels, as for the estimator. Left out for a source, which has its own.
         """
         self._check_parameters()
         estimator, job = self._looked_at(X, y)
@@ -160,8 +167,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if self.ledger is not None:
             summary = {"estimator": f"PrivateSearch, {type(estimator).__name__}", **plan.summary()}
             self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
+        source = X if isinstance(X, Source) else None
+        if source is not None:
+            X, y = _arrays(source, job.classes, estimator)
         with _shown(self.verbose):
             best, score, number = self._best(plan, X, y, noise)
+        if source is not None:
+            _know(best, source)
         self.best_estimator_ = best
         self.best_params_ = plan.parameters[number]
         self.best_score_, self.best_score_error_ = score, plan.score_error
@@ -209,17 +221,18 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def _looked_at(self, X: Any, y: Any) -> tuple[PrivateLinearModel, Job]:
         """The estimator with its classes named, and the public facts of the rows."""
-        if isinstance(X, Source):
-            raise Incompatible(
-                "PrivateSearch", "a source",
-                because="its runs count rows and score them in the units of arrays",
-                instead="Pass the arrays of source.load() and the bounds of its schema",
-            )  # fmt: skip
         estimator = clone(self.estimator).set_params(epsilon=1.0)
         job = estimator._job(X, y)
+        if job.rows_of_a_person is not None:
+            raise Incompatible(
+                "PrivateSearch", "rows of people", because="its runs count rows",
+                instead="Use parameters that are fixed in advance",
+            )  # fmt: skip
         estimator = clone(self.estimator)
         if isinstance(estimator, PrivateClassifier):
             estimator.classes = job.classes
+        if isinstance(X, Source) and hasattr(estimator, "bounds"):
+            estimator.bounds = bounds_with_schema(estimator.bounds, X.schema)
         return estimator, job
 
     def _planned(self, estimator: PrivateLinearModel, n_rows: int, n_features: int) -> SearchPlan:
@@ -318,6 +331,25 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags, tags.target_tags = theirs.input_tags, theirs.target_tags
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _arrays(
+    source: Source, classes: np.ndarray | None, estimator: PrivateLinearModel
+) -> tuple[Any, np.ndarray]:
+    """The rows of a source, with targets as the estimator takes them."""
+    x, y = source.load()
+    if classes is not None:
+        return x, np.append(classes.astype(object), None)[y.astype(int)]  # code -1 is no class
+    return x, signs(y) if classifies(estimator) else y
+
+
+def _know(model: PrivateLinearModel, source: Source) -> None:
+    """What a model knows that was fitted from a source, and the intercept in its units."""
+    model.schema_ = source.schema
+    if not source.schema.wide:
+        model.feature_names_in_ = np.array(source.schema.feature_names, dtype=object)
+    if not classifies(model):
+        model.intercept_ += source.schema.target_centre
 
 
 @contextmanager
