@@ -251,7 +251,7 @@ MUTANTS = [
         "    groups.counts[g] -= 1\n", "", WALK,
     ),
     Mutant(
-        "moves that are said not to touch other columns", "engines/kernels/walk.py",
+        "moves that are said not to touch other columns", "engines/kernels/moves.py",
         "hot.open[h] += gain * facts.steep * STEPS * common_size(own, k, known)", "pass", WALK,
     ),
     Mutant(

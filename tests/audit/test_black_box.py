@@ -51,6 +51,7 @@ class Cheap(PrivateFrankWolfe):
         return replace(paid, steps=self.steps)
 
 
+@pytest.mark.slow
 def test_forgotten_composition_is_caught():
     model = one_step(Cheap(40), delta=1e-3, epsilon=2.0)
     pair = worst_pair(model, 2, 1)
@@ -108,6 +109,7 @@ def test_the_report_of_a_short_audit(tmp_path, capsys):
     assert "exponential mechanism" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_strict_audit_wants_to_see_something(tmp_path):
     # Forty fits show nothing of a claim.
     short = ["--pairs", "1", "--draws", "40", "--fits", "10", "--out", str(tmp_path / "a.html")]

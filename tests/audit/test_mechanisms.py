@@ -134,9 +134,9 @@ def audit_honest(name, draws, balance=None):
 @pytest.mark.parametrize(
     ("name", "draws", "informative"),
     [
-        ("exponential", 40_000, 0.5),
+        pytest.param("exponential", 40_000, 0.5, marks=pytest.mark.slow),
         ("permute-and-flip", 12_000, 0.6),
-        ("noisy max", 60_000, 0.5),
+        pytest.param("noisy max", 60_000, 0.5, marks=pytest.mark.slow),
         ("laplace", 12_000, 0.6),
         ("gaussian", 16_000, 0.3),
     ],
@@ -429,6 +429,7 @@ def test_one_step_on_the_worst_pair_is_not_accused_and_half_its_noise_is():
     assert audit_simplex_step(Budget(2.0), 6_000, n_tilted=1, strength=2.0) > 2.0
 
 
+@pytest.mark.slow
 def test_a_few_steps_are_not_accused_and_forgotten_composition_is():
     assert 0.4 <= audit_fits(Budget(2.0), steps=3, draws=4_000) <= 2.0
     assert audit_fits(Budget(2.0), steps=5, draws=4_000, planned=1) > 2.0

@@ -13,6 +13,7 @@ import pytest
 
 from riata import Bounds, PrivateErm, PrivateSearch
 from riata.audit import epsilon_lower_bound
+from riata.engines.choice import Arrays
 from riata.estimators.base import Job
 from riata.losses import Squared
 from riata.mechanisms import Exact, LaplaceMechanism
@@ -37,7 +38,7 @@ class Hostile(PrivateErm):
         return copy.copy(self)
 
     def _job(self, X, y):
-        return Job([self.loss], self.bounds, X.shape, lambda: (X, y))
+        return Job([self.loss], self.bounds, X.shape, Arrays(X, y))
 
     def plan(self, n_rows, n_features):
         given = PrivateErm(

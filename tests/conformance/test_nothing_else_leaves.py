@@ -40,9 +40,8 @@ from riata import (
     save,
 )
 from riata.curator import Curator, Filter
-from riata.engines import LocalEngine
+from riata.engines import LocalEngine, choice
 from riata.errors import BudgetExceeded
-from riata.estimators import base
 from riata.losses import Huber, Squared
 from riata.mechanisms import Exact, ExponentialMechanism
 from riata.mechanisms.noise import Noise
@@ -379,7 +378,7 @@ def test_no_rows_outlive_the_fit(name, monkeypatch):
             super().__init__(*args, **options)
             engines.append(weakref.ref(self))
 
-    monkeypatch.setattr(base, "LocalEngine", Watched)
+    monkeypatch.setattr(choice, "LocalEngine", Watched)
     x, y = data_for(name)
     rows = weakref.ref(x)
     model = ESTIMATORS[name](bounds=BOUNDS).fit(x, y)

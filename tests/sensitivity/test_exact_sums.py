@@ -14,9 +14,8 @@ import pytest
 from scipy import sparse
 
 from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
-from riata.engines import LocalEngine
+from riata.engines import LocalEngine, choice
 from riata.errors import InvalidArgument
-from riata.estimators import base
 from riata.grid import BLOCK_ROWS, MOST_ROWS, SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from riata.problem import Problem
@@ -133,7 +132,7 @@ def test_a_fit_does_not_depend_on_the_order_of_the_rows():
 def test_a_fit_does_not_depend_on_how_rows_are_cut_into_blocks(monkeypatch, block_rows):
     expected = fitted(X[:500], Y[:500])
     in_blocks = functools.partial(LocalEngine, block_rows=block_rows)
-    monkeypatch.setattr(base, "LocalEngine", in_blocks)
+    monkeypatch.setattr(choice, "LocalEngine", in_blocks)
     assert fitted(X[:500], Y[:500]) == expected
 
 

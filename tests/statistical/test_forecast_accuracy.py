@@ -65,6 +65,7 @@ def label_fit(case, seed):
     return (risk(fitted) - risk(odds)) / (risk(np.full(n, odds.mean())) - risk(odds)), found
 
 
+@pytest.mark.slow
 def test_fits_are_where_they_were_expected():
     """Of 36 fits four of five should be near, and nearly all inside.
 

@@ -749,7 +749,7 @@ EDITS = {
     "version that equals 1": (put("version", True), "reads version 1"),
     "no version": (put("version", DELETED), "reads version 1"),
     "riata": (put("riata", 1), "which riata"),
-    "estimator": (put("estimator", "os.system"), "riata loads a LocalModel, HeavyTailedRegression"),
+    "estimator": (put("estimator", "os.system"), "riata loads a HeavyTailedRegression, Local"),
     "estimator of another kind": (put("estimator", ["PrivateLasso"]), "riata loads"),
     "estimator that has classes": (put("estimator", "PrivateLogisticRegression"), "radius|has"),
     "extra entry": (put("code", "print(1)"), "does not have the entries"),

@@ -194,8 +194,8 @@ def foreseen(ledger: Ledger, cost: Event, adjacency: str) -> None:
     """Say what the ledger will have spent, or refuse what is beyond its ceiling."""
     after, ceiling = ledger.after(cost, adjacency=adjacency), ledger.ceiling
     note(
-        f"Ledger of {ledger.dataset!r}: epsilon {ledger.spent.epsilon:.6g} is spent, and after this "
-        f"{after.epsilon:.6g}, under a ceiling of {ceiling.epsilon:g} at delta "
+        f"Ledger of {ledger.dataset!r}: epsilon {ledger.spent.epsilon:.6g} is spent, and after "
+        f"this {after.epsilon:.6g}, under a ceiling of {ceiling.epsilon:g} at delta "
         f"{ceiling.delta:g}."
     )
     if after.epsilon > ceiling.epsilon:
