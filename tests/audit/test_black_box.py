@@ -35,6 +35,7 @@ def test_one_step_is_attacked_and_not_accused():
     assert "consistent with the claim" in str(found)
 
 
+@pytest.mark.slow
 def test_several_steps_and_an_intercept_are_attacked_at_several_deltas():
     model = PrivateLasso(6.0, 1e-3, bounds=UNIT, solver="frank-wolfe", steps=3)
     found = attack(model, 2, 800, deltas=(1e-3, 1e-2, 0.1))

@@ -424,6 +424,7 @@ def audit_simplex_step(budget, draws, n_tilted, strength=1.0):
     return epsilon_lower_bound(*drawn, budget.delta)
 
 
+@pytest.mark.slow
 def test_one_step_on_the_worst_pair_is_not_accused_and_half_its_noise_is():
     assert 0.5 <= audit_simplex_step(Budget(1.0), 10_000, n_tilted=1) <= 1.0
     assert audit_simplex_step(Budget(2.0), 6_000, n_tilted=1, strength=2.0) > 2.0

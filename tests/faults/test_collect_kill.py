@@ -104,11 +104,13 @@ def kill_with_tokens(task_file, tmp_path, kills, seed, sql):
     return used
 
 
+@pytest.mark.slow
 def test_the_kills_would_find_a_report_that_is_acknowledged_too_soon(task_file, tmp_path):
     with pytest.raises(AssertionError, match="lost"):
         kill_and_check(task_file, tmp_path, 4, 4, code=BROKEN)
 
 
+@pytest.mark.slow
 def test_the_kills_would_find_a_report_that_counts_twice(task_file, tmp_path):
     with pytest.raises(AssertionError, match="twice"):
         kill_and_check(task_file, tmp_path, 6, 5, code=DOUBLE)

@@ -179,6 +179,7 @@ def played(kind, epsilon, n, seed):
 @pytest.mark.parametrize(
     ("kind", "n"), [("linear", 60_000), ("lasso", 100_000), ("logistic", 20_000)]
 )
+@pytest.mark.slow
 def test_forecasts_agree_with_collections_that_are_played(kind, n):
     """Six played collections against 60 forecast ones, within 0.2 and five standard errors."""
     real = np.array([played(kind, 3.0, n, seed) for seed in range(6)])

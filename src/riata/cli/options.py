@@ -88,7 +88,8 @@ def settings(pairs: list[str] | None) -> dict[str, Any]:
         name, sign, value = each.partition("=")
         if not sign or not name:
             raise InvalidArgument(
-                f"{each!r} does not say what is set to what. Write NAME=VALUE, such as penalty=l2."
+                f"{each!r} does not say what is set to what. Write --set penalty=l2, or --grid "
+                "'radius=[1, 5]'."
             )
         found[name.strip()] = _number(value.strip())
     return found
