@@ -14,6 +14,9 @@ LEAN = {
     "distributed.comm.compression": None,
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
+    # Or each of a step's vectors would be given back to the system, and asked for again.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**28,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**28,
 }
 
 _OWN: list[Client] = []
