@@ -762,7 +762,7 @@ MUTANTS = [
     ),
     Mutant(
         "a shard that counts its rows from 0", "engines/shard.py",
-        "first = (part - self._start) % parts", "first = part % parts", SCANS,
+        "first = (part - start) % parts", "first = part % parts", SCANS,
     ),
     # Tuning
     Mutant(

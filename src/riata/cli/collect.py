@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -143,6 +142,7 @@ def learn(
     from riata.collect.learned import write
     from riata.local import Aggregator
     from riata.local.outcome import Outcome
+    from riata.report import page
 
     stores = store or ([] if shard else ["reports"])
     aggregator = _aggregated(_task(path), stores)
@@ -155,11 +155,9 @@ def learn(
     if out is not None:
         for written in write(outcome, out):
             typer.echo(f"Wrote {written}.")
-        if report is None and find_spec("jinja2") and find_spec("matplotlib"):
+        if report is None and not page.missing():
             report = out / "report.html"
     if report is not None:
-        from riata import report as page
-
         page.write(outcome.model, report)
         typer.echo(f"Wrote {report}.")
 

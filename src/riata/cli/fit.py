@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -245,11 +244,12 @@ def written(
     ):
         files[STATEMENT + ending] = folder / f"{STATEMENT}{ending}"
         files[STATEMENT + ending].write_text(text + "\n", encoding="utf-8")
-    if find_spec("jinja2") is None or find_spec("matplotlib") is None:
+    from riata.report import write
+    from riata.report.page import missing
+
+    if missing():
         note("No report was written: install riata[report], then `riata report`.")
     else:
-        from riata.report import write
-
         files["report"] = folder / REPORT
         write(model, files["report"], ledger=ledger, forecast=expected, title=title)
     return {name: str(place) for name, place in files.items()}

@@ -32,7 +32,12 @@ def current_client() -> Client:
 
 def n_workers() -> int:
     """How many workers the current cluster has."""
-    return max(1, len(current_client().scheduler_info(n_workers=-1)["workers"]))
+    return max(1, len(workers_of(current_client())))
+
+
+def workers_of(client: Client) -> list[str]:
+    """The addresses of the workers that are there now."""
+    return list(client.scheduler_info(n_workers=-1)["workers"])
 
 
 def _own() -> Client:

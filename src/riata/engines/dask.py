@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from distributed import Client, get_client
 
+from riata.engines.cluster import workers_of
 from riata.engines.messages import Message, Reader, Writer
 from riata.engines.shard import Shard
 from riata.errors import ClusterLost
@@ -270,7 +271,7 @@ class DaskEngine:
                 reply: Reply = answer.result(timeout=_PATIENCE)
                 return reply
             except TimeoutError:
-                if self._posts[branch.number].worker not in self._living():
+                if self._posts[branch.number].worker not in workers_of(self._client):
                     break
             except OSError:
                 break
@@ -298,7 +299,7 @@ class DaskEngine:
             return
         self._look_again = time.monotonic() + _SPREAD
         busy = Counter(post.worker for post in self._posts)
-        idle = [worker for worker in self._living() if worker not in busy]
+        idle = [worker for worker in workers_of(self._client) if worker not in busy]
         if not idle:
             return
         post = next((post for post in self._posts if busy[post.worker] > 1), None)
@@ -325,14 +326,11 @@ class DaskEngine:
             except (OSError, RuntimeError):
                 post.keeper = None
 
-    def _living(self) -> list[str]:
-        return list(self._client.scheduler_info(n_workers=-1)["workers"])
-
     def _workers(self) -> list[str]:
         """The addresses of the workers. Waits for one if there is none."""
         end = time.monotonic() + _WAIT
         while True:
-            if found := self._living():
+            if found := workers_of(self._client):
                 return found
             if time.monotonic() > end:
                 raise ClusterLost(

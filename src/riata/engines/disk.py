@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from riata.engines.shard import of_part
 from riata.errors import DiskFull
 from riata.queries import Query
 
@@ -128,11 +129,9 @@ class DiskEngine:
         """The exact sum of the query's integers over all rows."""
         found: np.ndarray | None = None
         for x, y, start in self._rows.blocks():
-            first = (self._part - start) % self._parts
             if self._parts > 1:
-                x, y = x[first :: self._parts], y[first :: self._parts]
-            asked = query.starting((start + first) // self._parts)
-            summed = asked.partial(x, y).astype(np.int64)
+                x, y, start = of_part(x, y, start, self._part, self._parts)
+            summed = query.starting(start).partial(x, y).astype(np.int64)
             found = summed if found is None else np.add(found, summed, out=found)
         assert found is not None
         return found

@@ -8,38 +8,15 @@ import numpy as np
 from scipy import sparse
 
 from riata.engines.columns import Columns
+from riata.engines.local import BY_MARGINS
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
 from riata.grid import BLOCK_ROWS, X_STEPS, coefficient_steps
-from riata.queries import (
-    Coordinate,
-    Gradient,
-    GradientStep,
-    Improvement,
-    LimitedSlope,
-    MeanSlope,
-    Query,
-    SlopeSizes,
-    SupportCurvature,
-    SupportGradient,
-    VertexUtilities,
-)
+from riata.queries import Gradient, GradientStep, Query, VertexUtilities
 from riata.vectors import Vector
 
-#: Queries that ask rows for their margins, for the columns that they name, or for one sum over all
-#: columns: sparse rows answer them column by column.
-BY_COLUMNS = (
-    Coordinate,
-    Gradient,
-    GradientStep,
-    Improvement,
-    LimitedSlope,
-    MeanSlope,
-    SlopeSizes,
-    SupportCurvature,
-    SupportGradient,
-    VertexUtilities,
-)
+#: Queries that sparse rows answer column by column: by margins, or by one sum over all columns.
+BY_COLUMNS = (*BY_MARGINS, Gradient, GradientStep, VertexUtilities)
 
 #: A model on so few of the entries is multiplied column by column.
 _FEW_ENTRIES = 0.5
@@ -67,10 +44,6 @@ class Shard:
         blocks = [(x, y)] if len(pieces) == 1 else [(x[few], y[few]) for few in pieces]
         self._blocks = [_Block(each, targets) for each, targets in blocks]
 
-    @property
-    def n_rows(self) -> int:
-        return len(self._y)
-
     def total(self, query: Query) -> np.ndarray:
         """The sum of the query's integers over these rows."""
         found = [
@@ -81,15 +54,21 @@ class Shard:
 
     def part(self, part: int, parts: int) -> Shard:
         """Every row whose number among all rows leaves the rest `part` when divided by `parts`."""
-        first = (part - self._start) % parts
-        rows = slice(first, None, parts)
-        return Shard(self._x[rows], self._y[rows], (self._start + first) // parts)
+        return Shard(*of_part(self._x, self._y, self._start, part, parts))
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("A shard holds private rows and cannot be pickled.")
 
     def __repr__(self) -> str:
         return "<Shard>"
+
+
+def of_part(
+    x: Any, y: np.ndarray, start: int, part: int, parts: int
+) -> tuple[Any, np.ndarray, int]:
+    """The rows of a part, of rows that begin at number `start`, and their first number in it."""
+    first = (part - start) % parts
+    return x[first::parts], y[first::parts], (start + first) // parts
 
 
 class _Block:
@@ -113,7 +92,6 @@ class _SparseColumns(Rows):
 
     def __init__(self, x: Any) -> None:
         self._entries = sparse.csc_array(x)
-        self._rows = x
         columns = Columns(self._entries)
         super().__init__(columns, _ExactMargins(x, columns), 0, x.shape[0])
 

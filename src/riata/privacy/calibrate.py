@@ -25,6 +25,20 @@ def noise_multiplier_at(rho: float) -> float:
     return 1 / math.sqrt(2 * rho)
 
 
+def root_of_rho_near(epsilon: float, delta: float) -> float:
+    """About the root of the rho that pays for an epsilon of rho + 2 sqrt(rho log(1 / delta)).
+
+    For plans that need a first guess. What is charged is calibrated.
+    """
+    far = math.log(1 / delta)
+    return epsilon / (math.sqrt(far + epsilon) + math.sqrt(far))
+
+
+def epsilon_near(root: float, delta: float) -> float:
+    """The inverse: about the epsilon of the square of `root`."""
+    return root * (root + 2 * math.sqrt(math.log(1 / delta)))
+
+
 def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
     """The largest strength whose event fits the budget.
 

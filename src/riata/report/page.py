@@ -27,6 +27,11 @@ from riata.report.words import guarantee
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 
 
+def missing() -> list[str]:
+    """The packages that a report needs and that are not installed."""
+    return [name for module, name in _NEEDED.items() if find_spec(module) is None]
+
+
 @dataclass(frozen=True)
 class Section:
     """A section of the caller's own, shown after the coefficients. All text is escaped.
@@ -172,10 +177,10 @@ def _check(ledger: Any, forecast: Any) -> None:
 
 
 def _check_extra() -> None:
-    missing = [name for module, name in _NEEDED.items() if find_spec(module) is None]
-    if missing:
+    packages = missing()
+    if packages:
         raise InvalidArgument(
-            f"A report needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not "
+            f"A report needs {' and '.join(packages)}, which {'are' if packages[1:] else 'is'} not "
             'installed. Install the extra: pip install "riata[report]".'
         )
 

@@ -14,10 +14,10 @@ from dataclasses import replace
 from riata.errors import Incompatible
 from riata.mechanisms import Exact, GaussianMechanism, LaplaceMechanism, Mechanism
 from riata.privacy.budget import Budget
-from riata.privacy.calibrate import calibrate, noise_multiplier_at
+from riata.privacy.calibrate import calibrate, epsilon_near, root_of_rho_near
 from riata.problem import Problem
 from riata.solvers.plan import Beside, Plan, Solver
-from riata.solvers.purse import spread_of
+from riata.solvers.purse import measurement_at, spread_of
 
 #: The roles of the releases.
 CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES = "class counts", "margin counts", "margin slopes"
@@ -53,7 +53,7 @@ def planned_beside(
 
     def at(strength: float) -> dict[str, Beside]:
         return {
-            role: Beside(_mechanism(strength * SHARES[role] / count, pure=budget.delta == 0), count)
+            role: Beside(measurement_at(strength * SHARES[role] / count, budget.delta == 0), count)
             for role, count in times.items()
         }
 
@@ -61,22 +61,15 @@ def planned_beside(
     return replace(plan, budget=budget, beside=at(strength))
 
 
-def _mechanism(amount: float, pure: bool) -> Mechanism:
-    return LaplaceMechanism(amount) if pure else GaussianMechanism(noise_multiplier_at(amount))
-
-
 def _without(budget: Budget, share: float) -> Budget:
     """About the budget that is left when `share` of its rho, or of its epsilon, is taken away.
 
-    With rho + 2 sqrt(rho log(1 / delta)) for epsilon. It need not be exact, only below the budget.
+    It need not be exact, only below the budget.
     """
     if budget.delta == 0:
         return replace(budget, epsilon=budget.epsilon * (1 - share))
-    far = math.log(1 / budget.delta)
-    root = (
-        budget.epsilon / (math.sqrt(far + budget.epsilon) + math.sqrt(far)) * math.sqrt(1 - share)
-    )
-    return replace(budget, epsilon=root * (root + 2 * math.sqrt(far)))
+    root = root_of_rho_near(budget.epsilon, budget.delta) * math.sqrt(1 - share)
+    return replace(budget, epsilon=epsilon_near(root, budget.delta))
 
 
 def noise_of(mechanism: Mechanism, query: object) -> float:

@@ -66,14 +66,15 @@ class Purse:
     def measurement(self, amount: float) -> Additive:
         """A mechanism that adds noise to numbers, for this amount."""
         self._take(amount)
-        return (
-            LaplaceMechanism(amount)
-            if self.pure
-            else GaussianMechanism(noise_multiplier_at(amount))
-        )
+        return measurement_at(amount, self.pure)
 
     def _take(self, amount: float) -> None:
         self.left = max(0.0, self.left - amount)
+
+
+def measurement_at(amount: float, pure: bool) -> Additive:
+    """The mechanism that adds noise to numbers for a rho, or for an epsilon if `pure`."""
+    return LaplaceMechanism(amount) if pure else GaussianMechanism(noise_multiplier_at(amount))
 
 
 def spread_of(mechanism: Additive, query: object) -> float:

@@ -10,13 +10,13 @@ from typing import Any
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
-from riata.mechanisms import Additive, GaussianMechanism, LaplaceMechanism
+from riata.mechanisms import Additive
 from riata.privacy.accountants import Spent, cost_of_selection, spent
 from riata.privacy.budget import Budget
-from riata.privacy.calibrate import calibrate, noise_multiplier_at
+from riata.privacy.calibrate import calibrate, root_of_rho_near
 from riata.privacy.events import RandomlyRepeated, compose
 from riata.solvers import Plan
-from riata.solvers.purse import spread_of
+from riata.solvers.purse import measurement_at, spread_of
 from riata.tuning.candidates import candidate
 from riata.tuning.scoring import check_scoring, error_of
 from riata.vectors import Vector
@@ -174,7 +174,7 @@ def planned(
     epsilon = _just_below(cost, budget.epsilon)
     found = plans(epsilon)
     strength = calibrate(
-        lambda s: _event(found, _mechanism(s, budget.delta == 0), expected), budget
+        lambda s: _event(found, measurement_at(s, budget.delta == 0), expected), budget
     )
     top = max(plan.problem.y_bound for plan in found)
     return SearchPlan(
@@ -183,7 +183,7 @@ def planned(
         parameters=tuple(parameters),
         plans=found,
         bounds=tuple(plan.problem.bounds.with_y(top) for plan in found),
-        score=_mechanism(strength, budget.delta == 0),
+        score=measurement_at(strength, budget.delta == 0),
         scoring=name,
         expected=expected,
     )
@@ -192,15 +192,8 @@ def planned(
 def _score(epsilon: float, delta: float) -> Additive:
     """The mechanism for the score of a fit that gets this epsilon."""
     part = SCORE_SHARE / (1 - SCORE_SHARE)
-    if delta == 0:
-        return _mechanism(part * epsilon, True)
-    far = math.log(1 / delta)
-    root = epsilon / (math.sqrt(far + epsilon) + math.sqrt(far))
-    return _mechanism(part * root**2, False)
-
-
-def _mechanism(amount: float, pure: bool) -> Additive:
-    return LaplaceMechanism(amount) if pure else GaussianMechanism(noise_multiplier_at(amount))
+    amount = epsilon if delta == 0 else root_of_rho_near(epsilon, delta) ** 2
+    return measurement_at(part * amount, delta == 0)
 
 
 def _just_below(cost: Callable[[float], float], total: float) -> float:
