@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 
 import dask.array as da
@@ -25,7 +26,8 @@ from riata import (
     ProjectedRegression,
 )
 from riata.engines import dask as dask_module
-from riata.engines.dask import DaskEngine, InMemory
+from riata.engines.dask import DaskEngine, InMemory, Keeper, Question
+from riata.engines.messages import Writer
 from riata.engines.shard import Shard
 from riata.errors import ClusterLost, InvalidArgument
 from riata.losses import Squared
@@ -134,6 +136,25 @@ def test_workers_that_die_are_replaced_and_the_sum_is_the_same(fan, monkeypatch)
             )
             if k == 2:
                 kill_a_worker(client)
+
+
+@pytest.mark.parametrize("short", [0, 10**9])
+def test_a_keeper_that_is_asked_again_before_it_answered_sums_alike(short, monkeypatch):
+    """In a thread of its own or in that of the worker, one question after the other."""
+    monkeypatch.setattr(dask_module, "_SHORT", short)
+    preparation, writer = Preparation(UNIT), Writer()
+    keeper = Keeper([(X[:400], Y[:400], 0), (X[400:], Y[400:], 400)], preparation, {})
+    whole = Shard(*preparation(X, Y))
+    problem = Problem(Squared(), L1Ball(1.0), UNIT, N, P)
+    queries = [problem.gradient(Vector.unit(P, k, 0.5)) for k in (1, 2, 1, 3)]
+    questions = [Question(writer.write(query), k % 2, 2) for k, query in enumerate(queries)]
+
+    async def answers():
+        return await asyncio.gather(*(keeper.total(each) for each in questions))
+
+    for k, reply in enumerate(asyncio.run(answers())):
+        np.testing.assert_array_equal(reply.total, whole.part(k % 2, 2).total(queries[k]))
+        assert not reply.lost + reply.unheard
 
 
 def test_a_fit_survives_a_worker_and_is_charged_once(tmp_path, monkeypatch):

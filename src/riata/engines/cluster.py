@@ -40,6 +40,13 @@ def workers_of(client: Client) -> list[str]:
     return list(client.scheduler_info(n_workers=-1)["workers"])
 
 
+async def has_worker(client: Client, worker: str) -> bool:
+    """Whether a worker is there now, asked in the client's own loop."""
+    assert client.scheduler is not None
+    known = await client.scheduler.identity(n_workers=-1)
+    return worker in known["workers"]
+
+
 def _own() -> Client:
     if _OWN and _OWN[0].status == "running":
         return _OWN[0]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from distributed import Client, get_client
 
-from riata.engines.cluster import workers_of
+from riata.engines.cluster import has_worker, workers_of
 from riata.engines.messages import Message, Reader, Writer
 from riata.engines.shard import Shard
 from riata.errors import ClusterLost
@@ -29,6 +31,9 @@ _WAIT, _MOST_LOSSES = 60.0, 20
 #: So many keepers are asked from here, and each asks so many others: what comes in at one place is
 #: so many sums, however many workers there are.
 _FAN = 16
+
+#: Fewer cells than this are summed sooner than a thread is told to.
+_SHORT = 2**16
 
 #: A keeper waits so many seconds for those that it asked.
 _LONGEST = 600.0
@@ -95,23 +100,38 @@ class Keeper:
         self._reader.learn(told)
         self._shards = [_shard(x, y, start, preparation) for x, y, start in rows]
         self._parts: dict[tuple[int, int], list[Shard]] = {(0, 1): self._shards}
+        short = sum(shard.size for shard in self._shards) < _SHORT
+        self._thread = None if short else ThreadPoolExecutor(1)
 
-    def total(
-        self, message: Message, part: int, parts: int, below: tuple[Branch, ...] = ()
-    ) -> Reply:
-        """The sum of the message's query over the rows of a part, here and at the keepers below."""
-        asked = [(branch, branch.ask(message, part, parts)) for branch in below]
-        query = self._reader.read(message)
-        if (part, parts) not in self._parts:
-            self._parts[part, parts] = [shard.part(part, parts) for shard in self._shards]
-        found = [shard.total(query) for shard in self._parts[part, parts]]
-        reply = Reply(sum(found[1:], found[0]), [], [])
-        for branch, answer in asked:
-            try:
-                reply.add(answer.result(timeout=_LONGEST))
-            except (OSError, RuntimeError, AttributeError, TimeoutError):
-                reply.add(branch.silence())
+    async def total(self, question: Question) -> Reply:
+        """The answer of the rows here and at the keepers below.
+
+        One sum at a time, and long ones beside the worker's own affairs.
+        """
+        below = asyncio.gather(*(_heard_by_keeper(each, question) for each in question.below))
+        if self._thread is None:
+            found = self._summed(question)
+        else:
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(self._thread, self._summed, question)
+        reply = Reply(found, [], [])
+        for each in await below:
+            reply.add(each)
         return reply
+
+    def _summed(self, question: Question) -> np.ndarray:
+        query, of = self._reader.read(question.message), (question.part, question.parts)
+        if of not in self._parts:
+            self._parts[of] = [shard.part(*of) for shard in self._shards]
+        found = [shard.total(query) for shard in self._parts[of]]
+        return sum(found[1:], found[0])
+
+
+async def _heard_by_keeper(branch: Branch, question: Question) -> Reply:
+    try:
+        return await asyncio.wait_for(branch.ask(question), _LONGEST)
+    except (OSError, RuntimeError):
+        return branch.silence()
 
 
 @dataclass
@@ -150,14 +170,21 @@ class Branch:
         """What is known if the keeper does not answer."""
         return Reply(None, [self.number], self.numbers[1:])
 
-    def ask(self, message: Message, part: int, parts: int) -> Any:
-        """A question on its way, or None if the keeper is known to be lost."""
+    def ask(self, question: Question) -> Any:
+        """An answer on its way. A keeper that is known to be lost is a RuntimeError."""
         if self.keeper is None:
-            return None
-        try:
-            return self.keeper.total(message, part, parts, self.below)
-        except (OSError, RuntimeError):
-            return None
+            raise RuntimeError("lost")
+        return self.keeper.total(replace(question, below=self.below))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A message, over the rows of which part it is asked, and whom it is passed on to."""
+
+    message: Message
+    part: int
+    parts: int
+    below: tuple[Branch, ...] = ()
 
 
 def _shard(x: Any, y: Any, start: int, preparation: Preparation) -> Shard:
@@ -218,19 +245,17 @@ class DaskEngine:
 
     def total_of(self, query: Query, part: int, parts: int) -> np.ndarray:
         """The same over the rows of a part."""
-        message = self._writer.write(query)
+        question = Question(self._writer.write(query), part, parts)
         with self._client.as_current():
-            return self._summed(message, part, parts)
+            return self._summed(question)
 
-    def _summed(self, message: Message, part: int, parts: int) -> np.ndarray:
+    def _summed(self, question: Question) -> np.ndarray:
         self._spread()
         whole = Reply(None, [], [])
         missing, losses = list(range(len(self._posts))), 0
         while missing:
-            branches = self._branches(missing)
-            asked = [(branch, branch.ask(message, part, parts)) for branch in branches]
-            for branch, answer in asked:
-                whole.add(self._reply(branch, answer))
+            for reply in self._client.sync(self._replies, self._branches(missing), question):
+                whole.add(reply)
             missing = whole.lost + whole.unheard
             if whole.lost:
                 losses += 1
@@ -264,18 +289,24 @@ class DaskEngine:
         roots = [branch(place) for place in range(min(_FAN, len(inside)))]
         return roots + [Branch(number, self._posts[number].keeper, ()) for number in others]
 
-    def _reply(self, branch: Branch, answer: Any) -> Reply:
+    async def _replies(self, branches: list[Branch], question: Question) -> list[Reply]:
+        return await asyncio.gather(*(self._reply(branch, question) for branch in branches))
+
+    async def _reply(self, branch: Branch, question: Question) -> Reply:
         """What a keeper answers, or its silence if it is lost."""
-        while answer is not None:
+        try:
+            answer = branch.ask(question)
+        except (OSError, RuntimeError):
+            return branch.silence()
+        while True:
             try:
-                reply: Reply = answer.result(timeout=_PATIENCE)
+                reply: Reply = await asyncio.wait_for(answer, _PATIENCE)
                 return reply
             except TimeoutError:
-                if self._posts[branch.number].worker not in workers_of(self._client):
-                    break
+                if not await has_worker(self._client, self._posts[branch.number].worker):
+                    return branch.silence()
             except OSError:
-                break
-        return branch.silence()
+                return branch.silence()
 
     # Who keeps what
 

@@ -38,6 +38,7 @@ class Writer:
     """Writes messages, and remembers what they told of."""
 
     def __init__(self) -> None:
+        self._kinds: dict[type, bool] = {}  # as a question of kind takes longer than to write
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []  # or an address could come to mean something else
         self.told: dict[int, bytes] = {}
@@ -54,7 +55,10 @@ class Writer:
         return out.getvalue()
 
     def _number(self, each: Any, new: dict[int, bytes]) -> int | None:
-        if not isinstance(each, SHARED):
+        kind = type(each)
+        if kind not in self._kinds:
+            self._kinds[kind] = issubclass(kind, SHARED)
+        if not self._kinds[kind]:
             return None
         if id(each) not in self._numbers:
             self._numbers[id(each)] = number = len(self._kept)

@@ -44,6 +44,11 @@ class Shard:
         blocks = [(x, y)] if len(pieces) == 1 else [(x[few], y[few]) for few in pieces]
         self._blocks = [_Block(each, targets) for each, targets in blocks]
 
+    @property
+    def size(self) -> int:
+        """How many cells it stores."""
+        return int(self._x.size)
+
     def total(self, query: Query) -> np.ndarray:
         """The sum of the query's integers over these rows."""
         found = [
