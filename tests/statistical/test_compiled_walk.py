@@ -33,10 +33,9 @@ from riata.solvers import PrivateFrankWolfe
 numba = pytest.importorskip("numba")
 
 from riata.engines.kernels import bounds as drift  # noqa: E402
-from riata.engines.kernels import snapshot  # noqa: E402
+from riata.engines.kernels import snapshot, transpose  # noqa: E402
 from riata.engines.kernels import state as kinds  # noqa: E402
 from riata.engines.kernels import walk as kernel  # noqa: E402
-from riata.engines.kernels.transpose import columns_of_rows  # noqa: E402
 from riata.engines.walker import Walker, entries_by_column  # noqa: E402
 
 FALSE_ALARM = 1e-9
@@ -919,25 +918,72 @@ def test_each_release_has_its_own_epsilon():
 # (f) From rows to columns.
 
 
+@pytest.fixture(params=["whole", "in blocks", "in small blocks"])
+def blocks(request, monkeypatch):
+    """Small data that is worth threads, and many blocks if that is asked for."""
+    monkeypatch.setattr(transpose, "_WORTH_THREADS", 0)
+    if request.param != "whole":
+        monkeypatch.setattr(transpose, "_BLOCK", 16)
+    if request.param == "in small blocks":
+        monkeypatch.setattr(transpose, "_CELLS", 4)
+        monkeypatch.setattr(transpose, "_LARGEST", 2)
+
+
+def check_columns_of_rows(x, limits, threads):
+    for lowest in (-STEPS, 0.0):
+        found = transpose.columns_of_rows(x, STEPS / limits, lowest, threads)
+        limit = limits if len(limits) > 1 else float(limits[0])
+        right = sparse.csc_array(Bounds(limit, 1.0, nonnegative=lowest == 0).grid_x(x))
+        right.sort_indices()
+        assert np.array_equal(found[0], right.indptr)
+        assert np.array_equal(found[1], right.indices)
+        assert np.array_equal(found[2], right.data)
+        assert found[1].dtype == np.int32
+        assert found[2].dtype == np.float32
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("whole", [np.int32, np.int64])
-def test_columns_of_rows_are_those_of_scipy(threads, whole):
+def test_columns_of_rows_are_those_of_scipy(threads, whole, blocks):
     rng = np.random.default_rng(7)
-    for n, p in [(1, 1), (1, 9), (9, 1), (60, 40), (500, 3), (3, 500)]:
+    for n, p in [(1, 1), (1, 9), (9, 1), (60, 40), (500, 3), (3, 500), (40, 64)]:
         for filled in (0.0, 0.02, 0.4, 1.0):
             x = np.where(rng.random((n, p)) < filled, rng.normal(size=(n, p)), 0.0)
             x[rng.random(n) < 0.2] = 0.0
+            x[:, rng.random(p) < 0.2] = 0.0
             x = sparse.csr_array(x.astype(rng.choice([np.float32, np.float64])))
             x.indptr, x.indices = x.indptr.astype(whole), x.indices.astype(whole)
-            limits = rng.choice([0.5, 2.0], p) if p > 1 else np.ones(1)
-            for lowest in (-STEPS, 0.0):
-                found = columns_of_rows(x, STEPS / limits, lowest, threads)
-                bounds = Bounds(limits if p > 1 else 1.0, 1.0, nonnegative=lowest == 0)
-                right = sparse.csc_array(bounds.grid_x(x))
-                right.sort_indices()
-                assert np.array_equal(found[0], right.indptr)
-                assert np.array_equal(found[1], right.indices)
-                assert np.array_equal(found[2], right.data)
+            check_columns_of_rows(x, rng.choice([0.5, 2.0], p), threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("whole", [np.int32, np.int64])
+@pytest.mark.parametrize("p", [2**14 - 1, 2**14, 2**14 + 1, 2**20, 2**20 + 12_345])
+def test_many_columns_of_rows_in_any_order(threads, whole, p, blocks):
+    rng = np.random.default_rng(9)
+    n, entries = 50, 3_000
+    columns = np.where(rng.random(entries) < 0.5, rng.integers(p, size=entries), p - 1)
+    columns[::5] = rng.integers(12, size=len(columns[::5]))  # popular neighbours
+    places = np.unique(rng.integers(n // 2, size=entries) * 2 * p + columns)  # and empty rows
+    at, columns = np.divmod(places, p)
+    order = np.lexsort((rng.random(len(at)), at))
+    values = rng.normal(size=len(at))
+    values[::7] = rng.choice([np.nan, np.inf, -np.inf, 1e300, -1e300, -0.0, 1e-9], len(at[::7]))
+    starts = np.searchsorted(at, np.arange(n + 1))
+    x = sparse.csr_array((values, columns[order].astype(np.int32), starts), shape=(n, p))
+    x.indptr, x.indices = x.indptr.astype(whole), x.indices.astype(whole)
+    assert not x.has_sorted_indices
+    check_columns_of_rows(x, np.ones(1), threads)
+
+
+def test_a_popular_column_beside_others_is_not_copied(monkeypatch):
+    monkeypatch.setattr(transpose, "_BLOCK", 16)
+    x = np.zeros((4_000, 12))
+    x[:, 5], x[::500] = 1.0, 1.0
+    copied, sort = [], transpose.sort
+    monkeypatch.setattr(transpose, "sort", lambda *a: (copied.append(len(a[-1])), sort(*a)))
+    check_columns_of_rows(sparse.csr_array(x), np.ones(1), 1)
+    assert max(copied) <= 32
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, bool, np.longdouble])
