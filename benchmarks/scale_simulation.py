@@ -3,7 +3,8 @@
     python benchmarks/scale_simulation.py
 
 Measured in this run: the time of one worker for an entry and for a row, how much it varies from
-step to step, the time to add two sums, and the time of an empty question over Dask. Assumed, and
+step to step, how many bytes a sum takes and how long it takes to pack and to add it, and the time
+of an empty question over Dask. Assumed, and
 named below: the network, and how often a worker is lost. The rest is the engine's own rule: so many
 keepers are asked from the driver, each asks so many others, and lost rows are read again.
 """
@@ -17,7 +18,7 @@ import dask
 import numpy as np
 
 from riata.engines.cluster import LEAN
-from riata.engines.dask import _FAN
+from riata.engines.dask import _FAN, _LONG
 from riata.engines.shard import Shard
 from riata.losses import Squared
 from riata.preparation import Preparation
@@ -26,7 +27,7 @@ from riata.sets import L1Ball
 from riata.vectors import Vector
 
 from results import keep, show
-from scale import BOUNDS, cluster, clustered, engine, rows
+from scale import BOUNDS, cluster, clustered, engine, packing, rows, word_sums
 
 #: Bytes a second into one machine, seconds for a message on the way, losses of a worker in an hour.
 BANDWIDTH, LATENCY, LOSSES_AN_HOUR = 1.25e9, 2e-4, 0.01
@@ -62,11 +63,6 @@ def measured() -> dict[str, float]:
     few, many, long = took[50_000, 8], took[50_000, 48], took[200_000, 8]
     entry = (many[0] - few[0]) / (many[1] - few[1])
     row = max((long[0] - entry * long[1]) / 200_000, 0.0)
-    sums = np.ones((2, 10**6), dtype=np.int64)
-    begin = time.perf_counter()
-    for _ in range(20):
-        sums[0] += sums[1]
-    add = (time.perf_counter() - begin) / 20e6
     dask.config.set(LEAN)
     made, client = cluster()
     with made, client:
@@ -74,8 +70,16 @@ def measured() -> dict[str, float]:
         question = clustered(engine(client, x, y), 40, 50, 200)
     return {
         "seconds an entry": entry, "seconds a row": row, "deviation of log time": float(many[2]),
-        "seconds to add a number": add, "seconds an empty question": question,
+        "seconds an empty question": question,
     }  # fmt: skip
+
+
+def sent(p: int, entries: float) -> dict[str, float]:
+    """Of a sum over so many entries: bytes a number, and seconds to pack and to add one."""
+    found = packing(word_sums(min(p, 2 * _LONG), int(entries), yes_no=False, sort=False))
+    if p < _LONG:
+        return {"bytes": 8.0, "pack": 0.0, "add": found["add plain"]}
+    return found
 
 
 def simulated(n: int, a_row: int, p: int, workers: int, facts: dict[str, float]) -> dict:
@@ -84,7 +88,8 @@ def simulated(n: int, a_row: int, p: int, workers: int, facts: dict[str, float])
     work = share * (a_row * facts["seconds an entry"] + facts["seconds a row"])
     levels = max(1, math.ceil(math.log(workers, _FAN)))
     at_a_node = min(_FAN, workers)
-    hop = LATENCY + at_a_node * (8 * p / BANDWIDTH + p * facts["seconds to add a number"])
+    each = sent(p, share * a_row)
+    hop = LATENCY + p * (each["pack"] + at_a_node * (each["bytes"] / BANDWIDTH + each["add"]))
     steps = []
     lost = 0
     for _ in range(STEPS):
@@ -101,6 +106,8 @@ def simulated(n: int, a_row: int, p: int, workers: int, facts: dict[str, float])
         "rows": f"{n:.0e}", "columns": f"{p:.0e}", "entries": f"{n * a_row:.0e}",
         "workers": workers, "GB a worker": share * a_row * 24 / 2**30,
         "seconds a step": float(np.median(steps)), "of it sums": levels * hop,
+        "bytes a number": each["bytes"], "ns to pack": 1e9 * each["pack"],
+        "ns to add": 1e9 * each["add"],
         f"hours for {STEPS} steps": sum(steps) / 3600, "workers lost": int(lost),
     }  # fmt: skip
 

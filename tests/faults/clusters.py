@@ -25,7 +25,10 @@ def cluster(workers=2):
         with (
             dask.config.set(LEAN),
             LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address="localhost:0",
+                silence_logs=50,
             ) as made,
             Client(made, direct_to_workers=True) as client,
         ):

@@ -1,4 +1,4 @@
-"""Fits that are killed again and again, and go on from their checkpoint."""
+"""Fits that are killed, or whose disk is full, again and again, and go on from their checkpoint."""
 
 from __future__ import annotations
 
@@ -11,28 +11,38 @@ import pytest
 
 from riata import Budget, Ledger
 
-#: Prints a line for each release that the solver sees, as soon as it sees it.
+from clusters import cluster
+
+#: Prints a line for each release that the solver sees, as soon as it sees it. Files grow to so many
+#: bytes, from the first release on. With an address, the rows are at the workers of a cluster.
 FIT = """
+import resource
 import sys
 import numpy as np
 from riata import Bounds, Ledger, PrivateLasso
 from riata.curator import Curator
 
-folder = sys.argv[1]
+folder, limit, address = sys.argv[1:]
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (4_000, 40))
 y = 0.5 * X[:, 4] + 0.1 * rng.standard_normal(len(X))
 release = Curator.release
 
 def told(self, *query):
+    if int(limit):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     found = release(self, *query)
     print(np.asarray(found).tolist(), flush=True)
     return found
 
 Curator.release = told
+if address:
+    from distributed import Client
+    client = Client(address, direct_to_workers=True)
 print("begun", flush=True)
 model = PrivateLasso(
-    1.0, 1e-6, bounds=Bounds(1.0, 1.0), solver="frank-wolfe", steps=60, engine="scan",
+    1.0, 1e-6, bounds=Bounds(1.0, 1.0), solver="frank-wolfe", steps=60,
+    engine="dask" if address else "scan",
     ledger=Ledger.open(folder + "/ledger.db"),
 )
 model.fit(X, y, checkpoint=folder + "/fit")
@@ -40,14 +50,18 @@ np.save(folder + "/coef.npy", model.coef_)
 """
 
 
-def killed_until_it_is_over(folder, kills, seed):
+def command(folder, limit=0, address=""):
+    return [sys.executable, "-c", FIT, str(folder), str(limit), address]
+
+
+def killed_until_it_is_over(folder, kills, seed, address=""):
     """What each life of the fit printed."""
     rng = np.random.default_rng(seed)
     Ledger.create(folder / "ledger.db", dataset="d", ceiling=Budget(1.1, 1e-6))
     lives, lines = [], 0
     while not (folder / "coef.npy").exists():
         with subprocess.Popen(
-            [sys.executable, "-c", FIT, str(folder)], stdout=subprocess.PIPE, text=True
+            command(folder, address=address), stdout=subprocess.PIPE, text=True
         ) as child:
             assert child.stdout.readline() == "begun\n"
             seen = []
@@ -77,6 +91,28 @@ def check(folder, lives):
 
 def test_a_fit_that_is_killed_goes_on(tmp_path):
     lives = killed_until_it_is_over(tmp_path, 2, seed=1)
+    assert check(tmp_path, lives) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the cluster
+def test_a_cluster_outlives_a_fit_that_is_killed_and_the_fit_goes_on(tmp_path):
+    with cluster() as client:
+        lives = killed_until_it_is_over(tmp_path, 2, 1, client.scheduler.address)
+    assert check(tmp_path, lives) >= 1
+
+
+def test_a_fit_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path):
+    Ledger.create(tmp_path / "ledger.db", dataset="d", ceiling=Budget(1.1, 1e-6))
+    lives = []
+    for limit in (1_000, 6_000, 10**9):
+        done = subprocess.run(command(tmp_path, limit), capture_output=True, text=True)
+        lives.append(done.stdout.splitlines(True)[1:])
+        assert done.returncode == (1 if limit < 10**9 else 0)
+        assert ("CheckpointError" in done.stderr) == (limit < 10**9)
+        assert (tmp_path / "fit").stat().st_size <= limit
+    assert [len(life) for life in lives] == sorted(len(life) for life in lives)
+    assert 0 < len(lives[1]) < 120
     assert check(tmp_path, lives) >= 1
 
 

@@ -6,6 +6,7 @@ import asyncio
 from itertools import pairwise
 
 import dask.array as da
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -24,16 +25,20 @@ from riata import (
     PrivateLogisticRegression,
     PrivateSparseRegression,
     ProjectedRegression,
+    Schema,
+    read,
 )
 from riata.engines import dask as dask_module
-from riata.engines.dask import DaskEngine, InMemory, Keeper, Question
+from riata.engines.dask import DaskEngine, InMemory, Keeper, Question, Reply
 from riata.engines.messages import Writer
+from riata.engines.packing import Packed
 from riata.engines.shard import Shard
 from riata.errors import ClusterLost, InvalidArgument
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
-from riata.sets import GroupL1Ball, L1Ball
+from riata.sets import GroupL1Ball, L1Ball, L2Ball
+from riata.solvers import SOLVERS
 from riata.vectors import Vector
 
 from clusters import cluster, kill_a_worker
@@ -73,6 +78,21 @@ MODELS = {
     "words": (PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]), LABELS),
 }
 
+#: A model for each solver that can be asked for by name, but for those above.
+BY_NAME = {
+    "refitted-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=UNIT),
+    "sufficient-statistics": PrivateLasso(1.0, 1e-6, bounds=UNIT),
+    "gaussian-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=SHORT),
+    "scaled-gradient": PrivateLasso(1.0, 1e-6, bounds=SHORT),
+    "class-sums": PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]),
+    "hard-thresholding": PrivateSparseRegression(1.0, 1e-6, bounds=SHORT, sparsity=3),
+    "posterior-sampling": PrivateErm(Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=SHORT),
+}
+MODELS |= {
+    name: (model.set_params(solver=name), LABELS if name == "class-sums" else Y)
+    for name, model in BY_NAME.items()
+}
+
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_cluster_finds_the_same_bits_as_one_process(name, client):
@@ -86,6 +106,30 @@ def test_a_cluster_finds_the_same_bits_as_one_process(name, client):
     np.testing.assert_array_equal(found[0].intercept_, found[1].intercept_)
     np.testing.assert_array_equal(found[0].coef_error_, found[1].coef_error_)
     assert str(found[0].privacy_) == str(found[1].privacy_)
+
+
+def test_every_solver_is_among_them():
+    known = {getattr(model, "solver", "auto") for model, _ in MODELS.values()}
+    assert set(SOLVERS) - known == {"projected"}  # whose estimator has no other
+
+
+def test_workers_read_the_files_of_a_folder(client, tmp_path, capsys):
+    names = [f"c{i}" for i in range(P)]
+    table = pd.DataFrame(X, columns=names).assign(y=Y)
+    for number, part in enumerate((table[:200], table[200:500], table[500:])):
+        part.to_parquet(tmp_path / f"part-{number}.parquet")
+    features = [{"name": name, "kind": "number", "bounds": [-1, 1]} for name in names]
+    schema = Schema.from_table({"features": features, "target": {"name": "y", "bounds": [-1, 1]}})
+    model = PrivateLasso(1.0, 1e-6, solver="frank-wolfe", steps=9, random_state=4)
+    found = [
+        clone(model).set_params(engine=engine, verbose=True).fit(read(tmp_path, schema))
+        for engine in ("scan", "disk", "dask")
+    ]
+    for each in found[1:]:
+        np.testing.assert_array_equal(each.coef_, found[0].coef_)
+        np.testing.assert_array_equal(each.intercept_, found[0].intercept_)
+    said = capsys.readouterr().err
+    assert said.count("900/900") == said.count("9/9") == 3  # rows that are read, and steps
 
 
 @pytest.mark.parametrize("frame", [False, True], ids=["array", "frame"])
@@ -110,9 +154,31 @@ def test_rows_of_a_collection_stay_at_the_workers(frame, client, monkeypatch):
 def test_collections_that_do_not_fit_together_are_refused(client):
     x, y = da.from_array(X, chunks=(200, 20)), da.from_array(Y, chunks=300)
     model = MODELS["selections"][0]
-    for rows, targets, what in ((x, Y, "same partitions"), (x, y[1:], "899 targets"), (x, x, "2")):
+    bag = db.from_sequence([1, 2])
+    text = dd.from_pandas(pd.DataFrame({"a": ["secret"] * N, "b": Y}), npartitions=3)
+    for rows, targets, what in (
+        (x, Y, "same partitions"), (x, y[1:], "899 targets"), (x, x, "2"), (bag, y, "a Dask Bag"),
+        (x, bag, "a Dask Bag"), (text, y, "X has the type object"),
+        (x, text["a"], "y has the type"),
+    ):  # fmt: skip
         with pytest.raises(InvalidArgument, match=what):
             model.fit(rows, targets)
+
+
+@pytest.mark.parametrize("engine", ["dask", "disk"])
+def test_partitions_of_another_type_are_refused_and_not_quoted(engine, client):
+    x, y = da.from_array(X, chunks=(300, P)), da.from_array(Y, chunks=300)
+
+    def text(values):
+        return np.full(values.shape, "secret", dtype=object)
+
+    model = clone(MODELS["selections"][0]).set_params(engine=engine)
+    for rows, targets in (
+        (x.map_blocks(text, meta=np.zeros((0, 0))), y), (x, y.map_blocks(text, meta=np.zeros(0))),
+    ):  # fmt: skip
+        with pytest.raises(InvalidArgument, match="type object") as found:
+            model.fit(rows, targets)
+        assert "secret" not in str(found.value)
 
 
 def engine_for(client, pieces=4):
@@ -155,6 +221,29 @@ def test_a_keeper_that_is_asked_again_before_it_answered_sums_alike(short, monke
     for k, reply in enumerate(asyncio.run(answers())):
         np.testing.assert_array_equal(reply.total, whole.part(k % 2, 2).total(queries[k]))
         assert not reply.lost + reply.unheard
+
+
+@pytest.mark.parametrize("fan", [1, 16], ids=["chain", "star"])
+def test_long_sums_are_packed_on_their_way(fan, client, monkeypatch):
+    """From worker to worker and from there to here, and are the same bits."""
+    monkeypatch.setattr(dask_module, "_FAN", fan)
+    p, n = dask_module._LONG, 300
+    x = sparse.random_array((n, p), density=1e-4, rng=np.random.default_rng(3), format="csr")
+    rows = [InMemory(x[a:b], Y[a:b]) for a, b in ((0, 100), (100, n))]
+    engine, whole = DaskEngine(rows, Preparation(UNIT), client), Shard(*Preparation(UNIT)(x, Y[:n]))
+    query = Problem(Squared(), L1Ball(1.0), UNIT, n, p).gradient(Vector.zero(p))
+    heard, add = [], Reply.add
+
+    def listening(self, other):
+        heard.append(other.total)
+        add(self, other)
+
+    monkeypatch.setattr(Reply, "add", listening)
+    np.testing.assert_array_equal(engine.total(query), whole.total(query))
+    assert len(heard) == (1 if fan == 1 else 2)
+    for each in heard:
+        assert isinstance(each, Packed)
+        assert each.data.nbytes < p
 
 
 def test_a_fit_survives_a_worker_and_is_charged_once(tmp_path, monkeypatch):

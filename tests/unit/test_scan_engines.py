@@ -176,3 +176,31 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(monkeypatch):
     rows._file = Full()
     with pytest.raises(DiskFull, match="Make room"):
         rows.append(BOUNDS["one bound"].grid_x(sparse.csr_array(ROWS)), TARGETS)
+
+
+def test_blocks_are_read_into_the_same_memory():
+    """Into that of the block before the last, so that no more than two are held."""
+    rows = disk_module.RowsOnDisk()
+    x = sparse.csr_array(BOUNDS["one bound"].grid_x(sparse.csr_array(ROWS)))
+    for cut in (slice(0, 40), slice(40, 41), slice(41, 120), slice(120, N)):
+        rows.append(x[cut], TARGETS[cut])
+    for _ in range(2):
+        seen, starts = [], []
+        for found, y, start in rows.blocks():
+            seen.append((sparse.csr_array(found, copy=True), y.copy()))
+            starts.append(start)
+        assert starts == [0, 40, 41, 120]
+        np.testing.assert_array_equal(sparse.vstack([x for x, _ in seen]).toarray(), x.toarray())
+        np.testing.assert_array_equal(np.concatenate([y for _, y in seen]), TARGETS)
+    held = [room["data"] for room in rows._rooms]
+    assert not list(disk_module.RowsOnDisk().blocks())
+    list(rows.blocks())
+    assert all(room["data"] is before for room, before in zip(rows._rooms, held, strict=True))
+
+
+def test_a_file_of_rows_that_was_cut_is_an_error():
+    rows = disk_module.RowsOnDisk()
+    rows.append(sparse.csr_array(BOUNDS["one bound"].grid_x(sparse.csr_array(ROWS))), TARGETS)
+    rows._file.truncate(100)
+    with pytest.raises(OSError, match="ends too early"):
+        list(rows.blocks())

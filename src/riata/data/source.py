@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -16,9 +15,13 @@ from riata.data.wide import Wide
 from riata.errors import InvalidArgument
 
 Block = tuple[sparse.csr_array, np.ndarray | None]
+Advance = Callable[[int], None]
 
 #: Rows that are read and encoded at a time.
 BLOCK_ROWS = 65_536
+
+#: So much of the end of a path leaves room for a bar and its numbers in a narrow terminal.
+_TITLE = 24
 
 
 class Source:
@@ -70,10 +73,14 @@ class Source:
         """
         if not isinstance(rows, int | np.integer) or rows < 1:
             raise InvalidArgument(f"rows={rows!r} must be a whole number, and at least 1.")
-        with _bar(self._reader.title, self.n_rows, progress) as advance:
+        with self.bar(progress) as advance:
             for x, y in self._blocks(rows):
                 yield x, y
                 advance(x.shape[0])
+
+    def bar(self, wanted: bool) -> AbstractContextManager[Advance]:
+        """A progress bar on standard error, moved on by a number of rows."""
+        return progress_bar(self._reader.title, self.n_rows, wanted)
 
     def _blocks(self, rows: int) -> Iterator[Block]:
         """Exactly `n_rows` rows: those too many are cut off, and those too few are blank."""
@@ -145,7 +152,7 @@ class _Piece(Source):
 
 
 @contextmanager
-def _bar(title: str, rows: int, wanted: bool) -> Iterator[Any]:
+def progress_bar(title: str, rows: int, wanted: bool) -> Iterator[Advance]:
     """A function that moves a progress bar on standard error."""
     if not wanted:
         yield lambda rows: None
@@ -157,5 +164,6 @@ def _bar(title: str, rows: int, wanted: bool) -> Iterator[Any]:
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
         from rich.markup import escape
 
-        task = progress.add_task(escape(title), total=rows)
+        short = title if len(title) <= _TITLE else "…" + title[1 - _TITLE :]
+        task = progress.add_task(escape(short), total=rows)
         yield lambda rows: progress.advance(task, rows)

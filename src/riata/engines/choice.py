@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -27,6 +28,9 @@ ENGINES = (*_KERNELS, "scan", "disk", "dask")
 #: What an engine needs beside riata's own dependencies, and the extra that brings it.
 _NEEDS = {"numba": ("numba", "fast"), "dask": ("distributed", "dask")}
 
+#: The kinds of NumPy types that are numbers.
+NUMERIC = "biuf"
+
 #: Rows in memory are summed or sent so many at a time.
 _ROWS_AT_ONCE = 2**17
 
@@ -48,6 +52,10 @@ class Rows(Protocol):
 
     def pieces(self) -> list[Any]:
         """The same as pieces that `riata.engines.dask` gives to workers."""
+        ...
+
+    def watched(self) -> AbstractContextManager[Callable[[int], None] | None]:
+        """What is told how many rows workers read, if somebody looks on."""
         ...
 
 
@@ -89,6 +97,20 @@ class Arrays:
         cuts = [slice(i, i + size) for i in range(0, len(self._y), size)]
         return [InMemory(x[few], self._y[few]) for few in cuts]
 
+    def watched(self) -> AbstractContextManager[Callable[[int], None] | None]:
+        return nullcontext()
+
+
+def numbers(values: Any) -> np.ndarray:
+    """A partition as an array. What is in it is not quoted if it has something else."""
+    found = np.asarray(values)
+    if found.dtype.kind not in NUMERIC:
+        raise InvalidArgument(
+            f"A partition has values of type {found.dtype}, where its collection promises numbers. "
+            "Correct the collection's types, with astype or meta."
+        )
+    return found
+
 
 def check_engine(name: object) -> None:
     """Raise unless there is such an engine, and what it needs is there."""
@@ -109,7 +131,9 @@ def open_engine(name: str, preparation: Preparation, rows: Rows) -> Engine:
         from riata.engines.cluster import current_client
         from riata.engines.dask import DaskEngine
 
-        return DaskEngine(rows.pieces(), preparation, current_client())
+        client, pieces = current_client(), rows.pieces()
+        with rows.watched() as advance:
+            return DaskEngine(pieces, preparation, client, advance)
     if name == "disk":
         return DiskEngine(_on_disk([], rows.blocks(), preparation))
     if name == "scan":

@@ -56,7 +56,10 @@ def _own() -> Client:
     )
     with dask.config.set(LEAN):
         cluster = LocalCluster(
-            n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None
+            n_workers=os.cpu_count(),
+            threads_per_worker=1,
+            dashboard_address="localhost:0",  # or it would warn if there is another cluster
+            scheduler_kwargs={"dashboard": False},
         )
         client = Client(cluster, direct_to_workers=True, set_as_default=False)
     _OWN[:] = [client]

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
-from distributed import Client, get_client
+from distributed import Client, get_client, get_worker
 
+from riata.engines.choice import numbers
 from riata.engines.cluster import has_worker, workers_of
 from riata.engines.messages import Message, Reader, Writer
+from riata.engines.packing import Packed, packed
 from riata.engines.shard import Shard
 from riata.errors import ClusterLost
 from riata.preparation import Preparation
@@ -34,6 +38,10 @@ _FAN = 16
 
 #: Fewer cells than this are summed sooner than a thread is told to.
 _SHORT = 2**16
+
+#: Sums of so many numbers are packed before they are sent. For shorter ones Dask's own time for a
+#: question is longer than what a network of 10 Gbit/s would save.
+_LONG = 10**6
 
 #: A keeper waits so many seconds for those that it asked.
 _LONGEST = 600.0
@@ -94,11 +102,15 @@ class Keeper:
     """Keeps rows at a worker and sums queries over them. Rows leave it in no other way."""
 
     def __init__(
-        self, rows: list[tuple[Any, Any, int]], preparation: Preparation, told: dict[int, bytes]
+        self,
+        rows: list[tuple[Any, Any, int]],
+        preparation: Preparation,
+        told: dict[int, bytes],
+        topic: str = "",
     ) -> None:
         self._reader = Reader()
         self._reader.learn(told)
-        self._shards = [_shard(x, y, start, preparation) for x, y, start in rows]
+        self._shards = [_shard(x, y, start, preparation, topic) for x, y, start in rows]
         self._parts: dict[tuple[int, int], list[Shard]] = {(0, 1): self._shards}
         short = sum(shard.size for shard in self._shards) < _SHORT
         self._thread = None if short else ThreadPoolExecutor(1)
@@ -117,7 +129,7 @@ class Keeper:
         reply = Reply(found, [], [])
         for each in await below:
             reply.add(each)
-        return reply
+        return reply.packed()
 
     def _summed(self, question: Question) -> np.ndarray:
         query, of = self._reader.read(question.message), (question.part, question.parts)
@@ -142,12 +154,22 @@ class Reply:
     a keeper that is lost.
     """
 
-    total: np.ndarray | None
+    total: np.ndarray | Packed | None
     lost: list[int]
     unheard: list[int]
 
+    def packed(self) -> Reply:
+        """To be sent."""
+        if isinstance(self.total, np.ndarray) and self.total.size >= _LONG:
+            return replace(self, total=packed(self.total))
+        return self
+
     def add(self, other: Reply) -> None:
-        if other.total is not None:
+        """Add a reply that was heard to one that was made here."""
+        if isinstance(other.total, Packed):
+            assert not isinstance(self.total, Packed)
+            self.total = other.total.added_to(self.total)
+        elif other.total is not None:
             self.total = other.total if self.total is None else self.total + other.total
         self.lost += other.lost
         self.unheard += other.unheard
@@ -187,10 +209,13 @@ class Question:
     below: tuple[Branch, ...] = ()
 
 
-def _shard(x: Any, y: Any, start: int, preparation: Preparation) -> Shard:
+def _shard(x: Any, y: Any, start: int, preparation: Preparation, topic: str) -> Shard:
     x, y = x.load() if y is None else (x, y)
-    x = x if hasattr(x, "nnz") else np.asarray(x)
-    return Shard(*preparation(x, np.asarray(y, dtype=np.float64)), start)
+    x = x if hasattr(x, "nnz") else numbers(x)
+    found = Shard(*preparation(x, numbers(y).astype(np.float64)), start)
+    if topic:
+        get_worker().log_event(topic, len(y))
+    return found
 
 
 class _Post:
@@ -217,10 +242,16 @@ class DaskEngine:
     preparation : Preparation
     client : distributed.Client, optional
         The current one if left out.
+    advance : callable, optional
+        Told, while workers read, how many more rows they have.
     """
 
     def __init__(
-        self, pieces: Sequence[Piece], preparation: Preparation, client: Client | None = None
+        self,
+        pieces: Sequence[Piece],
+        preparation: Preparation,
+        client: Client | None = None,
+        advance: Callable[[int], None] | None = None,
     ) -> None:
         self._client = get_client() if client is None else client
         self._preparation, self._writer = preparation, Writer()
@@ -232,8 +263,8 @@ class DaskEngine:
         self._posts = [_Post(each[a:b]) for a, b in pairwise(ends) if a < b]
         for post, worker in zip(self._posts, workers, strict=False):
             post.worker = worker
-        with self._client.as_current():
-            self._man(self._posts)
+        with self._client.as_current(), self._heard(advance, int(starts[-1])) as topic:
+            self._man(self._posts, topic)
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
@@ -267,7 +298,7 @@ class DaskEngine:
                     )
                 self._replace([self._posts[number] for number in whole.lost])
             whole.lost, whole.unheard = [], []
-        assert whole.total is not None
+        assert isinstance(whole.total, np.ndarray)
         return whole.total
 
     def _branches(self, numbers: list[int]) -> list[Branch]:
@@ -340,16 +371,34 @@ class DaskEngine:
         post.worker = idle[0]
         self._man([post])
 
-    def _man(self, posts: list[_Post]) -> None:
+    @contextmanager
+    def _heard(self, advance: Callable[[int], None] | None, n_rows: int) -> Iterator[str]:
+        """The topic under which workers tell of rows, if somebody wants to hear of it."""
+        if advance is None:
+            yield ""
+            return
+        topic, left = f"riata-{uuid4().hex}", [n_rows]
+
+        def heard(event: tuple[float, int]) -> None:
+            rows = min(event[1], left[0])  # those of a worker that is replaced are read twice
+            left[0] -= rows
+            advance(rows)
+
+        self._client.subscribe_topic(topic, heard)
+        try:
+            yield topic
+        finally:
+            self._client.unsubscribe_topic(topic)
+        heard((0.0, left[0]))  # what is still on its way
+
+    def _man(self, posts: list[_Post], topic: str = "") -> None:
         """A keeper for each post. One that cannot be made is found lost when it is asked."""
         made = []
         for post in posts:
             rows = [(*piece.given(self._client, post.worker), at) for piece, at in post.pieces]
             how = {"actor": True, "workers": [post.worker], "allow_other_workers": True}
-            told = self._writer.told
-            made.append(
-                self._client.submit(Keeper, rows, self._preparation, told, pure=False, **how)
-            )
+            told = (self._preparation, self._writer.told, topic)
+            made.append(self._client.submit(Keeper, rows, *told, pure=False, **how))
         for post, future in zip(posts, made, strict=True):
             try:
                 post.keeper = future.result()

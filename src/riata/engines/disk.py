@@ -47,6 +47,8 @@ class RowsOnDisk:
         self._file = tempfile.TemporaryFile(dir=folder, prefix="riata-")  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._places: list[_Place] = []
+        # Memory for two blocks, as to be given new memory takes as long as to read into it.
+        self._rooms: tuple[dict[str, np.ndarray], ...] = ({}, {})
         self._n_features = self.n_rows = self._end = 0
 
     def append(self, x: Any, y: np.ndarray) -> None:
@@ -82,26 +84,41 @@ class RowsOnDisk:
         self.n_rows += len(y)
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray, int]]:
-        """Rows, targets, and the number of the first row; the next block is read meanwhile."""
+        """Rows, targets, and the number of the first row; the next block is read meanwhile.
+
+        A block is written over when the one after the next is asked for.
+        """
         self._file.flush()
         with ThreadPoolExecutor(1) as reader:
-            coming = [reader.submit(self._read, place) for place in self._places[:1]]
-            for place in [*self._places[1:], None]:
+            coming = [reader.submit(self._read, 0)] if self._places else []
+            for following in range(1, len(self._places) + 1):
                 found = coming.pop().result()
-                if place is not None:
-                    coming.append(reader.submit(self._read, place))
+                if following < len(self._places):
+                    coming.append(reader.submit(self._read, following))
                 yield found
 
-    def _read(self, place: _Place) -> tuple[Any, np.ndarray, int]:
+    def _read(self, number: int) -> tuple[Any, np.ndarray, int]:
+        place, room = self._places[number], self._rooms[number % 2]
         self._file.seek(place.begin)
 
-        def array(kind: Any, size: int) -> np.ndarray:
-            return np.frombuffer(self._file.read(size * np.dtype(kind).itemsize), kind)
+        def array(name: str, size: int, kind: Any = np.int32) -> np.ndarray:
+            if len(room.get(name, ())) < size:
+                room[name] = np.empty(size, kind)
+            return room[name][:size]
 
-        y = array(np.float64, place.n_rows)
-        indptr = np.concatenate([[0], np.cumsum(array(np.int32, place.n_rows), dtype=np.int32)])
-        indices = array(np.int32, place.entries)
-        data = array(np.int32, place.entries).astype(np.float64)
+        def read(name: str, size: int, kind: Any = np.int32) -> np.ndarray:
+            found = array(name, size, kind)
+            if self._file.readinto(found.data) != found.nbytes:
+                raise OSError("The file of rows that do not fit into memory ends too early.")
+            return found
+
+        y = read("y", place.n_rows, np.float64)
+        indptr = array("indptr", place.n_rows + 1)
+        indptr[0] = 0
+        np.cumsum(read("lengths", place.n_rows), dtype=np.int32, out=indptr[1:])
+        indices = read("indices", place.entries)
+        data = array("data", place.entries, np.float64)
+        data[:] = read("steps", place.entries)
         shape = (place.n_rows, self._n_features)
         return sparse.csr_array((data, indices, indptr), shape=shape), y, place.start
 

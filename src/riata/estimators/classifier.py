@@ -169,7 +169,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 notes=self._weight_notes(classes),
                 rows_of_a_person=people(source),
             )
-        collection = collection_of(self, X, y)
+        collection = collection_of(self, X, y, numeric=False)
         if collection is not None:
             classes = self._public_classes(None)
             return Job(

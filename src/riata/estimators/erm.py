@@ -164,7 +164,7 @@ class PrivateErm(PrivateLinearModel):
                 )
             rows = SourceRows(source, self.verbose, signs if self.loss.classifies else None)
             return Job([self.loss], bounds, source.shape, rows, rows_of_a_person=people(source))
-        collection = collection_of(self, X, y)
+        collection = collection_of(self, X, y, numeric=True)
         if collection is not None:
             return Job([self.loss], bounds, collection.shape, collection)
         X, y = rows_and_targets(self, X, y, numeric=True)

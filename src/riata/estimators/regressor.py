@@ -61,7 +61,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         if source is not None:
             rows = SourceRows(source, self.verbose)
             return Job([self._loss()], bounds, source.shape, rows, rows_of_a_person=people(source))
-        collection = collection_of(self, X, y)
+        collection = collection_of(self, X, y, numeric=True)
         if collection is not None:
             return Job([self._loss()], bounds, collection.shape, collection)
         X, y = rows_and_targets(self, X, y, numeric=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from riata.data.people import PeopleSource
-from riata.data.source import Source
-from riata.engines.choice import Arrays
+from riata.data.source import Advance, Source, progress_bar
+from riata.engines.choice import NUMERIC, Arrays, numbers
 from riata.errors import InvalidArgument
 
 Convert = Callable[[np.ndarray], np.ndarray]
@@ -54,6 +55,9 @@ class SourceRows:
             return Arrays(*self.load()).pieces()
         return [InFile(SourceRows(part, False, self._convert)) for part in parts]
 
+    def watched(self) -> AbstractContextManager[Advance]:
+        return self._source.bar(self._progress)
+
     def _converted(self, y: Any) -> np.ndarray:
         return y if self._convert is None else self._convert(y)
 
@@ -67,6 +71,8 @@ class CollectionRows:
         With the same partitions.
     lengths : sequence of int
         How many rows each partition has.
+    progress : bool
+        Whether a bar is drawn while they are read.
     convert : callable, optional
         What targets go through, which can be pickled.
     """
@@ -75,14 +81,20 @@ class CollectionRows:
     distributed = True
 
     def __init__(
-        self, x: Any, y: Any, lengths: tuple[int, ...], convert: Convert | None = None
+        self,
+        x: Any,
+        y: Any,
+        lengths: tuple[int, ...],
+        progress: bool,
+        convert: Convert | None = None,
     ) -> None:
-        self._x, self._y, self._lengths, self._convert = x, y, lengths, convert
+        self._x, self._y, self._lengths = x, y, lengths
+        self._progress, self._convert = progress, convert
         self.shape = (sum(lengths), x.shape[1])
 
     def converted(self, convert: Convert) -> CollectionRows:
         """The same with targets that go through a function."""
-        return CollectionRows(self._x, self._y, self._lengths, convert)
+        return CollectionRows(self._x, self._y, self._lengths, self._progress, convert)
 
     def _partitions(self) -> list[tuple[Any, Any]]:
         from dask import delayed
@@ -103,9 +115,14 @@ class CollectionRows:
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
         from dask import compute
 
-        for pair in self._partitions():
-            x, y = compute(*pair)
-            yield _plain(x), np.asarray(y, dtype=np.float64)
+        with self.watched() as advance:
+            for pair in self._partitions():
+                x, y = compute(*pair)
+                yield _plain(x), numbers(y).astype(np.float64)
+                advance(len(y))
+
+    def watched(self) -> AbstractContextManager[Advance]:
+        return progress_bar("The Dask collection", self.shape[0], self._progress)
 
     def load(self) -> tuple[Any, np.ndarray]:
         found = list(self.blocks())
@@ -114,11 +131,11 @@ class CollectionRows:
 
 
 def _plain(x: Any) -> Any:
-    return sparse.csr_array(x) if sparse.issparse(x) else np.asarray(x)
+    return sparse.csr_array(x) if sparse.issparse(x) else numbers(x)
 
 
-def collection_of(estimator: Any, x: Any, y: Any) -> CollectionRows | None:
-    """The Dask collections that `fit` was given, if they were some.
+def collection_of(estimator: Any, x: Any, y: Any, *, numeric: bool) -> CollectionRows | None:
+    """The Dask collections that `fit` was given, if they were some. Targets are numbers or labels.
 
     Only the number of rows of each partition is found out, if it is not known.
     """
@@ -130,6 +147,12 @@ def collection_of(estimator: Any, x: Any, y: Any) -> CollectionRows | None:
             "Pass y as a Dask array or series."
         )
     names = None
+    for name, each in (("X", x), ("y", y)):
+        if not hasattr(each, "ndim"):
+            raise InvalidArgument(
+                f"{name} is a Dask {type(each).__name__}, which has no columns. Pass a Dask array "
+                "or data frame."
+            )
     if hasattr(x, "to_dask_array"):
         names = np.array([str(name) for name in x.columns], dtype=object)
         x = x.to_dask_array(lengths=True)
@@ -140,6 +163,13 @@ def collection_of(estimator: Any, x: Any, y: Any) -> CollectionRows | None:
             f"X has {x.ndim} dimensions and y {y.ndim}: rows are a two-dimensional collection and "
             "targets a one-dimensional one."
         )
+    for name, kind in (("X", x.dtype), ("y", y.dtype))[: 2 if numeric else 1]:
+        if kind.kind not in NUMERIC:
+            raise InvalidArgument(
+                f"{name} has the type {kind}, and not that of numbers. Convert its columns with "
+                "astype, and encode text and categories from public lists first; a Schema does so "
+                "for files."
+            )
     if any(np.isnan(size) for axis in (*x.chunks, *y.chunks) for size in axis):
         x, y = x.compute_chunk_sizes(), y.compute_chunk_sizes()
     if x.shape[0] != y.shape[0]:
@@ -152,4 +182,4 @@ def collection_of(estimator: Any, x: Any, y: Any) -> CollectionRows | None:
     vars(estimator).pop("feature_names_in_", None)
     if names is not None:
         estimator.feature_names_in_ = names
-    return CollectionRows(x, y, x.chunks[0])
+    return CollectionRows(x, y, x.chunks[0], estimator.verbose)
