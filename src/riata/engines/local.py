@@ -86,7 +86,8 @@ def _open(query: Walk, epsilon: float) -> float:
     """
     loss, y = query.loss, query.bounds.y or 1.0
     margins = loss.curvature_bound(y) * 3 * query.polytope.reach(query.bounds)
-    relative = 2.0**-16.9 + 2.0**-20 * (1 + margins / loss.slope_bound(0.0, y))
+    relative = 0.54 / query.slope_steps + 2.0**-19
+    relative += 2.0**-22 * margins / loss.slope_bound(0.0, y)
     return epsilon / (2 * query.changed) * query.n_rows * relative
 
 

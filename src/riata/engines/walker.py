@@ -16,7 +16,7 @@ from riata.bounds import Bounds
 from riata.engines.kernels import bounds as drift
 from riata.engines.kernels import compiled, hot, losses, moves, snapshot, state, transpose, walk
 from riata.engines.kernels.codes import known_loss
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import X_STEPS
 from riata.losses import OneAgainstRest
 from riata.queries import Walk
 from riata.sets import Simplex
@@ -27,8 +27,11 @@ _ENTRIES_A_HOT = 2**15
 #: So many entries of hot columns may be copied.
 _MOST_COPIED = 2**31
 
+#: Slopes are computed for so many rows at once.
+_ROWS_TOGETHER = 256
+
 #: So many rows of them at a time, whose entries fit into the cache of a processor.
-_ROWS_AT_ONCE = 2**12
+_ROWS_AT_ONCE = 2**14
 
 #: All modules of compiled code.
 KERNELS = (compiled, losses, state, snapshot, drift, hot, moves, walk, transpose)
@@ -40,12 +43,20 @@ _WORTH_THREADS = 2**22
 
 
 class Entries(NamedTuple):
-    """The entries by columns, and how long the columns are."""
+    """The entries by columns, how long the columns are, and which class of lengths they are in.
+
+    `longest` and `largest` are the largest length and sum of sizes in each class, `level` the one
+    entry on the grid that all are like, or 0, and `signed` whether some are negative and others
+    positive.
+    """
 
     columns: state.Columns
     known: np.ndarray
     classes: np.ndarray
-    longest: float
+    longest: np.ndarray
+    largest: np.ndarray
+    level: float
+    signed: bool
 
 
 def tell_of_compilation() -> None:
@@ -89,33 +100,58 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     limits = np.atleast_1d(np.asarray(bounds.x, dtype=np.float64))
     units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
     relative = limits / limits.max()
-    if not x.has_canonical_format:  # two entries at one place would escape the clipping
-        # Row by row: sorted by columns, the order of a row's duplicates could depend on other rows.
-        x = sparse.csr_array(x, copy=True)
-        x.sum_duplicates()
     if x.dtype not in (np.float32, np.float64):
         x = x.astype(np.float64)
-    if x.format != "csc":
-        x = sparse.csr_array(x)
-        indptr, indices, data = transpose.columns_of_rows(x, units, lowest, THREADS)
-        units = np.ones(1)
-    else:
+    if x.format == "csc":
         indptr, indices, data = x.indptr, x.indices, x.data
         if data.dtype != np.float32:
             data, units = transpose.on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
+    else:
+        x = sparse.csr_array(x)
+        if not x.has_canonical_format:
+            x = _without_duplicates(x)
+        indptr, indices, data = transpose.columns_of_rows(x, units, lowest, THREADS)
+        units = np.ones(1)
     columns = state.Columns(
-        np.asarray(indptr).astype(np.uint64),
+        np.asarray(indptr).astype(np.uint64, copy=False),
         np.ascontiguousarray(indices, np.int32).view(np.uint32),
         np.ascontiguousarray(data),
-        units, relative, lowest,
+        units, relative, lowest, np.uint64(1),
     )  # fmt: skip
     p = len(indptr) - 1
-    found = in_threads(lambda b, e: snapshot.where_entries_are(columns, b, e), p, len(data))
-    if min(found) > 0:
-        columns = columns._replace(lowest=max(found))
-    known, classes = np.zeros((p, 4), np.float32), np.empty(p, np.uint8)
-    in_threads(lambda b, e: snapshot.measure_columns(columns, known, b, e), p, len(data))
-    return Entries(columns, known, classes, snapshot.classify_lengths(known, classes))
+    known, classes = np.zeros((p, 3), np.float32), np.empty(p, np.uint8)
+
+    def measure(begin: int, end: int) -> np.ndarray:
+        seen = np.empty(5)
+        snapshot.measure_columns(columns, x.shape[0], known, seen, begin, end)
+        return seen
+
+    seen = np.array(in_threads(measure, p, len(data)))
+    in_order, on_grid, inside = seen[:, :3].min(axis=0) > 0
+    least, largest = seen[:, snapshot.LEAST].min(), seen[:, snapshot.LARGEST].max()
+    if not in_order:  # two entries at one place would escape the clipping
+        return entries_by_column(_without_duplicates(x), bounds)
+    if inside:
+        columns = columns._replace(lowest=state.READY if on_grid else state.INSIDE)
+    level = float(least) if least == largest > 0 and len(relative) == 1 else 0.0
+    if level:
+        one = np.full(1, level, np.float32)
+        columns = columns._replace(
+            data=one, units=np.ones(1), lowest=state.READY, stride=np.uint64(0)
+        )
+    of_classes = np.zeros(snapshot.LENGTHS), np.zeros(snapshot.LENGTHS)
+    snapshot.classify_lengths(known, known.view(np.uint32), classes, *of_classes)
+    return Entries(columns, known, classes, *of_classes, level, bool(least < 0 < largest))
+
+
+def _without_duplicates(x: Any) -> sparse.csr_array:
+    """Entries that share a place added, row by row.
+
+    Sorted by columns, the order of a row's duplicates could depend on other rows.
+    """
+    x = sparse.csr_array(x, copy=True)
+    x.sum_duplicates()
+    return x
 
 
 class Walker:
@@ -142,29 +178,38 @@ class Walker:
             y, y_bound = query.loss.labels(y), 1.0
         bend = losses.bend(code, y_bound)
         self._columns, self._classes, self._query = entries.columns, entries.classes.copy(), query
+        level, kind = entries.level or 1.0, np.dtype(np.int32 if entries.level else np.float64)
+        if float(query.gains.sum()) + 1 > np.iinfo(np.int32).max:
+            kind = np.dtype(np.float64)
         self._facts = state.Facts(
             code, parameter, math.isfinite(bend), query.polytope.mirrored,
             query.polytope.reach(query.bounds), y_bound, epsilon / (2 * query.changed),
             losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
-            math.sqrt(n),
+            float(query.slope_steps), level, 1.0 if entries.level else float(X_STEPS),
+            entries.signed, math.sqrt(n),
         )  # fmt: skip
-        omega = np.zeros(n if self._facts.smooth else 0, np.float32)
-        self._rows = state.Rows(np.zeros(n), np.zeros(n), np.ascontiguousarray(y), omega)
+        self._rows = state.Rows(
+            np.zeros(n, kind), np.zeros(n, kind), y.astype(np.float32),
+            np.zeros(n if self._facts.bend > 0 else 0, np.float32),
+            np.empty((3, _ROWS_TOGETHER)),
+        )  # fmt: skip
         self._known = entries.known  # only the last walk over the entries writes to it
         most = snapshot.BINS * snapshot.LENGTHS
         whole, number = np.int64, np.float64
-        several = most + state.MOST_HOT
+        few = min(state.MOST_HOT, p)
+        several = most + few
         self._groups = state.Groups(
             np.empty(p, np.int32), np.empty(most, whole), np.empty(most, whole),
             np.empty(most, number), np.empty(most, number), np.empty(most, number),
             np.empty(several, whole), np.empty(several, whole), np.empty(several, number),
+            np.empty(several, number), np.empty(several, number),
         )  # fmt: skip
-        few = state.MOST_HOT
         self._hot = state.Hot(
             np.empty(few, whole), np.empty(few), np.empty(few), np.empty(few), np.empty(few),
-            np.empty(few), np.empty(few), np.empty(few, whole), np.empty(few), np.empty(few),
-            np.empty((few, few)), np.zeros((few, few)), np.zeros(few, whole),
-            np.zeros(few, whole), np.empty(few),
+            np.empty(few), np.empty(few), np.empty(few), np.empty(few), np.empty(few),
+            np.empty(few), np.empty(few, whole), np.empty(few), np.empty(few, whole),
+            np.empty((state.MOST_MOVED, few)), np.empty((state.MOST_MOVED, few)),
+            np.empty(few, whole), np.empty(few, whole), np.empty(few),
         )  # fmt: skip
         self._across = state.Across(
             np.zeros(1, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
@@ -176,7 +221,8 @@ class Walker:
         )  # fmt: skip
         self._state = np.zeros(1, state.STATE)
         self._words = np.empty(0, np.uint64)
-        self._state["longest"] = entries.longest
+        self._longest, self._largest = entries.longest, entries.largest
+        self._state["longest"] = entries.longest.max()
         self._question = walk.DONE
         if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
             moves.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
@@ -220,12 +266,12 @@ class Walker:
             if found == walk.SNAPSHOT:
                 self._snapshot()
                 continue
+            if found == walk.CHOOSE:
+                self._choose_hot(*self._drift())
+                self._group()
+                continue
             if found == walk.ACROSS:
                 self._copy_hot()
-                continue
-            if found == walk.REGROUP:
-                self._group(drift.numbers_now(self._facts, self._walk, self._state).multiple)
-                self._state["regroupings"] += 1
                 continue
             self._question = found
             return {walk.DONE: None, walk.WORDS: "words"}.get(found, "decide")
@@ -258,7 +304,7 @@ class Walker:
         st = self._state[0]
         relative = self._columns.relative
         weight = float(relative[min(int(st["column"]), len(relative) - 1)])
-        changed = self._query.changed * X_STEPS * SLOPE_STEPS
+        changed = self._query.changed * X_STEPS * self._query.slope_steps
         value = -epsilon / 2 * int(st["total"]) * mp.mpf(weight) / changed
         if self._question == walk.DECIDE_SIGN:
             return 1 / (1 + mp.exp(-2 * value))
@@ -277,70 +323,77 @@ class Walker:
     # The snapshot.
 
     def _snapshot(self) -> None:
-        st, facts = self._state[0], self._facts
-        scale, offset = self._scale, float(st["offset"])
-        factor = scale * facts.reach / X_STEPS
-        n, p = len(self._rows.v), len(self._known)
-        # What slopes are at 0 is found out once, if there is no need for more.
-        first = st["snapshots"] == 0 or offset != float(st["offset0"])
-        both = facts.smooth and (facts.bend > 0 or first) and bool(self._rows.v.any())
-        pairs = np.empty((n, 2 if both else 1), np.float32)
+        st, facts, rows, columns = self._state[0], self._facts, self._rows, self._columns
+        n, p, known = len(rows.v), len(self._known), self._known
+        drift2, drift_max = self._drift()
+        scale = self._scale
+        grid = scale * facts.reach / X_STEPS
+        slopes = np.empty(n, np.float32)
         found = in_threads(
-            lambda b, e: snapshot.look_at_rows(self._rows, facts, factor, offset, pairs, b, e), n, n
+            lambda b, e: snapshot.look_at_rows(rows, facts, grid, slopes, b, e), n, n
         )
-        squares, largest, slopes = zip(*found, strict=True)
-        known = self._known
-        columns = self._columns
+        squares, largest, steepest = zip(*found, strict=True)
         in_threads(
-            lambda b, e: snapshot.look_at_columns(columns, known, pairs, b, e), p, len(columns.data)
-        )
-        if not both and facts.bend > 0:
-            known[:, state.SHRINKING] = 0.0
-        elif not both and first:
-            known[:, state.AT_ZERO] = known[:, state.SCORE]
-        self._rows.moved[:] = 0.0
-        st["scale0"], st["offset0"] = scale, offset
-        st["m0_length"] = math.sqrt(sum(squares)) * (1 + 2.0**-24)
-        st["m0_largest"], st["largest0"] = max(largest), max(slopes)
-        moved = max(float(st["v_square"]), 0.0) + 2.0**-52 * float(st["v_turnover"])
-        self._drift = facts.steep * factor * math.sqrt(moved)
-        st["v_square"] = st["v_turnover"] = st["v_largest"] = 0.0
-        st["v_cross"] = st["cross_turnover"] = 0.0
-        self._hot.effect[:], self._hot.open[:], self._hot.bound[:] = 0.0, 0.0, 0.0
-        self._hot.unknown[:], self._hot.amount[:] = -1, 0.0
-        self._hot.far[:], self._hot.way[:] = math.inf, 0.0
+            lambda b, e: snapshot.look_at_columns(columns, known, slopes, b, e),
+            p, len(columns.indices),
+        )  # fmt: skip
+        st["scale0"] = st["swept_scale"] = scale
+        st["v0_square"] = sum(squares) * (1 + (n + 16) * 2.0**-52)
+        st["m0_largest"] = max(largest) * grid * facts.level * (1 + 2.0**-30)
+        st["largest0"] = max(steepest)
+        for name in (
+            "v_square", "v_turnover", "v_cross", "cross_turnover", "v_largest", "swept_largest",
+            "up", "down", "way", "wasted", "strayed",
+        ):  # fmt: skip
+            st[name] = 0
         if facts.bend > 0:
             n_hot = int(st["n_hot"])
-            self._hot.products[:n_hot, :n_hot] = math.nan  # they depend on where the margins are
+            # They depend on where the margins are.
+            self._hot.products[: int(st["n_moved"]), :n_hot] = math.nan
             self._hot.met[:] = 0
-        self._choose_hot()
-        self._group(1.0)
-        self._state["wasted"] = 0
-        self._state["snapshots"] += 1
+            self._look_at_hot(0)
+        if st["snapshots"] > 0:
+            self._choose_hot(drift2, drift_max)
+        self._group()
+        st["snapshots"] += 1
 
-    def _choose_hot(self) -> None:
-        """Bounds of their own for the columns that could win after moves like the last ones.
+    def _look_at_hot(self, first: int) -> None:
+        hot.look_at_all_hot(
+            first, self._columns, self._rows, self._known, self._hot, self._across, self._facts,
+            self._state,
+        )  # fmt: skip
 
-        None at the first snapshot: few walks need another.
-        """
-        snapshots, st = int(self._state["snapshots"][0]), self._state
-        entries = int(self._columns.indptr[-1])
-        wanted = min(state.MOST_HOT, entries // _ENTRIES_A_HOT, len(self._known) // 8)
-        more = wanted - int(st["n_hot"][0])
-        if snapshots == 0 or more <= 0:
+    def _drift(self) -> tuple[float, float]:
+        """How far slopes went since the last snapshot."""
+        if self._state["snapshots"][0] == 0:
+            return 0.0, 0.0
+        now = drift.numbers_now(self._facts, self._walk, self._state)
+        return now.drift2, now.drift_max
+
+    def _choose_hot(self, drift2: float, drift_max: float) -> None:
+        """Bounds of their own for the columns that could win after moves like the last ones."""
+        st, known = self._state[0], self._known
+        st["chosen"] = 1
+        before, entries = int(st["n_hot"]), len(self._columns.indices)
+        more = min(len(self._hot.columns), entries // _ENTRIES_A_HOT, len(known) // 8) - before
+        if more <= 0:
             return
-        known = self._known
-        likely = np.abs(known[:, state.SCORE])
-        likely += np.float32(self._drift) * known[:, state.LENGTH]
-        likely[self._classes >= state.HOT] = -math.inf
-        least = np.partition(likely, -more)[-more]
-        for k in np.flatnonzero(likely >= least)[:more]:
-            hot.add_hot(int(k), self._classes, self._hot, st)
+        large = np.flatnonzero(np.diff(self._columns.indptr) >= state.LARGE)
+        large = large[self._classes[large] < state.HOT]
+        few = known[large]
+        likely = np.minimum(drift2 * few[:, state.LENGTH], drift_max * few[:, state.SIZE])
+        likely += np.abs(few[:, state.SCORE])
+        if len(large) > more:
+            large = large[np.argpartition(likely, -more)[-more:]]
+        hot.add_several_hot(np.sort(large), self._classes, self._hot, self._state)
+        if self._facts.smooth:
+            self._copy_hot()
+            self._look_at_hot(before)
 
     def _copy_hot(self) -> None:
         """The hot columns once more, row by row: then a column that moves knows whom it meets."""
         n_hot, n = int(self._state["n_hot"][0]), len(self._rows.v)
-        columns, levels = self._hot.columns[:n_hot], np.zeros(state.MOST_HOT)
+        columns, levels = self._hot.columns[:n_hot], np.zeros(n_hot)
         reached = self._columns.indptr[columns]
         sizes = np.cumsum(self._columns.indptr[columns + 1] - reached)
         fitting = int(np.searchsorted(sizes, _MOST_COPIED, side="right"))
@@ -354,14 +407,16 @@ class Walker:
         self._state["n_across"] = fitting
         self._state["unknown_read"] = 0 if fitting == n_hot else -(2**62)  # all that fit are there
 
-    def _group(self, multiple: float) -> None:
+    def _group(self) -> None:
         """Groups of columns with similar bounds, without those that are hot."""
         st, facts = self._state[0], self._facts
-        reach = self._scale * facts.reach * float(st["w_sum"]) + abs(float(st["offset"]))
+        reach = self._scale * facts.reach * float(st["w_sum"])
         bound = losses.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
+        n_groups = snapshot.BINS * snapshot.LENGTHS
         snapshot.group_columns(
-            self._known, self._classes, self._groups, facts.strength / bound, multiple,
-            facts, self._state,
+            self._known, self._classes, self._longest, self._largest, self._groups,
+            np.empty(len(self._known), np.uint16), np.empty(n_groups, np.int64),
+            np.empty(n_groups), facts.strength / bound, facts, self._state,
         )  # fmt: skip
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from riata.bounds import Bounds
+from riata.grid import SLOPE_STEPS, X_STEPS
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.queries.gradient import Gradient
 from riata.queries.utilities import VertexUtilities
@@ -17,6 +18,10 @@ from riata.vectors import Vector
 if TYPE_CHECKING:
     from riata.losses import Loss
     from riata.sets.coordinate import CoordinatePolytope
+
+
+#: Sums over the rows are whole numbers of so many bits, of which slopes have no more than these.
+_TOTAL_BITS, _MOST_SLOPE_BITS = 63, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,12 @@ class Walk:
         """What is selected from at a model."""
         gradient = Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
         return VertexUtilities(gradient, self.polytope)
+
+    @cached_property
+    def slope_steps(self) -> int:
+        """How many steps the largest slope has: as many as sums over the rows have room for."""
+        bits = _TOTAL_BITS - X_STEPS.bit_length() - self.n_rows.bit_length()
+        return max(SLOPE_STEPS, 2 ** min(bits, _MOST_SLOPE_BITS))
 
     @property
     def changed(self) -> int:

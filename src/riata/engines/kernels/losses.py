@@ -9,15 +9,36 @@ from riata.engines.kernels.compiled import compiled, inlined
 
 
 @inlined
+def exp_below(z: float) -> float:
+    """e^-|z| up to 2^-42 relative, not below e^-40: in a form that is computed for several at once.
+
+    By Taylor's series at z / 256, and eight squares.
+    """
+    size = abs(z)
+    r = -0.00390625 * (size if size < 40.0 else 40.0)
+    r2 = r * r
+    r4 = r2 * r2
+    e = 1 / 24 + r / 120 + r2 * (1 / 720 + r / 5040)
+    e += r4 * (1 / 40320 + r / 362880 + r2 / 3628800)
+    e = 1.0 + r + r2 * (1 / 2 + r / 6) + r4 * e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return e * e
+
+
+@inlined
 def slope(loss: int, parameter: float, margin: float, y: float) -> float:
     if loss == SQUARED:
         return 2.0 * (margin - y)
     if loss == LOGISTIC:
         z = y * margin
-        if z >= 0:
-            e = math.exp(-z)
-            return -y * (e / (1.0 + e))
-        return -y / (1.0 + math.exp(z))
+        share = 1.0 / (1.0 + exp_below(z))
+        return -y * (1.0 - share if z >= 0 else share)
     if loss == HUBER:
         return 2.0 * min(max(margin - y, -parameter), parameter)
     return -y * min(max((1.0 - y * margin) / parameter, 0.0), 1.0)
@@ -28,7 +49,7 @@ def derivative(loss: int, margin: float, y: float) -> float:
     """Of the slope in the margin, for losses that have one everywhere."""
     if loss == SQUARED:
         return 2.0
-    e = math.exp(-abs(y * margin))
+    e = exp_below(y * margin)
     return y * y * e / ((1.0 + e) * (1.0 + e))
 
 

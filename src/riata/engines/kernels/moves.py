@@ -5,60 +5,72 @@ from __future__ import annotations
 import math
 
 from riata.engines.kernels.bounds import common_size
-from riata.engines.kernels.compiled import compiled
-from riata.engines.kernels.hot import look_across
-from riata.engines.kernels.snapshot import entries_of, of, on_grid
-from riata.engines.kernels.state import LENGTH, STEPS
+from riata.engines.kernels.compiled import compiled, inlined, part_of_step
+from riata.engines.kernels.hot import count_move, look_across
+from riata.engines.kernels.snapshot import entries_of, entry, of
+from riata.engines.kernels.state import HOT, LENGTH, STEPS
 
 
-@compiled
-def move(columns, rows, known, hot, across, walk, facts, now, state):
+@part_of_step
+def move(columns, rows, known, classes, hot, across, walk, facts, now, state):
     """Add the chosen column to the walk."""
     st = state[0]
     k, t = st.column, st.t
     gain, weight = walk.gains[t], of(columns.relative, k)
     walk.picked[t] = k if st.sign > 0 else -k - 1
     amount, here = st.sign * gain, -1
-    for h in range(st.n_hot):
-        if hot.columns[h] == k:
-            here = h
-    move_rows(k, amount, weight, columns, rows, state)
+    if classes[k] >= HOT:
+        here = 0
+        while hot.columns[here] != k:
+            here += 1
+    move_rows(k, amount, weight, columns, rows, facts, state)
     add_weight(k, amount, weight, walk, state)
-    if not facts.smooth:
-        return
-    scale = walk.scales[t + 1]
-    shrunk = abs(scale / walk.scales[t] - 1.0) * (now.kept * st.m0_length + now.moved2)
-    gone = (shrunk + scale * facts.reach * gain * known[k, LENGTH]) * (1 + 2.0**-30)
-    st.way += gone + st.way * 2.0**-52  # so that differences are not less than the moves
-    move_hot(k, here, amount, columns, rows, known, hot, across, facts, state)
+    if facts.bend > 0:
+        scale = walk.scales[t + 1]
+        length = now.far2 + now.factor0 * math.sqrt(st.v0_square)
+        gone = abs(scale / walk.scales[t] - 1.0) * length
+        gone += scale * facts.reach * gain * known[k, LENGTH]
+        # So that differences of ways are not less than the moves.
+        st.way += gone * (1 + 2.0**-30) + st.way * 2.0**-52
+    if facts.smooth and st.n_hot > 0:
+        move_hot(k, here, amount, columns, rows, known, hot, across, facts, state)
 
 
-@compiled
-def move_rows(k, amount, weight, columns, rows, state):
+@inlined
+def in_levels(amount, columns, e, unit):
+    """A multiple of an entry, in steps of `level`: of an entry that all others are like, itself."""
+    return amount * entry(columns, e, unit) if columns.stride == 1 else amount
+
+
+@part_of_step
+def move_rows(k, amount, weight, columns, rows, facts, state):
     """Move the rows of a column, and what is known of all rows."""
     st = state[0]
     unit, gain = of(columns.units, k), abs(amount)
     square, cross, largest = 0.0, 0.0, st.v_largest
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
-        by = amount * weight * on_grid(columns.data[e], unit, columns.lowest)
-        before, v = rows.moved[i], rows.v[i]
-        after = before + by
-        rows.moved[i] = after
-        rows.v[i] = v + by
-        cross += by * (v - before)
+        v, v0 = float(rows.v[i]), float(rows.v0[i])
+        moved = v + in_levels(amount * weight, columns, e, unit)
+        rows.v[i] = moved
+        before, after = v - v0, moved - v0
+        cross += (moved - v) * v0
         square += (after - before) * (after + before)
         largest = max(largest, abs(after))
     st.v_square += square
     st.v_cross += cross
-    # What the sums above may have lost to rounding, in units of 2^-52: no entry of v is larger than
-    # the sum of the sizes of w, nor was it at the snapshot.
+    # What the sums above may have lost to rounding, in units of 2^-52: for each addition one of the
+    # sum of the sizes of what was added, which Cauchy and Schwarz bound for the second.
     entries = float(entries_of(columns, k))
     st.v_turnover += 2.0 * entries * (entries + 16) * largest * largest + abs(st.v_square)
-    most = 2.0 * STEPS * (st.w_sum + 2.0 * gain) * gain * STEPS
-    # A row's v was rounded once a step: its difference to `moved` is off by that much.
-    st.cross_turnover += 2.0 * entries * (entries + st.t + 16) * most + abs(st.v_cross)
+    most = facts.span * gain * math.sqrt(entries * st.v0_square)
+    st.cross_turnover += 2.0 * (entries + 16) * most + abs(st.v_cross)
     st.v_largest = largest
+    way = gain * weight * facts.span
+    if amount > 0 or facts.signed:
+        st.up += way
+    if amount < 0 or facts.signed:
+        st.down += way
 
 
 @compiled
@@ -66,27 +78,29 @@ def move_hot(k, here, amount, columns, rows, known, hot, across, facts, state):
     """What a move along a column does to the hot ones. It is the hot column `here`, or -1."""
     st = state[0]
     gain = abs(amount)
+    slot = -1
     if here >= 0:
-        hot.moves[here] += 1
+        count_move(here, hot, state)
+        slot = hot.slot[here]
     st.unknown_rate *= 15.0 / 16.0
     looked = look_across(k, here, columns, rows, known, hot, across, facts, state)
     for h in range(st.n_hot):
         own = hot.columns[h]
-        if looked and here < 0 and h < st.n_across:
+        if looked and slot < 0 and h < st.n_across:
             hot.effect[h] += amount * hot.fresh[h]
-            most = facts.steep * STEPS * common_size(own, k, known)
+            most = facts.steep * (STEPS / facts.level) * common_size(own, k, known)
             error = gain * (entries_of(columns, k) + 16) * 2.0**-52 * most
             error += 2.0**-52 * abs(hot.effect[h])
             hot.bound[h] += error
             hot.open[h] += error
             continue
-        if here >= 0 and not math.isnan(hot.products[h, here]):
-            hot.effect[h] += amount * hot.products[h, here]
-            error = gain * hot.errors[h, here] + 2.0**-52 * abs(hot.effect[h])
+        if slot >= 0 and not math.isnan(hot.products[slot, h]):
+            hot.effect[h] += amount * hot.products[slot, h]
+            error = gain * hot.errors[slot, h] + 2.0**-52 * abs(hot.effect[h])
             hot.bound[h] += error
             hot.open[h] += error
             continue
-        hot.open[h] += gain * facts.steep * STEPS * common_size(own, k, known)
+        hot.open[h] += gain * facts.steep * (STEPS / facts.level) * common_size(own, k, known)
         if here >= 0 and (hot.unknown[h] == here or hot.unknown[h] == -1):
             hot.unknown[h] = here
             hot.amount[h] += amount
@@ -94,7 +108,7 @@ def move_hot(k, here, amount, columns, rows, known, hot, across, facts, state):
             hot.unknown[h] = -2  # several: nothing can be learned from their sum
 
 
-@compiled
+@part_of_step
 def add_weight(k, amount, weight, walk, state):
     """Change an entry of w, and the sum of the sizes of all entries."""
     i = (k * 0x9E3779B1) & (len(walk.keys) - 1)
@@ -111,6 +125,6 @@ def begin(k, amount, columns, rows, walk, state):
     """Start at a multiple of one column."""
     unit, weight = of(columns.units, k), of(columns.relative, k)
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
-        x = on_grid(columns.data[e], unit, columns.lowest)
-        rows.v[columns.indices[e]] += amount * weight * x
+        i = columns.indices[e]
+        rows.v[i] = float(rows.v[i]) + in_levels(amount * weight, columns, e, unit)
     add_weight(k, amount, weight, walk, state)

@@ -6,21 +6,19 @@ import math
 
 import numpy as np
 
-from riata.engines.kernels.compiled import compiled, compiled_with_arrays, inlined
+from riata.engines.kernels.compiled import compiled, inlined, without_nan
 from riata.engines.kernels.losses import derivative, slope
 from riata.engines.kernels.state import (
-    AT_ZERO,
     HOT,
     INSIDE,
     LENGTH,
     READY,
     SCORE,
-    SHRINKING,
     SIZE,
     STEPS,
 )
 
-#: Groups: score bins of this width in log-weights, and lengths in quarters of a power of two.
+#: Groups: score bins of this width in log-weights, and so many classes of lengths.
 WIDTH, BINS, LENGTHS = 0.5, 120, 80
 
 
@@ -48,170 +46,202 @@ def entries_of(columns, k):
     return np.int64(columns.indptr[k + 1]) - np.int64(columns.indptr[k])
 
 
-@compiled
-def where_entries_are(columns, begin, end):
-    """`READY` if every entry of some columns is on the grid, `INSIDE` if none is to be clipped."""
-    ready = True
-    for k in range(begin, end):
-        unit = of(columns.units, k)
-        for e in range(columns.indptr[k], columns.indptr[k + 1]):
-            z = columns.data[e] * unit
-            if not columns.lowest <= z <= STEPS:  # or it is NaN
-                return columns.lowest
-            ready = ready and z == np.rint(z)
-    return READY if ready else INSIDE
+@inlined
+def entry(columns, e, unit):
+    """An entry on the grid."""
+    return on_grid(columns.data[e * columns.stride], unit, columns.lowest)
+
+
+#: What was seen of entries: whether rows are in order, each once; whether all entries are on the
+#: grid, and inside the bounds; the smallest and the largest of them.
+IN_ORDER, ON_GRID, IN_BOUNDS, LEAST, LARGEST = range(5)
 
 
 @compiled
-def measure_columns(columns, known, begin, end):
-    """The length and the sum of sizes of some columns, or a little more."""
+def measure_columns(columns, n, known, seen, begin, end):
+    """The length and the sum of sizes of some columns, or a little more, and what was seen."""
+    on_steps, inside = True, True
+    least, largest = np.int64(STEPS), np.int64(-STEPS)
     for k in range(begin, end):
-        a, b = 0.0, 0.0
-        unit = of(columns.units, k)
+        square, size = np.int64(0), np.int64(0)
+        unit, first, stop = of(columns.units, k), columns.indptr[k], columns.indptr[k + 1]
+        for e in range(first, stop):  # in whole numbers, so that it is done for several at once
+            given = float(columns.data[e]) * unit
+            z = given if given == given else 0.0
+            z = z if z < STEPS else STEPS
+            x = np.int64(np.rint(z if z > columns.lowest else columns.lowest))
+            on_steps &= given == x
+            inside &= (given >= columns.lowest) & (given <= STEPS)  # not if NaN
+            least, largest = min(least, x), max(largest, x)
+            square += x * x
+            size += abs(x)
         weight = of(columns.relative, k) / STEPS * (1 + 2.0**-20)
-        for e in range(columns.indptr[k], columns.indptr[k + 1]):
-            x = on_grid(columns.data[e], unit, columns.lowest)
-            a += x * x
-            b += abs(x)
-        known[k, LENGTH] = math.sqrt(a) * weight
-        known[k, SIZE] = b * weight
+        known[k, LENGTH] = math.sqrt(square) * weight
+        known[k, SIZE] = size * weight
+    seen[IN_ORDER] = rows_in_order(columns.indptr, columns.indices, n, begin, end)
+    seen[ON_GRID], seen[IN_BOUNDS] = on_steps, inside
+    seen[LEAST], seen[LARGEST] = least, largest
 
 
 @compiled
-def classify_lengths(known, classes):
-    """The class of each column's length. Returns the largest length."""
-    longest = 0.0
-    for k in range(len(known)):
-        longest = max(longest, known[k, LENGTH])
-    for k in range(len(known)):
-        classes[k] = LENGTHS - 1
-        if known[k, LENGTH] > 0:
-            octaves = 4.0 * math.log2(longest / known[k, LENGTH])
-            classes[k] = np.uint8(min(octaves, LENGTHS - 1.0))
-    return longest
+def rows_in_order(indptr, indices, n, begin, end):
+    """Whether some columns have their rows in order, each once, and below n.
 
-
-@compiled
-def look_at_rows(rows, facts, factor, offset, pairs, begin, end):
-    """Slopes of some rows, the lengths of margins, and the largest slope.
-
-    If `pairs` has room for it, also derivative * shrinking margin, or the slope at 0.
+    A row that is not after the one before it must be the first of its column.
     """
+    first, stop, one = indptr[begin], indptr[end], np.uint64(1)
+    if first == stop:
+        return True
+    back, largest = 0, indices[first]
+    for e in range(first + one, stop):  # for several at once
+        back += indices[e] <= indices[e - one]
+        largest = max(largest, indices[e])
+    for k in range(begin + 1, end):
+        e = indptr[k]
+        if first < e < stop and e > indptr[k - 1]:
+            back -= indices[e] <= indices[e - one]
+    return back == 0 and largest < n
+
+
+@compiled
+def classify_lengths(known, bits, classes, longest, largest):
+    """The class of each column's length, and the largest length and size in each class.
+
+    `bits` are those of `known`: an exponent, and two more for quarters of a power of two.
+    """
+    top = np.uint32(0)
+    for k in range(len(known)):
+        top = max(top, bits[k, LENGTH])
+    for k in range(len(known)):
+        of_k = np.int64((top >> np.uint32(21)) - (bits[k, LENGTH] >> np.uint32(21)))
+        of_k = min(of_k, LENGTHS - 1)
+        classes[k] = of_k
+        if known[k, LENGTH] > longest[of_k]:
+            longest[of_k] = known[k, LENGTH]
+        if known[k, SIZE] > largest[of_k]:
+            largest[of_k] = known[k, SIZE]
+
+
+@compiled
+def look_at_rows(rows, facts, grid, slopes, begin, end):
+    """Slopes of some rows; of v, which is kept, the square and the largest; the largest slope."""
+    for i in range(begin, end):
+        rows.v0[i] = rows.v[i]
+        margin = rows.v[i] * facts.level * grid
+        slopes[i] = slope(facts.loss, facts.parameter, margin, rows.y[i])
+    if facts.bend > 0:
+        for i in range(begin, end):
+            margin = rows.v[i] * facts.level * grid
+            rows.omega[i] = derivative(facts.loss, margin, rows.y[i])
     square, most, largest = 0.0, 0.0, 0.0
     for i in range(begin, end):
-        inner = rows.v[i] * factor
-        s = slope(facts.loss, facts.parameter, inner + offset, rows.y[i])
-        pairs[i, 0] = s
-        largest = max(largest, abs(s))
-        square += inner * inner
-        most = max(most, abs(inner))
-        if facts.smooth:
-            omega = np.float32(derivative(facts.loss, inner + offset, rows.y[i]))
-            rows.omega[i] = omega
-            if pairs.shape[1] > 1 and facts.bend > 0:
-                pairs[i, 1] = omega * inner
-            elif pairs.shape[1] > 1:
-                pairs[i, 1] = slope(facts.loss, facts.parameter, offset, rows.y[i])
-    return square, most, largest
+        v = float(rows.v[i])
+        square += v * v
+        most = max(most, abs(v))
+        largest = max(largest, abs(slopes[i]))
+    return square, most, largest * (1 + 2.0**-20)
 
 
 @compiled
-def look_at_columns(columns, known, pairs, begin, end):
-    """The products of some columns with one or two numbers of each row.
-
-    In two sums that do not wait for another.
-    """
-    both = pairs.shape[1] > 1
-    indptr, indices, data, lowest = columns.indptr, columns.indices, columns.data, columns.lowest
+def look_at_columns(columns, known, slopes, begin, end):
+    """The scores of some columns, each in two sums that do not wait for another."""
+    indptr, indices, one, two = columns.indptr, columns.indices, np.uint64(1), np.uint64(2)
     for k in range(begin, end):
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        a, b = 0.0, 0.0
         unit, weight = of(columns.units, k), of(columns.relative, k) / STEPS
         e, stop = indptr[k], indptr[k + 1]
-        if (stop - e) % np.uint64(2) == 1:
-            x = on_grid(data[e], unit, lowest)
-            a = x * pairs[indices[e], 0]
-            if both:
-                b = x * pairs[indices[e], 1]
-            e += np.uint64(1)
-        while e < stop:
-            i, j = indices[e], indices[e + np.uint64(1)]
-            x, z = on_grid(data[e], unit, lowest), on_grid(data[e + np.uint64(1)], unit, lowest)
-            a += x * pairs[i, 0]
-            c += z * pairs[j, 0]
-            if both:
-                b += x * pairs[i, 1]
-                d += z * pairs[j, 1]
-            e += np.uint64(2)
-        known[k, SCORE] = (a + c) * weight
-        if both:
-            known[k, SHRINKING] = (b + d) * weight
+        while e + one < stop:
+            a += entry(columns, e, unit) * slopes[indices[e]]
+            b += entry(columns, e + one, unit) * slopes[indices[e + one]]
+            e += two
+        if e < stop:
+            a += entry(columns, e, unit) * slopes[indices[e]]
+        known[k, SCORE] = (a + b) * weight
+
+
+@without_nan
+def largest_move(v, v0, factor, factor0):
+    """The largest size of factor * v - factor0 * v0."""
+    largest = 0.0
+    for i in range(len(v)):
+        largest = max(largest, abs(v[i] * factor - v0[i] * factor0))
+    return largest
+
+
+@compiled
+def sweep(rows, now, walk, state):
+    """Find how far the margins of all rows are from the snapshot."""
+    st = state[0]
+    st.swept_largest = largest_move(rows.v, rows.v0, now.factor, now.factor0) * (1 + 2.0**-30)
+    st.swept_scale = walk.scales[st.t]
+    st.up = st.down = 0.0
+    st.strayed = 0
+    st.sweeps += 1
 
 
 @inlined
-def score_at(k, known, multiple, facts):
-    """The score of a column at a multiple of the snapshot's margins, to first order."""
+def rank_of(k, known, turn):
+    """What a column is ranked by: the larger of -score and `turn` times the score."""
     score = float(known[k, SCORE])
-    if facts.bend > 0:
-        return score + (multiple - 1.0) * known[k, SHRINKING]
-    return score + (multiple - 1.0) * (score - known[k, AT_ZERO])
+    return max(turn * score, -score)
 
 
 @inlined
-def rank_of(k, known, multiple, facts):
-    """What a column is ranked by: its score at a multiple of the snapshot's margins."""
-    score = score_at(k, known, multiple, facts)
-    return abs(score) if facts.mirrored else -score
+def turn_of(facts):
+    """1 if both signs of a column compete, and else -1."""
+    return 1.0 if facts.mirrored else -1.0
 
 
-@compiled_with_arrays
-def group_columns(known, classes, groups, strength, multiple, facts, state):
-    """Sort the columns by score, at a multiple of m0, and by length, and bound each group."""
-    p = len(known)
-    top = -math.inf
+@compiled
+def group_columns(
+    known, classes, longest, largest, groups, keys, tally, best, strength, facts, state
+):
+    """Sort the columns by score and by length, and bound each group.
+
+    `keys` has room for one number of each column, `tally` and `best` for one of each group.
+    """
+    p, n_keys, top, turn = len(known), len(tally), -math.inf, turn_of(facts)
     for k in range(p):
-        top = max(top, rank_of(k, known, multiple, facts))
-    keys, n_keys = np.empty(p, np.uint16), BINS * LENGTHS
-    tally, place = np.zeros(n_keys, np.int64), np.empty(n_keys, np.int64)
-    best, longest, largest = np.full(n_keys, -math.inf), np.zeros(n_keys), np.zeros(n_keys)
+        rank = rank_of(k, known, turn)
+        top = rank if rank > top else top
+    tally[:] = 0
+    best[:] = -math.inf
     finer = strength / WIDTH
     for k in range(p):
         if classes[k] >= HOT:
             continue
-        rank = rank_of(k, known, multiple, facts)
-        key = int(min(finer * (top - rank), BINS - 1.0)) * LENGTHS + classes[k]
+        rank = rank_of(k, known, turn)
+        below = finer * (top - rank)
+        key = np.int64(below if below < BINS - 1.0 else BINS - 1.0) * LENGTHS + classes[k]
         keys[k] = key
         tally[key] += 1
-        best[key] = max(best[key], rank)
-        longest[key] = max(longest[key], known[k, LENGTH])
-        largest[key] = max(largest[key], known[k, SIZE])
+        if rank > best[key]:  # no store for most, so that none waits for the last
+            best[key] = rank
     before, g = 0, 0
     for key in range(n_keys):
-        place[key] = before
-        if tally[key] > 0:
-            groups.starts[g], groups.counts[g] = before, tally[key]
-            groups.score[g], groups.length[g], groups.size[g] = (
-                best[key],
-                longest[key],
-                largest[key],
-            )
+        count = tally[key]
+        if count > 0:
+            groups.starts[g], groups.counts[g] = before, count
+            groups.score[g] = best[key]
+            groups.length[g], groups.size[g] = longest[key % LENGTHS], largest[key % LENGTHS]
             g += 1
-        before += tally[key]
+        tally[key] = before  # from here on, where the next column of the group goes
+        before += count
     for k in range(p):
         if classes[k] < HOT:
-            groups.order[place[keys[k]]] = k
-            place[keys[k]] += 1
+            groups.order[tally[keys[k]]] = k
+            tally[keys[k]] += 1
     state[0].n_groups = g
     state[0].envelope = 0
-    state[0].idle = 0
-    state[0].grouped = multiple
 
 
 @compiled
-def bound_group(g, known, groups, multiple, facts):
+def bound_group(g, known, groups, facts):
     """The largest score, length and size in a group."""
+    turn = turn_of(facts)
     groups.score[g], groups.length[g], groups.size[g] = -math.inf, 0.0, 0.0
     for place in range(groups.starts[g], groups.starts[g] + groups.counts[g]):
         k = groups.order[place]
-        groups.score[g] = max(groups.score[g], rank_of(k, known, multiple, facts))
+        groups.score[g] = max(groups.score[g], rank_of(k, known, turn))
         groups.length[g] = max(groups.length[g], known[k, LENGTH])
         groups.size[g] = max(groups.size[g], known[k, SIZE])

@@ -6,34 +6,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: An entry and a slope are whole numbers of steps.
+#: An entry is a whole number of steps.
 STEPS = 65536.0
 
 #: Stand for the lowest entry where all entries are known to be on the grid, or inside the bounds.
 READY, INSIDE = 1.0, 2.0
 
-#: So many columns, of at least so many entries, may be hot. Classes of theirs begin here.
-MOST_HOT, LARGE, HOT = 1024, 64, 128
+#: So many columns, of at least so many entries, may be hot. Classes of theirs begin here. Inner
+#: products of all hot columns with so many of them are kept: with those that moved.
+MOST_HOT, LARGE, HOT, MOST_MOVED = 4096, 64, 128, 1024
 
 #: Where the walk is, and what it waits for.
 STATE = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "t", "idle", "regroupings", "n_hot", "n_groups", "next_word", "wasted", "read",
-            "proposals", "snapshots", "pending", "column", "group", "place", "coin", "total",
-            "height", "bits", "sign", "exact", "envelope", "rebuilt", "n_across", "unknown_read",
+            "t", "n_hot", "n_moved", "n_groups", "next_word", "wasted", "strayed", "read",
+            "proposals", "snapshots", "sweeps", "chosen", "begun", "pending", "column", "group",
+            "place", "coin", "total", "height", "bits", "sign", "known", "envelope", "rebuilt",
+            "n_across", "unknown_read",
         )
     ]
     + [
         (name, np.float64)
         for name in (
-            "top", "grouped", "scale0", "offset0", "largest0", "m0_length", "m0_largest",
-            "longest", "way", "v_square", "v_turnover", "v_cross", "cross_turnover", "v_largest",
-            "w_sum", "offset", "low",
-            "high",
-            "allowed2", "allowed_max", "allowed_rest", "allowed_rest_max", "allowed_rounding",
-            "allowed_strength", "unknown_rate",
+            "top", "scale0", "largest0", "m0_largest", "longest", "v0_square", "v_square",
+            "v_turnover", "v_cross", "cross_turnover", "v_largest", "w_sum", "swept_scale",
+            "swept_largest", "up", "down", "way", "low", "high", "allowed2", "allowed_max",
+            "allowed_rounding", "allowed_strength", "unknown_rate",
         )
     ]
 )  # fmt: skip
@@ -42,7 +42,8 @@ STATE = np.dtype(
 class Columns(NamedTuple):
     """The entries by columns, as they came; `units` and `lowest` put them on the grid.
 
-    `relative` is the bound of each column over the largest. Both may have one number for all.
+    `relative` is the bound of each column over the largest. Both may have one number for all. Where
+    all entries are the same, `data` has one of them and `stride` is 0 instead of 1.
     """
 
     indptr: np.ndarray
@@ -51,28 +52,35 @@ class Columns(NamedTuple):
     units: np.ndarray
     relative: np.ndarray
     lowest: float
+    stride: np.uint64
 
 
 class Rows(NamedTuple):
-    """Of each row: its product with w, how much of that was added since the snapshot, its target,
+    """Of each row: its product with w, in steps of `level`, and what it was at the snapshot; its
 
-    and the derivative of its slope at the snapshot.
+    target; and for losses that bend, the derivative of its slope at the snapshot. `few` has room
+    for what is computed for some rows at once.
     """
 
     v: np.ndarray
-    moved: np.ndarray
+    v0: np.ndarray
     y: np.ndarray
     omega: np.ndarray
+    few: np.ndarray
 
 
-#: What is known of a column, in one line of the cache: its score at the snapshot, and its product
-#: with omega m0, or for a quadratic loss its score at margins of 0; its length, and the sum of the
-#: sizes of its entries.
-SCORE, SHRINKING, LENGTH, SIZE = range(4)
-AT_ZERO = SHRINKING
+#: What is known of a column: its score at the snapshot, its length, and the sum of the sizes of its
+#: entries.
+SCORE, LENGTH, SIZE = range(3)
 
 
 class Groups(NamedTuple):
+    """Columns with similar bounds; from `heights` on, hot columns have places of their own.
+
+    A column of a group is accepted whatever its value is if a coin is below `surely`. No value in
+    it is larger in size than `most`.
+    """
+
     order: np.ndarray
     starts: np.ndarray
     counts: np.ndarray
@@ -82,26 +90,36 @@ class Groups(NamedTuple):
     heights: np.ndarray
     ends: np.ndarray
     logs: np.ndarray
+    surely: np.ndarray
+    most: np.ndarray
 
 
 class Hot(NamedTuple):
-    """Columns with the effect of the moves since the snapshot, up to `open`.
+    """Columns with scores of their own: the `score` at a snapshot, and products with omega m then,
 
-    `bound` is the part of `open` that comes from rounding, and `errors` how wrong a learned inner
-    product may be. `beyond` is what the second order was when a column was evaluated, up to
-    `doubt`, `far` how far the margins were from the snapshot then, and `way` how far they had gone.
+    `start`, and with omega v now, `effect`, up to `open`, of which `bound` comes from rounding. The
+    snapshot is the last one, or any if the loss does not bend. `doubt` is how wrong score and start
+    may be. `products` has a row for each hot column that
+    moved, at its `slot`, and `errors` says how wrong its inner products may be.
+
+    `beyond` is what the second order was when a column was evaluated, up to `unsure`, `far` how far
+    the margins were from the snapshot then, and `way` how far they had gone.
     """
 
     columns: np.ndarray
-    effect: np.ndarray
-    open: np.ndarray
-    beyond: np.ndarray
+    score: np.ndarray
+    start: np.ndarray
     doubt: np.ndarray
+    beyond: np.ndarray
+    unsure: np.ndarray
     far: np.ndarray
     way: np.ndarray
+    effect: np.ndarray
+    open: np.ndarray
+    bound: np.ndarray
     unknown: np.ndarray
     amount: np.ndarray
-    bound: np.ndarray
+    slot: np.ndarray
     products: np.ndarray
     errors: np.ndarray
     moves: np.ndarray
@@ -132,6 +150,12 @@ class Walk(NamedTuple):
 
 
 class Facts(NamedTuple):
+    """What does not change. The largest slope has `slope_steps` steps.
+
+    v is counted in steps of `level` on the grid of entries, which have no more than `span` of them,
+    and are `signed` if some are negative and others positive.
+    """
+
     loss: int
     parameter: float
     smooth: bool
@@ -141,25 +165,27 @@ class Facts(NamedTuple):
     strength: float
     steep: float
     bend: float
+    slope_steps: float
+    level: float
+    span: float
+    signed: bool
     root_n: float
 
 
 class Now(NamedTuple):
-    """The numbers of one step."""
+    """The numbers of one step: docs/privacy/compiled_walk.md has their meaning."""
 
     largest: float
     strength: float
+    grid: float
     factor: float
-    kept: float
-    multiple: float
-    left2: float
-    shifted: float
-    moved2: float
-    moved_max: float
+    factor0: float
+    far2: float
+    far_max: float
     drift2: float
     drift_max: float
     rest: float
     rest_max: float
     rounding: float
-    far2: float
+    fine: float
     way: float
