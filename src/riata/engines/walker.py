@@ -6,6 +6,7 @@ import hashlib
 import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,6 +60,7 @@ class Entries(NamedTuple):
     signed: bool
 
 
+@cache
 def tell_of_compilation() -> None:
     """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
     folder = walk.advance.stats.cache_path
