@@ -232,19 +232,42 @@ MUTANTS = [
     ),
     Mutant(
         "moves that are said to be shorter", "engines/kernels/bounds.py",
-        "moved2 = factor * math.sqrt(", "moved2 = 0.5 * factor * math.sqrt(", WALK,
+        "return math.sqrt(max(found, 0.0))", "return 0.5 * math.sqrt(max(found, 0.0))", WALK,
     ),
     Mutant(
-        "a rest that is said to be shorter", "engines/kernels/bounds.py",
-        "left2 = factor * math.sqrt(", "left2 = 0.5 * factor * math.sqrt(", WALK,
+        "a sweep that sees half", "engines/kernels/snapshot.py",
+        "st.swept_largest = largest_move(", "st.swept_largest = 0.5 * largest_move(", WALK,
+    ),
+    Mutant(
+        "moves since a sweep that count half", "engines/kernels/moves.py",
+        "        st.up += way\n", "        st.up += 0.5 * way\n", WALK,
+    ),
+    Mutant(
+        "rows that are alike and move by more", "engines/kernels/moves.py",
+        "if columns.stride == 1 else amount", "if columns.stride == 1 else 2.0 * amount", WALK,
+    ),
+    Mutant(
+        "coins that accept more than surely", "engines/kernels/walk.py",
+        "chance = groups.logs[g] * math.exp(LOG_2 - st.top)",
+        "chance = 1.2 * groups.logs[g] * math.exp(LOG_2 - st.top)", WALK,
+    ),
+    Mutant(
+        "signs decided by a quarter of a bound", "engines/kernels/walk.py",
+        "groups.most[st.group] / 2 + BAND", "groups.most[st.group] / 8 + BAND", WALK,
+    ),
+    Mutant(
+        "the sensitivity of coarser slopes", "engines/walker.py",
+        "changed = self._query.changed * X_STEPS * self._query.slope_steps",
+        "changed = self._query.changed * X_STEPS * X_STEPS", WALK,
     ),
     Mutant(
         "inner products with all hot columns that are off", "engines/kernels/hot.py",
         "fresh[h] *= scale * level", "fresh[h] *= 1.001 * scale * level", WALK,
     ),
     Mutant(
-        "slopes that are said not to be rounded", "engines/kernels/bounds.py",
-        "rounding = largest * 2.0**-16.9", "rounding = 0.0", WALK,
+        "scores that are said not to be rounded", "engines/kernels/hot.py",
+        "hot.doubt[h] = ROUNDING * known[k, SIZE] * st.largest0 + factor0 * rounding",
+        "hot.doubt[h] = 0.0", WALK,
     ),
     Mutant(
         "a hot column that stays in its group", "engines/kernels/hot.py",
@@ -252,7 +275,8 @@ MUTANTS = [
     ),
     Mutant(
         "moves that are said not to touch other columns", "engines/kernels/moves.py",
-        "hot.open[h] += gain * facts.steep * STEPS * common_size(own, k, known)", "pass", WALK,
+        "hot.open[h] += gain * facts.steep * (STEPS / facts.level) * common_size(own, k, known)",
+        "pass", WALK,
     ),
     Mutant(
         "an envelope of earlier steps", "engines/kernels/walk.py",
@@ -269,8 +293,8 @@ MUTANTS = [
     ),
     Mutant(
         "bounds of columns that are left out", "engines/kernels/walk.py",
-        "weight = of(columns.relative, st.column) / (STEPS * STEPS)",
-        "weight = 1.0 / (STEPS * STEPS)", WALK,
+        "weight = of(columns.relative, st.column) / (STEPS * facts.slope_steps)",
+        "weight = 1.0 / (STEPS * facts.slope_steps)", WALK,
     ),
     Mutant(
         "coins of 52 bits in compiled code", "engines/kernels/walk.py",

@@ -418,6 +418,32 @@ def test_bounds_hold_where_columns_are_hot_and_snapshots_many(loss, epsilon):
         assert state["sweeps"] > 0
 
 
+@pytest.mark.parametrize("loss", LOSSES, **named)
+def test_bounds_hold_where_all_entries_are_alike(loss):
+    for value, epsilon in ((0.3, 20.0), (1.0, 300.0)):
+        case = dense_case(loss, epsilon, 60)
+        case.x.data[:] = value
+        walker = checked_run(case, 1)
+        assert walker._rows.v.dtype == np.int32
+        assert walker._state["snapshots"][0] > 1
+
+
+def test_a_row_has_the_same_margin_whether_others_are_alike_or_not():
+    case = dense_case(Squared(), 1.0, 60)
+    case.x.data[:] = 0.3  # no power of two on the grid
+    vertices = at_step(case, 60).vertices
+    other = replace(case, x=case.x.copy())
+    other.x.data[other.x.indices == 239] = 0.7
+    found = []
+    for each, kind in ((case, np.int32), (other, np.float64)):
+        walker = each.engine().walker(each.problem().walk(60), 1.0)
+        walker.follow(vertices)
+        assert walker._rows.v.dtype == kind
+        found.append(product_with_w(walker))
+    assert np.array_equal(found[0][:239], found[1][:239])
+    assert found[0][239] != found[1][239]
+
+
 def learned(walker):
     """How many inner products are known."""
     n_hot, n_moved = (int(walker._state[name][0]) for name in ("n_hot", "n_moved"))
