@@ -46,16 +46,14 @@ _WORTH_THREADS = 2**22
 class Entries(NamedTuple):
     """The entries by columns, how long the columns are, and which class of lengths they are in.
 
-    `longest` and `largest` are the largest length and sum of sizes in each class, `level` the one
-    entry on the grid that all are like, or 0, and `signed` whether some are negative and others
-    positive.
+    `level` is the one entry on the grid that all are like, or 0, and `signed` whether some are
+    negative and others positive.
     """
 
     columns: state.Columns
     known: np.ndarray
     classes: np.ndarray
-    longest: np.ndarray
-    largest: np.ndarray
+    longest: float
     level: float
     signed: bool
 
@@ -141,9 +139,8 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         columns = columns._replace(
             data=one, units=np.ones(1), lowest=state.READY, stride=np.uint64(0)
         )
-    of_classes = np.zeros(snapshot.LENGTHS), np.zeros(snapshot.LENGTHS)
-    snapshot.classify_lengths(known, known.view(np.uint32), classes, *of_classes)
-    return Entries(columns, known, classes, *of_classes, level, bool(least < 0 < largest))
+    longest = snapshot.classify_lengths(known, known.view(np.uint32), classes)
+    return Entries(columns, known, classes, longest, level, bool(least < 0 < largest))
 
 
 def _without_duplicates(x: Any) -> sparse.csr_array:
@@ -223,8 +220,7 @@ class Walker:
         )  # fmt: skip
         self._state = np.zeros(1, state.STATE)
         self._words = np.empty(0, np.uint64)
-        self._longest, self._largest = entries.longest, entries.largest
-        self._state["longest"] = entries.longest.max()
+        self._state["longest"] = entries.longest
         self._question = walk.DONE
         if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
             moves.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
@@ -387,6 +383,8 @@ class Walker:
         likely += np.abs(few[:, state.SCORE])
         if len(large) > more:
             large = large[np.argpartition(likely, -more)[-more:]]
+        if not len(large):
+            return
         hot.add_several_hot(np.sort(large), self._classes, self._hot, self._state)
         if self._facts.smooth:
             self._copy_hot()
@@ -399,7 +397,11 @@ class Walker:
         reached = self._columns.indptr[columns]
         sizes = np.cumsum(self._columns.indptr[columns + 1] - reached)
         fitting = int(np.searchsorted(sizes, _MOST_COPIED, side="right"))
-        same = hot.find_levels(self._columns, columns, fitting, levels)
+        same = self._columns.stride == 0
+        if same:
+            levels[:] = self._facts.level
+        else:
+            same = hot.find_levels(self._columns, columns, fitting, levels)
         starts, few = np.empty(n + 1, np.uint32), np.empty(_ROWS_AT_ONCE, np.uint32)
         places = np.empty(int(sizes[fitting - 1]) if fitting else 0, np.uint16)
         values = np.empty(0 if same else len(places), np.float32)
@@ -416,9 +418,9 @@ class Walker:
         bound = losses.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
         n_groups = snapshot.BINS * snapshot.LENGTHS
         snapshot.group_columns(
-            self._known, self._classes, self._longest, self._largest, self._groups,
-            np.empty(len(self._known), np.uint16), np.empty(n_groups, np.int64),
-            np.empty(n_groups), facts.strength / bound, facts, self._state,
+            self._known, self._classes, self._groups, np.empty(len(self._known), np.uint16),
+            np.empty(n_groups, np.int64), np.empty((n_groups, 3)), facts.strength / bound, facts,
+            self._state,
         )  # fmt: skip
 
     @property

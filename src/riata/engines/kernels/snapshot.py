@@ -104,22 +104,20 @@ def rows_in_order(indptr, indices, n, begin, end):
 
 
 @compiled
-def classify_lengths(known, bits, classes, longest, largest):
-    """The class of each column's length, and the largest length and size in each class.
+def classify_lengths(known, bits, classes):
+    """The class of each column's length. Returns the largest length.
 
     `bits` are those of `known`: an exponent, and two more for quarters of a power of two.
     """
+    longest = 0.0
     top = np.uint32(0)
     for k in range(len(known)):
         top = max(top, bits[k, LENGTH])
     for k in range(len(known)):
         of_k = np.int64((top >> np.uint32(21)) - (bits[k, LENGTH] >> np.uint32(21)))
-        of_k = min(of_k, LENGTHS - 1)
-        classes[k] = of_k
-        if known[k, LENGTH] > longest[of_k]:
-            longest[of_k] = known[k, LENGTH]
-        if known[k, SIZE] > largest[of_k]:
-            largest[of_k] = known[k, SIZE]
+        classes[k] = min(of_k, LENGTHS - 1)
+        longest = max(longest, known[k, LENGTH])
+    return longest
 
 
 @compiled
@@ -193,19 +191,18 @@ def turn_of(facts):
 
 
 @compiled
-def group_columns(
-    known, classes, longest, largest, groups, keys, tally, best, strength, facts, state
-):
+def group_columns(known, classes, groups, keys, tally, most, strength, facts, state):
     """Sort the columns by score and by length, and bound each group.
 
-    `keys` has room for one number of each column, `tally` and `best` for one of each group.
+    `keys` has room for one number of each column, `tally` for one of each group, and `most` for
+    three.
     """
     p, n_keys, top, turn = len(known), len(tally), -math.inf, turn_of(facts)
     for k in range(p):
         rank = rank_of(k, known, turn)
         top = rank if rank > top else top
     tally[:] = 0
-    best[:] = -math.inf
+    most[:] = -math.inf
     finer = strength / WIDTH
     for k in range(p):
         if classes[k] >= HOT:
@@ -215,15 +212,19 @@ def group_columns(
         key = np.int64(below if below < BINS - 1.0 else BINS - 1.0) * LENGTHS + classes[k]
         keys[k] = key
         tally[key] += 1
-        if rank > best[key]:  # no store for most, so that none waits for the last
-            best[key] = rank
+        if rank > most[key, SCORE]:  # no store for most, so that none waits for the last
+            most[key, SCORE] = rank
+        if known[k, LENGTH] > most[key, LENGTH]:
+            most[key, LENGTH] = known[k, LENGTH]
+        if known[k, SIZE] > most[key, SIZE]:
+            most[key, SIZE] = known[k, SIZE]
     before, g = 0, 0
     for key in range(n_keys):
         count = tally[key]
         if count > 0:
             groups.starts[g], groups.counts[g] = before, count
-            groups.score[g] = best[key]
-            groups.length[g], groups.size[g] = longest[key % LENGTHS], largest[key % LENGTHS]
+            groups.score[g], groups.length[g] = most[key, SCORE], most[key, LENGTH]
+            groups.size[g] = most[key, SIZE]
             g += 1
         tally[key] = before  # from here on, where the next column of the group goes
         before += count

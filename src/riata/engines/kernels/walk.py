@@ -52,6 +52,9 @@ AT_MOST, BETWEEN, EXACTLY = range(3)
 #: What a step still needs.
 NOTHING, SIGN, MOVE = range(3)
 TOTAL_BITS = 61
+
+#: Heights that add up to less than this are rounded up by too much.
+FEW = 2**50
 SLACK = 2.0**-38
 BAND = 2.0**-36
 LOG_2 = math.log(2.0)
@@ -163,9 +166,12 @@ def set_envelope(now, known, groups, hot, facts, state):
 @compiled
 def lower(g, now, known, groups, hot, facts, state):
     """Let one hot column, of which more is known now, have less of the envelope."""
+    st = state[0]
     set_log(g, now, known, groups, hot, facts, state)
     set_height(g, groups, facts, state)
     set_ends(g, groups, state)
+    if groups.ends[st.n_groups + st.n_hot - 1] < FEW:
+        st.envelope = 0
 
 
 @inlined
