@@ -176,7 +176,7 @@ class Walker:
         if isinstance(query.loss, OneAgainstRest):
             y, y_bound = query.loss.labels(y), 1.0
         bend = losses.bend(code, y_bound)
-        self._columns, self._classes, self._query = entries.columns, entries.classes.copy(), query
+        self._columns, self._query = entries.columns, query
         level, kind = entries.level or 1.0, np.dtype(np.int32 if entries.level else np.float64)
         if float(query.gains.sum()) + 1 > np.iinfo(np.int32).max:
             kind = np.dtype(np.float64)
@@ -192,7 +192,9 @@ class Walker:
             np.zeros(n if self._facts.bend > 0 else 0, np.float32),
             np.empty((3, _ROWS_TOGETHER)),
         )  # fmt: skip
-        self._known = entries.known  # only the last walk over the entries writes to it
+        # Only the last walk over the entries writes to these.
+        self._known, self._classes = entries.known, entries.classes
+        self._classes &= np.uint8(state.HOT - 1)  # none is hot
         most = snapshot.BINS * snapshot.LENGTHS
         whole, number = np.int64, np.float64
         few = min(state.MOST_HOT, p)
