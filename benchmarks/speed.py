@@ -538,24 +538,31 @@ def dense(chosen: argparse.Namespace) -> None:
 
 
 def growth(chosen: argparse.Namespace) -> None:
-    """The shape of rcv1 with up to 100 times as many rows or columns."""
-    steps = chosen.steps or SHAPES["rcv1"].steps
-    sizes = [(n, SHAPES["rcv1"].columns) for n in GROWING_ROWS]
-    sizes += [(SHAPES["rcv1"].rows, p) for p in GROWING_COLUMNS]
+    """The shape of rcv1 with up to 100 times as many rows or columns.
+
+    More rows at the same epsilon also make selections sharper. So rows grow with as much less of
+    epsilon, too, which leaves them as sharp as they are.
+    """
+    steps, n0 = chosen.steps or SHAPES["rcv1"].steps, SHAPES["rcv1"].rows
+    sizes = [(n, SHAPES["rcv1"].columns, as_sharp) for n in GROWING_ROWS for as_sharp in (0, 1)]
+    sizes += [(n0, p, 1) for p in GROWING_COLUMNS]
     rows = []
-    for n, p in sizes[::2] if chosen.quick else sizes:
+    for n, p, as_sharp in sizes[::2] if chosen.quick else sizes:
         for loss, epsilon in chosen.pairs:
+            given = epsilon * n0 / n if as_sharp else epsilon
             row = in_a_process(
-                "case", shape="rcv1", rows=n, columns=p, loss=loss, epsilon=epsilon, steps=steps,
+                "case", shape="rcv1", rows=n, columns=p, loss=loss, epsilon=given, steps=steps,
                 kernels=chosen.kernels, repeats=chosen.repeats,
             )  # fmt: skip
             if row is not None:
                 names = ("loss", "epsilon", "steps", "pass, s", "set-up, passes", "run, s")
                 names += ("run, passes", "step, us", "columns", "peak, MB")
                 found = {"picked" if name == "columns" else name: row[name] for name in names}
-                rows.append({"rows": n, "columns": p, **found})
+                line = f"{loss}, epsilon {epsilon:g}" + f" x {n0:,} / n" * as_sharp
+                rows.append({"rows": n, "columns": p, **found, "line": line})
     if rows:
-        show("Growing rows and columns, 74 non-zeros a row", rows)
+        shown = [{name: row[name] for name in row if name != "line"} for row in rows]
+        show("Growing rows and columns, 74 non-zeros a row", shown)
         keep("speed_growth", {"rows": rows})
         plot_growth(rows)
 
@@ -571,15 +578,13 @@ def plot_growth(rows: list[dict[str, Any]]) -> None:
         (right, "columns", [row for row in rows if row["rows"] == shape.rows]),
     )
     colours = iter(("#b45309", "#475569", "#0f766e", "#7c3aed", "#be123c", "#94a3b8"))
-    for loss, epsilon in sorted({(row["loss"], row["epsilon"]) for row in rows}):
+    for line in sorted({row["line"] for row in rows}):
         colour = next(colours)
         for axes, of, found in panels:
-            line = [row for row in found if (row["loss"], row["epsilon"]) == (loss, epsilon)]
-            line.sort(key=lambda row, of=of: row[of])
-            axes.plot(
-                [row[of] for row in line], [row["run, passes"] for row in line], "o-",
-                color=colour, markersize=4, label=f"{loss}, epsilon {epsilon:g}",
-            )  # fmt: skip
+            points = sorted((row[of], row["run, passes"]) for row in found if row["line"] == line)
+            if len({place for place, _ in points}) > 1:
+                label = line if of == "rows" else line.partition(" x ")[0]
+                axes.plot(*zip(*points, strict=True), "o-", color=colour, markersize=4, label=label)
     left.set(xlabel="rows n", ylabel="run, passes", title=f"p = {shape.columns:,}")
     right.set(xlabel="columns p", title=f"n = {shape.rows:,}")
     for axes in (left, right):

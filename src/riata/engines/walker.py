@@ -23,7 +23,7 @@ from riata.queries import Walk
 from riata.sets import Simplex
 
 #: One column for so many entries gets bounds of its own at the second snapshot.
-_ENTRIES_A_HOT = 2**15
+_ENTRIES_A_HOT = 2**16
 
 #: So many entries of hot columns may be copied.
 _MOST_COPIED = 2**31
