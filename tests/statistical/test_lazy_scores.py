@@ -210,8 +210,8 @@ def no_swap(monkeypatch):
 def stale_snapshot(monkeypatch):
     at = DriftingScores.at
 
-    def moved(self, query, steps, factor):
-        at(self, query, steps, factor)
+    def moved(self, *given):
+        at(self, *given)
         self._snapshots[-1] = self._snapshots[-1]._replace(slopes=self._slopes)
         self._set_rest(self._grouped)  # as if the scores were those of the present slopes
 

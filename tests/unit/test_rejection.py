@@ -17,6 +17,7 @@ from riata import Bounds
 from riata.curator import Curator
 from riata.engines import LocalEngine, local, scores
 from riata.engines.columns import Columns
+from riata.engines.gram import Gram
 from riata.engines.local import BY_MARGINS
 from riata.engines.scores import DriftingScores
 from riata.grid import BLOCK_ROWS, SLOPE_STEPS, X_STEPS
@@ -77,12 +78,15 @@ class Watched(DriftingScores):
         return found
 
 
-@pytest.fixture(params=["snapshots", "singles"])
+@pytest.fixture(params=["snapshots", "singles", "products"])
 def everywhere(request, monkeypatch):
     """Bounds on scores for the smallest rows, and every bound watched.
 
-    With so few entries there is a snapshot at every rejection; or seldom, and single columns.
+    With so few entries there is a snapshot at every rejection; or seldom, and single columns; or
+    scores come from inner products, where the loss allows it.
     """
+    if request.param == "products":
+        monkeypatch.setattr(local, "GRAM_COLUMNS_A_PASS", np.inf)
     monkeypatch.setattr(local, "FEW_ENTRIES", 0)
     monkeypatch.setattr(local, "DriftingScores", Watched)
     if request.param == "singles":
@@ -175,6 +179,32 @@ def test_no_correlation_exceeds_its_bounds(everywhere, run, entry_limit, limit):
             ExponentialMechanism(epsilon).release(other, engine, noise)
 
 
+def walked_by_products(monkeypatch):
+    """A walk over dense rows with the squared loss, watched."""
+    monkeypatch.setattr(local, "FEW_ENTRIES", 0)
+    monkeypatch.setattr(local, "DriftingScores", Watched)
+    monkeypatch.setattr(local, "GRAM_COLUMNS_A_PASS", np.inf)
+    rng = np.random.default_rng(12)
+    x = rng.uniform(-1, 1, (400, 30))
+    problem = Problem(Squared(), L1Ball(2.0), Bounds(1.0, 1.0), 400, 30)
+    engine = LocalEngine(x, np.clip(x[:, 0] - x[:, 1], -1, 1), problem.bounds)
+    walk(problem, engine, 3.0, rng, Noise(3), steps=60)
+    return engine
+
+
+def test_inner_products_of_all_columns_take_the_place_of_passes(monkeypatch):
+    engine = walked_by_products(monkeypatch)
+    assert "_gram" in engine.__dict__
+    assert engine._scores[X_STEPS].passes < 3  # where theta begins anew is the second
+
+
+def test_wrong_inner_products_of_all_columns_are_noticed(monkeypatch):
+    right = Gram.sums
+    monkeypatch.setattr(Gram, "sums", lambda self, source: 1.001 * right(self, source))
+    with pytest.raises(Broken):
+        walked_by_products(monkeypatch)
+
+
 # Broken twins of the bounds.
 
 
@@ -234,8 +264,8 @@ def near_enough(monkeypatch):
 def no_way(monkeypatch):
     at = DriftingScores.at
 
-    def still(self, query, steps, factor):
-        at(self, query, steps, factor)
+    def still(self, *given):
+        at(self, *given)
         self._way_length = self._way_largest = 0.0
 
     monkeypatch.setattr(DriftingScores, "at", still)

@@ -12,14 +12,16 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.engines.columns import Columns
 from riata.engines.dense import DenseColumns, DenseRows
+from riata.engines.gram import Gram
 from riata.engines.kernels.codes import known_loss
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
 from riata.engines.scores import DriftingScores, ordinary
-from riata.grid import BLOCK_ROWS
-from riata.losses import OneAgainstRest
+from riata.grid import BLOCK_ROWS, X_STEPS
+from riata.losses import OneAgainstRest, Squared
 from riata.queries import (
     Coordinate,
+    Gradient,
     Improvement,
     LengthSizes,
     LimitedSlope,
@@ -47,6 +49,11 @@ MOST_KEPT, BLOCK_ENTRIES = 2**27, 2**19
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
 #: many sparse rows have is not public: they count as if so many of a hundred places were filled.
 FEW_ENTRIES, PERCENT_FILLED = 2**18, 6
+
+#: All inner products of up to so many dense columns are kept, for the squared loss, once so many
+#: passes were taken that to compute them takes no longer: BLAS does so many columns in a pass. And
+#: where the rounding of slopes leaves less than a small part of a log-weight open.
+GRAM_COLUMNS, GRAM_COLUMNS_A_PASS, GRAM_MOST = 2048, 12, 2.0**14
 
 #: Queries that ask rows for their margins, and for the columns that they name.
 BY_MARGINS = (
@@ -188,8 +195,25 @@ class LocalEngine:
         scores = self._scores[query.most]
         if not self._margins.followed:
             scores.forget()
-        scores.at(query, query.source.slopes_at(known, self._y), factor)
+        sums = self._gram.sums(query.source) if self._by_gram(query, scores, factor) else None
+        scores.at(query, query.source.slopes_at(known, self._y), factor, sums)
         return scores
+
+    def _by_gram(self, query: Any, scores: DriftingScores, factor: float) -> bool:
+        """Whether inner products of all columns are worth it: a question of time alone."""
+        return (
+            not self._is_sparse
+            and type(query.source) is Gradient
+            and isinstance(query.source.loss, Squared)
+            and query.most == X_STEPS
+            and query.source.theta.size <= GRAM_COLUMNS
+            and scores.passes > query.source.theta.size / GRAM_COLUMNS_A_PASS
+            and factor * query.row_bound("linf") < GRAM_MOST
+        )
+
+    @cached_property
+    def _gram(self) -> Gram:
+        return Gram(self._dense, self._y)
 
     def part(self, part: int, parts: int) -> LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from riata.engines.columns import Columns
-from riata.grid import BLOCK_ROWS
+from riata.grid import BLOCK_ROWS, SLOPE_STEPS, X_STEPS
 
 #: Scores are grouped by bins of this width, in units of the logarithm of a weight, ...
 _WIDTH, _BINS = 0.5, 120
@@ -27,6 +27,9 @@ _LENGTHS = 40
 
 #: What float64 makes of a score, relative to the largest that a column's size allows.
 _ROUNDING = 2.0**-44
+
+#: Half a step of a slope, and more than what float64 makes of a slope and of sums of it.
+_HALF_A_STEP = 0.5 / SLOPE_STEPS + 2.0**-36
 
 #: What one operation on each of so many numbers may round.
 _EACH = 2.0**-51
@@ -134,7 +137,9 @@ class DriftingScores:
         """Begin with a snapshot: the next slopes have nothing to do with the last ones."""
         self._steps = None
 
-    def at(self, query: Any, steps: np.ndarray, factor: float) -> None:
+    def at(
+        self, query: Any, steps: np.ndarray, factor: float, known: np.ndarray | None = None
+    ) -> None:
         """Go on to other slopes.
 
         Parameters
@@ -145,6 +150,9 @@ class DriftingScores:
             The slopes, in whole steps.
         factor : float
             What a utility is multiplied by, to be the logarithm of a weight.
+        known : ndarray of shape (n_features,), optional
+            The sums of entry * slope, in steps of entries, for slopes that are not rounded to
+            whole steps.
         """
         slopes, largest = steps * query.source.slope_unit, query.source.slope_bound()
         if self._whole:
@@ -160,9 +168,9 @@ class DriftingScores:
         self._steps, self._slopes, self._largest = steps, slopes, largest
         weight = float(np.max(np.abs(query.column_weights)))
         self._rough_now = self._columns.roughness * len(steps) * largest * weight
-        if fresh:
+        if fresh or known is not None:
             self._snapshots = []
-            self._take_snapshot()
+            self._take_snapshot(known)
         else:
             self._end_step()
             self._set_rest()
@@ -245,15 +253,20 @@ class DriftingScores:
 
     # What is known.
 
-    def _take_snapshot(self) -> None:
+    def _take_snapshot(self, known: np.ndarray | None = None) -> None:
         """All scores at the present slopes, and the columns in groups of similar bounds."""
         assert self._steps is not None
         self._whole, self._look = False, None
         weights = self._query.column_weights
-        quick = self._factor * self._rough_now < _SLIGHT
-        sums = (self._columns.rough_sums if quick else self._columns.sums)(self._steps)
-        sums *= self._query.source.slope_unit * weights
-        rough = self._rough_now if quick else 0.0
+        if known is None:
+            quick = self._factor * self._rough_now < _SLIGHT
+            sums = (self._columns.rough_sums if quick else self._columns.sums)(self._steps)
+            sums *= self._query.source.slope_unit * weights
+            rough = self._rough_now if quick else 0.0
+            self.passes += 1.0
+        else:  # no row is off by more than half a step, and what float64 makes of it
+            most = float(np.max(np.abs(weights))) * X_STEPS
+            sums, rough = known * weights, len(self._steps) * most * self._largest * _HALF_A_STEP
         # The first and the last are kept: between them they know a model that shrinks towards 0.
         last = Snapshot(self._slopes, self._largest, sums, rough)
         self._snapshots = [*self._snapshots[:1], last]
@@ -269,7 +282,6 @@ class DriftingScores:
         self._looks: dict[int, int] = {}
         self._age, self._wasted, self._in_vain, self._rate = 1, 0.0, 0.0, 0.0
         self._looked = 0
-        self.passes += 1.0
         self.version += 1
         self._whole = True
 
