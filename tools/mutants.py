@@ -220,6 +220,10 @@ MUTANTS = [
         "return SLACK + ROUNDING * abs(value)", "return 0.0", REJECTION,
     ),
     Mutant(
+        "slopes of inner products that are said not to be rounded", "engines/scores.py",
+        "_HALF_A_STEP = 0.5 / SLOPE_STEPS + 2.0**-36", "_HALF_A_STEP = 0.0", REJECTION,
+    ),
+    Mutant(
         "margins that are followed if sparse rows have many entries", "engines/local.py",
         "filled = places * PERCENT_FILLED // 100 if self._is_sparse else places",
         "filled = self._x.nnz if self._is_sparse else places", REJECTION,
