@@ -246,12 +246,6 @@ class Walker:
         picked, p = self._walk.picked[: self.step], len(self._known)
         return np.where(picked >= 0, picked, p - 1 - picked)
 
-    @property
-    def passes(self) -> float:
-        """How often all entries were read, in a manner of speaking."""
-        st, entries = self._state[0], max(int(self._columns.indptr[-1]), 1)
-        return float(st["snapshots"]) + float(st["read"]) / entries
-
     def advance(self, until: int) -> str | None:
         """Go on to step `until`, or to a question: for "words", or to "decide" something."""
         if until > self._query.steps:
