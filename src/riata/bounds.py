@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.errors import InvalidArgument
-from riata.grid import X_STEPS, to_steps
+from riata.grid import X_STEPS, row_sums, squared_lengths
 from riata.privacy.budget import check_scale
 from riata.vectors import Vector, length
 
@@ -125,16 +124,32 @@ class Bounds:
 
     def clip_x(self, x: Any) -> Any:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""
-        return self._clipped(x, lambda entries: 1.0)
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
+            if sparse.issparse(x):
+                rows = _canonical(x)
+                rows.data = self._clip_entries(rows.data, self.of_columns(rows.indices))
+                if self.norm == "l2":
+                    lengths = np.sqrt(sparse.csr_array(rows / self.x).power(2).sum(axis=1))
+                    rows.data /= np.repeat(np.maximum(lengths, 1.0), np.diff(rows.indptr))
+                return rows
+            rows = self._clip_entries(np.ascontiguousarray(x), self.x)
+            if self.norm == "l2":
+                lengths = np.sqrt(np.square(rows / self.x).sum(axis=1, keepdims=True))
+                rows /= np.maximum(lengths, 1.0)
+            return rows
 
     def grid_x(self, x: Any) -> Any:
         """The rows inside the bounds, in steps of a column's bound / `X_STEPS`: integers.
 
-        Rounding can make a row longer, so with ``norm="l2"`` it is clipped to a little less.
+        Entries are rounded first. With ``norm="l2"`` a row that is too long then is shortened, by a
+        factor that follows from its integers: it is the same in every container.
         """
         if sparse.issparse(x):
-            rows = self._clipped(x, _room_on_the_grid)
-            rows.data = to_steps(rows.data, self.of_columns(rows.indices), X_STEPS)
+            rows = _canonical(x)
+            self._round_entries(rows.data, self.of_columns(rows.indices), rows.data)
+            if self.norm == "l2":
+                rows.data *= np.repeat(self._shrinks_of(rows), np.diff(rows.indptr))
+                np.rint(rows.data, out=rows.data)
             return rows
         steps = np.empty(x.shape)
         several = max(1, ENTRIES_AT_ONCE // max(x.shape[1], 1))
@@ -144,12 +159,10 @@ class Bounds:
         return steps
 
     def shrinks(self, x: np.ndarray) -> np.ndarray | None:
-        """What dense rows are multiplied by to be short enough on the grid, each; None for 1."""
+        """What dense rows on the grid are multiplied by to be short enough, each; None for 1."""
         if self.norm != "l2":
             return None
-        with np.errstate(all="ignore"):
-            rows = self._clip_entries(np.ascontiguousarray(x), self.x)
-            return self._shrinks_of(rows, _room_on_the_grid)[:, None]
+        return self._shrinks_of(self._round_entries(x, self.x, np.empty(x.shape)))[:, None]
 
     def grid_entries(
         self, x: np.ndarray, shrinks: np.ndarray | None, limit: Any, out: np.ndarray
@@ -166,39 +179,36 @@ class Bounds:
             The bounds of the columns.
         out : ndarray of float64
         """
+        self._round_entries(x, limit, out)
+        if shrinks is not None:
+            np.multiply(out, shrinks, out=out)
+            np.rint(out, out=out)
+        return out
+
+    def _round_entries(self, x: np.ndarray, limit: Any, out: np.ndarray) -> np.ndarray:
+        """Each entry inside its own bound, in whole steps; missing ones as 0."""
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
-            if shrinks is None:
-                np.multiply(x, X_STEPS / limit, out=out, dtype=np.float64)
-            else:
-                np.copyto(out, x, casting="same_kind")
-                np.clip(out, -limit, limit, out=out)
-                np.multiply(out, shrinks, out=out)
-                np.multiply(out, X_STEPS / limit, out=out)
+            np.multiply(x, X_STEPS / limit, out=out, dtype=np.float64)
             np.rint(out, out=out)
             np.clip(out, 0.0 if self.nonnegative else -float(X_STEPS), float(X_STEPS), out=out)
             if math.isnan(out.min(initial=0.0)):  # after the clamp, which lets NaN through
                 out[np.isnan(out)] = 0.0
         return out
 
-    def _clipped(self, x: Any, room: Callable[[Any], Any]) -> Any:
-        """Rows clipped entry by entry, and to `room(entries)` times a bound on the length."""
-        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
-            if sparse.issparse(x):
-                rows = sparse.csr_array(x, dtype=np.float64, copy=True)
-                rows.sum_duplicates()  # two stored entries at one place would escape the clipping
-                rows.data = self._clip_entries(rows.data, self.of_columns(rows.indices))
-                if self.norm == "l2":
-                    squares = sparse.csr_array(rows / self.x).power(2).sum(axis=1)
-                    entries = np.diff(rows.indptr)
-                    rows.data *= np.repeat(_shrink(squares, room(entries)), entries)
-                return rows
-            rows = self._clip_entries(np.ascontiguousarray(x), self.x)
-            if self.norm == "l2":
-                rows *= self._shrinks_of(rows, room)[:, None]
-            return rows
+    @staticmethod
+    def _shrinks_of(rows: Any) -> np.ndarray:
+        """The factor that brings each row of integers to the bound, even if all of it rounds up.
 
-    def _shrinks_of(self, rows: np.ndarray, room: Callable[[Any], Any]) -> np.ndarray:
-        return _shrink(np.square(rows / self.x).sum(axis=1), room(rows.shape[1]))
+        A row of k integers that are not 0 becomes longer by at most sqrt(k) / 2 when it is rounded.
+        """
+        squares = squared_lengths(rows)
+        if sparse.issparse(rows):
+            entries = row_sums((rows.data != 0).astype(np.int64), rows.indptr)
+        else:
+            entries = np.count_nonzero(rows, axis=1)
+        room = X_STEPS * (1 - 2.0**-40) - np.sqrt(entries) / 2
+        too_long = squares > X_STEPS**2
+        return np.where(too_long, room / np.sqrt(np.maximum(squares, 1)), 1.0)
 
     def _clip_entries(self, entries: Any, limit: Any) -> np.ndarray:
         clipped = _clip(entries, limit)
@@ -227,11 +237,8 @@ def _clip(values: Any, limit: Any) -> np.ndarray:
     return np.clip(kept, -limit, limit, out=kept)
 
 
-def _room_on_the_grid(entries: Any) -> Any:
-    """The length of a row of so many entries that rounding cannot make longer than 1."""
-    return 1 - np.sqrt(entries) / (2 * X_STEPS) - 2.0**-20
-
-
-def _shrink(squares: np.ndarray, room: Any) -> np.ndarray:
-    """The factor that brings a row of this squared length, in units of the bound, to `room`."""
-    return room / np.maximum(np.sqrt(squares), room)
+def _canonical(x: Any) -> sparse.csr_array:
+    """A copy of sparse rows with one entry for each place, or two of them would escape clipping."""
+    rows = sparse.csr_array(x, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    return rows

@@ -1,9 +1,9 @@
 """What a fit released so far, on disk: enough to go on after a crash, and nothing else.
 
-A release is written down before anybody sees it. A fit that goes on is told what was released
-before, from the file and not from the rows, and so arrives where it was; only then are rows read
-again. The noise of each release follows from a secret key of the run and from all releases before
-it, so a copy of the file that goes on too repeats the same releases and adds none. Proofs are in
+A release is written down before anybody sees it. A fit that goes on takes what was released before
+from the file and not from the rows, and so arrives where it was. The noise of each release follows
+from a secret key of the run, from the request, from the rows and from all releases before it, so a
+copy of the file that goes on too repeats the same releases and adds none. Proofs are in
 docs/privacy/checkpoint.md.
 """
 
@@ -18,6 +18,7 @@ import hmac
 import io
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,10 @@ import numpy as np
 from riata.errors import CheckpointError
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, to_json
+from riata.queries import RowDigest
 from riata.vectors import Vector
 
-VERSION = 1
+VERSION = 2
 
 _CHARGED = "What was charged stays charged, and nothing more was released."
 
@@ -40,16 +42,24 @@ class Checkpoint:
     ----------
     path : path
         The file. Beside it, with ``.key`` at the end, lies the key of the run until it is over.
-    run : dict
-        Public facts that say which run it is: a file of another run is refused.
+    request : str
+        The digest of the request: a file of another one is refused.
+    facts : mapping of str to str
+        A digest of each fact of the request, so that an error can name those that differ.
     seed : int, optional
         For tests only: a public key.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], run: dict[str, Any], seed: int | None = None
+        self,
+        path: str | os.PathLike[str],
+        request: str,
+        facts: Mapping[str, str],
+        seed: int | None = None,
     ) -> None:
         self.path, self._seed = Path(path), seed
+        self.request, self._facts = request, dict(facts)
+        self._rows: str | None = None
         self._key_path = self.path.with_name(self.path.name + ".key")
         self._records: list[dict[str, Any]] = []
         self._next = 0
@@ -59,12 +69,32 @@ class Checkpoint:
         self._file = self._locked()
         try:
             if self._size() > 0:
-                self._read(run)
+                self._read()
             else:
-                self._begin(run)
+                self._begin()
         except BaseException:
             self._file.close()
             raise
+
+    # The rows
+
+    def row_digest(self, n_features: int, n_rows: int, adjacency: str) -> RowDigest | None:
+        """What is to be summed over the rows for `bind`; None for a run that is over."""
+        if self._key is None:
+            return None
+        return RowDigest(self._keyed(b"digest"), n_features, n_rows, adjacency)
+
+    def bind(self, total: np.ndarray) -> None:
+        """Go on only with the rows that the run began with, by the sum of `row_digest`."""
+        code = self._keyed(b"rows", np.asarray(total, dtype="<i8").tobytes()).hex()
+        if self._rows is None:
+            self._append({"rows": code})
+            self._rows = code
+        elif not hmac.compare_digest(self._rows, code):
+            raise CheckpointError(
+                f"{self.path} belongs to a run over other rows. {_CHARGED} Go on with the rows "
+                "that the run began with, or name another file for these."
+            )
 
     # One release after the other
 
@@ -154,53 +184,68 @@ class Checkpoint:
         with contextlib.suppress(OSError):
             os.truncate(self._file.fileno(), begin)
 
-    def _begin(self, run: dict[str, Any]) -> None:
+    def _begin(self) -> None:
         self._key = self._new_key()
-        self._link = self._keyed(b"run")
-        self.run_id = self._keyed(b"id").hex()[:32]
+        self._start()
         self._append(
-            {"riata checkpoint": VERSION, "id": self.run_id, "seed": self._seed,
-             "run": run}
+            {"riata checkpoint": VERSION, "request": self.request, "facts": self._facts,
+             "seed": self._seed}
         )  # fmt: skip
         _sync_folder(self.path)
 
-    def _read(self, run: dict[str, Any]) -> None:
+    def _start(self) -> None:
+        """The beginning of the chain, and the run's id: both follow from the key and the request."""
+        name = self.request.encode()
+        self._link = self._keyed(b"run", name)
+        self.run_id = self._keyed(b"id", name).hex()[:32]
+
+    def _read(self) -> None:
         self._file.seek(0)
         text = self._file.read()
         whole = text.rfind(b"\n") + 1  # what follows was never seen by anybody
         lines = text[:whole].splitlines()
         if not lines:
             raise self._damaged("its beginning is missing")
-        if (b'"seed":null}' in lines[0][-12:]) != (self._seed is None):
-            raise self._of_another(["random_state"])
+        self._check(self._parsed(lines[0], 1)[1])
         self._key = self._read_key(lines, text[:whole])
-        self._link = b"" if self._key is None else self._keyed(b"run")
+        if self._key is not None:
+            self._start()
         for i, line in enumerate(lines):
-            link, _, body = line.partition(b" ")
+            link, record = self._parsed(line, i + 1)
             if self._key is not None:
-                self._link = self._keyed(self._link, body)
+                self._link = self._keyed(self._link, line.partition(b" ")[2])
                 if not hmac.compare_digest(link, self._link.hex().encode()):
                     raise self._damaged(f"line {i + 1} is not what was written")
-            record = json.loads(body)
-            if i == 0:
-                self._check(record, run)
-                self.run_id = record["id"]
-            elif "over" in record:
+            if "over" in record:
                 self.over = True
-            else:
+            elif "rows" in record:
+                self._rows = record["rows"]
+            elif i > 0:
                 self._records.append(record)
         if whole < len(text):
             os.truncate(self._file.fileno(), whole)
 
-    def _check(self, first: dict[str, Any], run: dict[str, Any]) -> None:
+    def _parsed(self, line: bytes, number: int) -> tuple[bytes, dict[str, Any]]:
+        link, _, body = line.partition(b" ")
+        try:
+            record = json.loads(body)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise self._damaged(f"line {number} is not what was written")
+        return link, record
+
+    def _check(self, first: dict[str, Any]) -> None:
         if first.get("riata checkpoint") != VERSION:
             raise CheckpointError(
                 f"{self.path} was written by another version of riata, which may mean something "
                 f"else by it. {_CHARGED} Finish the run with that version."
             )
-        said, run = first["run"], json.loads(json.dumps(run))
-        different = sorted(key for key in {*run, *said} if run.get(key) != said.get(key))
-        if different or first["seed"] != self._seed:
+        said = first.get("facts")
+        if first.get("request") != self.request or first.get("seed") != self._seed:
+            known = said if isinstance(said, dict) else {}
+            names = {*known, *self._facts}
+            different = sorted(k for k in names if known.get(k) != self._facts.get(k))
             raise self._of_another(different or ["random_state"])
 
     def _of_another(self, different: list[str]) -> CheckpointError:
@@ -293,7 +338,7 @@ def _destroy(path: Path) -> None:
 
 def _text(value: Any) -> Any:
     if isinstance(value, Vector):
-        return {"size": value.size, "offset": value.offset.hex() if value.offset else "0x0.0p+0",
+        return {"size": value.size, "offset": float(value.offset).hex(),
                 "support": _text(value.support), "values": _text(value.values)}  # fmt: skip
     if isinstance(value, np.ndarray):
         out = io.BytesIO()

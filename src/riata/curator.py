@@ -8,6 +8,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from riata.checkpoint import Checkpoint
 from riata.errors import BudgetExceeded
 from riata.mechanisms.base import Engine, Mechanism
@@ -72,6 +74,23 @@ class Filter(Account):
 
     def __repr__(self) -> str:
         return f"{float(self._left):.3g} left of the filter"
+
+
+class SumsAlone:
+    """An engine that sums and does nothing else.
+
+    Then what a mechanism releases is a function of sums and noise, and the same in every engine:
+    a run that goes on elsewhere, or a copy of it, repeats it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def total(self, query: Query) -> np.ndarray:
+        return self._engine.total(query)
+
+    def part(self, part: int, parts: int) -> SumsAlone:
+        return SumsAlone(self._engine.part(part, parts))
 
 
 class Curator:
@@ -154,17 +173,16 @@ class Curator:
                 return mechanism.release(query, self._part(part), self._noise)
             known, found = self._checkpoint.known(mechanism.event)
             if not known:
-                engine = self._part(part)
-                if hasattr(engine, "forget"):  # or a run that goes on would draw in another way
-                    engine.forget()
-                found = mechanism.release(query, engine, self._checkpoint.noise())
+                sums = SumsAlone(self._part(part))
+                found = mechanism.release(query, sums, self._checkpoint.noise())
                 self._checkpoint.keep(mechanism.event, found)
             return found
 
     def walks(self, query: Walk, epsilon: float) -> bool:
         """Whether a whole walk is best released at once. Depends on public facts alone."""
         known = getattr(self._engine, "walks", None)  # engines may leave it out
-        return len(self._paid_for) == 1 and known is not None and known(query, epsilon)
+        alone = len(self._paid_for) == 1 and self._checkpoint is None
+        return alone and known is not None and known(query, epsilon)
 
     def _part(self, part: int) -> Engine:
         parts = len(self._paid_for)

@@ -10,24 +10,37 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+
+#: Changes whenever a release may be another one for the same rows, plan and noise.
+ARITHMETIC = 2
 
 #: An entry of a row is a whole number of steps, at most this many in size.
 X_STEPS = 2**16
 
-#: So is the slope of the loss at a row.
-SLOPE_STEPS = 2**16
+#: So is the slope of the loss at a row, at most `slope_steps(n_rows)` of them, and no more than this.
+MOST_SLOPE_STEPS = 2**20
 
 #: The coefficients of a query, taken together, are about this many steps.
 THETA_STEPS = 2**35
 
 #: So many rows can be summed in float64 without rounding.
-BLOCK_ROWS = 2**53 // (X_STEPS * SLOPE_STEPS)
+BLOCK_ROWS = 2**53 // (X_STEPS * MOST_SLOPE_STEPS)
 
-#: And so many in 64-bit integers.
-MOST_ROWS = 2**63 // (X_STEPS * SLOPE_STEPS) // 2
+#: Sums over all rows stay below this, with room for one more bit in 64-bit integers.
+_MOST_TOTAL = 2**62
+
+#: And so many rows in 64-bit integers: then slopes still have as many steps as entries.
+MOST_ROWS = _MOST_TOTAL // X_STEPS**2
 
 #: More than what a handful of roundings can make of the number 1.
 ROUNDED_UP = 1 + 2.0**-40
+
+
+def slope_steps(n_rows: int) -> int:
+    """How many steps the largest slope has: as many as sums over so many rows have room for."""
+    room = max(_MOST_TOTAL // (X_STEPS * n_rows), X_STEPS)
+    return int(min(MOST_SLOPE_STEPS, 1 << (room.bit_length() - 1)))
 
 
 def to_steps(values: np.ndarray, limit: float | np.ndarray, most: int) -> np.ndarray:
@@ -48,3 +61,46 @@ def coefficient_steps(values: np.ndarray) -> tuple[np.ndarray, float]:
 def coefficient_step(total: Any) -> Any:
     """The step of coefficients whose sizes sum to `total`: a power of two, about one in 2^35."""
     return np.where(total > 0, np.ldexp(1.0, np.frexp(total)[1]) / THETA_STEPS, 1.0)
+
+
+#: Integer copies of dense rows have about this many entries at a time.
+_ENTRIES_AT_ONCE = 2**20
+
+
+def squared_lengths(x: Any, weights: np.ndarray | None = None) -> np.ndarray:
+    """The sum of weight * entry^2 over each row on the grid: exact integers, in any order.
+
+    Parameters
+    ----------
+    x : ndarray or scipy sparse of shape (n_rows, n_features)
+        Rows on the grid. Sparse ones in CSR format.
+    weights : ndarray of int64 of shape (n_features,), optional
+        At most 2^30 together; 1 if left out.
+    """
+    if sparse.issparse(x):
+        steps = x.data.astype(np.int64)
+        terms = steps * steps if weights is None else steps * steps * weights[x.indices]
+        return row_sums(terms, x.indptr)
+    total = np.empty(x.shape[0], dtype=np.int64)
+    rows = max(1, _ENTRIES_AT_ONCE // max(x.shape[1], 1))
+    for start in range(0, len(total), rows):
+        few = x[start : start + rows]
+        if weights is None and x.shape[1] <= _EXACT_COLUMNS:
+            total[start : start + rows] = np.einsum("ij,ij->i", few, few)
+        else:
+            steps = few.astype(np.int64)
+            terms = steps * steps if weights is None else steps * steps * weights
+            total[start : start + rows] = terms.sum(axis=1)
+    return total
+
+
+#: float64 adds so many squares of entries without rounding.
+_EXACT_COLUMNS = 2**53 // X_STEPS**2
+
+
+def row_sums(terms: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """The sum of the integers of each row, of rows that begin and end at `indptr`."""
+    total, full = np.zeros(len(indptr) - 1, dtype=np.int64), np.diff(indptr) > 0
+    if full.any():
+        total[full] = np.add.reduceat(terms, indptr[:-1][full])
+    return total

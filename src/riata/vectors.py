@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+
+_ONE = Fraction(1)
 
 
 def length(v: np.ndarray) -> float:
@@ -13,17 +17,13 @@ def length(v: np.ndarray) -> float:
     return float(np.sqrt(np.square(v).sum()))
 
 
-class Move(NamedTuple):
-    """How a vector came from another one: kept * that + added."""
-
-    origin: object
-    kept: float
-    added: Vector
-
-
 @dataclass(frozen=True, eq=False)
 class Vector:
     """A vector with few non-zeros, and an unpenalised offset (the intercept) beside it.
+
+    Its values are ``weights * scale``. A convex combination changes the scale of all coordinates
+    and the weights of few, so what is known of the weights, such as inner products with them, can
+    be brought up to date quickly and without rounding.
 
     Parameters
     ----------
@@ -31,26 +31,22 @@ class Vector:
         The number of coordinates.
     support : ndarray of int
         The coordinates that may be non-zero, increasing.
-    values : ndarray of float
-        Their values.
+    weights : ndarray of float
+        Their values in units of the scale.
     offset : float, default=0.0
         The intercept. It is not a coordinate: no set constrains it and no norm counts it.
-    body : object
-        Stands for the coordinates: the same for vectors that differ in the offset alone.
-    move : Move, optional
-        The last move, so that what was computed for the origin can be brought up to date.
+    ratio : Fraction, default=1
+        The exact factor of the scale.
+    weight_unit : float, optional
+        The other factor, for weights that are whole numbers; 1 if left out.
     """
 
     size: int
     support: np.ndarray
-    values: np.ndarray
+    weights: np.ndarray
     offset: float = 0.0
-    body: object = field(default_factory=object, repr=False)
-    move: Move | None = field(default=None, repr=False)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # How it came about stays here: elsewhere nothing is known of the vector that it came from.
-        return Vector, (self.size, self.support, self.values, self.offset)
+    ratio: Fraction = _ONE
+    weight_unit: float | None = None
 
     @classmethod
     def zero(cls, size: int) -> Vector:
@@ -58,12 +54,51 @@ class Vector:
 
     @classmethod
     def unit(cls, size: int, index: int, value: float) -> Vector:
-        return cls(size, np.array([index], dtype=np.intp), np.array([value]))
+        """`value` at one coordinate."""
+        weights = np.array([-1.0 if value < 0 else 1.0])
+        return cls(size, np.array([index], dtype=np.intp), weights, weight_unit=abs(value))
 
     @classmethod
     def of(cls, dense: np.ndarray) -> Vector:
         support = np.flatnonzero(dense)
         return cls(len(dense), support, np.asarray(dense, dtype=np.float64)[support])
+
+    @property
+    def scale(self) -> float:
+        return float(self.ratio) * (1.0 if self.weight_unit is None else self.weight_unit)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The values of the coordinates in the support."""
+        return self.weights if self.scale == 1.0 else self.weights * self.scale
+
+    def dense(self) -> np.ndarray:
+        out = np.zeros(self.size)
+        out[self.support] = self.values
+        return out
+
+    def with_offset(self, offset: float) -> Vector:
+        return replace(self, offset=offset)
+
+    def toward(self, other: Vector, mu: Fraction) -> Vector:
+        """(1 - mu) * self + mu * other, offset included, for mu below 1."""
+        ratio = self.ratio * (1 - mu)
+        offset = float(1 - mu) * self.offset + float(mu) * other.offset
+        same = self.weight_unit == other.weight_unit or not len(self.support)
+        mine, unit = (self.weights, other.weight_unit) if same else (self._in_ones(), None)
+        theirs = other.weights if same else other._in_ones()
+        gain = float(mu * other.ratio / ratio)
+        support, weights = _sum(self.support, mine, other.support, gain * theirs)
+        return Vector(self.size, support, weights, offset, ratio, unit)
+
+    def plus(self, other: Vector) -> Vector:
+        """self + other; the offset stays."""
+        support, weights = _sum(self.support, self.values, other.support, other.values)
+        return Vector(self.size, support, weights, self.offset)
+
+    def _in_ones(self) -> np.ndarray:
+        """The weights in units of 1."""
+        return self.weights if self.weight_unit is None else self.weights * self.weight_unit
 
     def equals(self, other: Vector) -> bool:
         """Whether all coordinates are the same; the offsets may differ."""
@@ -73,48 +108,39 @@ class Vector:
             and np.array_equal(self.values, other.values)
         )
 
-    def dense(self) -> np.ndarray:
-        out = np.zeros(self.size)
-        out[self.support] = self.values
-        return out
-
-    def with_offset(self, offset: float) -> Vector:
-        return Vector(self.size, self.support, self.values, offset, self.body, self.move)
-
-    def toward(self, other: Vector, mu: float) -> Vector:
-        """(1 - mu) * self + mu * other, offset included."""
-        added = Vector(other.size, other.support, mu * other.values)
-        return self._moved(1 - mu, added, (1 - mu) * self.offset + mu * other.offset)
-
-    def plus(self, other: Vector) -> Vector:
-        """self + other; the offset stays."""
-        return self._moved(1.0, other, self.offset)
-
-    def _moved(self, kept: float, added: Vector, offset: float) -> Vector:
-        support, values = self.support, kept * self.values
-        if len(added.support) == 1:
-            at = int(support.searchsorted(added.support[0]))
-            if at < len(support) and support[at] == added.support[0]:
-                values[at] += added.values[0]
-            else:
-                support = np.concatenate([support[:at], added.support, support[at:]])
-                values = np.concatenate([values[:at], added.values, values[at:]])
-        elif np.array_equal(support, added.support):
-            values += added.values
-        else:
-            support = np.union1d(self.support, added.support)
-            values = np.zeros(len(support))
-            values[np.searchsorted(support, self.support)] = kept * self.values
-            values[np.searchsorted(support, added.support)] += added.values
-        return Vector(self.size, support, values, offset, move=Move(self.body, kept, added))
+    def margins(self, x: Any) -> np.ndarray:
+        """x @ self + offset, for dense or sparse rows."""
+        return product(x, self.support, self.values) + self.offset
 
     def dot(self, dense: np.ndarray) -> float:
         """<self, dense>, without the offset."""
         return float(self.values @ dense[self.support])
 
-    def margins(self, x: Any) -> np.ndarray:
-        """x @ self + offset, for dense or sparse rows."""
-        few = 4 * len(self.support) < self.size
-        if few and isinstance(x, np.ndarray):
-            return x[:, self.support] @ self.values + self.offset
-        return x @ self.dense() + self.offset
+
+def product(x: Any, support: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """x @ v, for dense or sparse rows and a vector v with a support."""
+    if isinstance(x, np.ndarray) and 4 * len(support) < x.shape[1]:
+        return x[:, support] @ values
+    dense = np.zeros(x.shape[1])
+    dense[support] = values
+    return x @ dense
+
+
+def _sum(
+    support: np.ndarray, values: np.ndarray, also: np.ndarray, added: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The support and the values of the sum of two vectors."""
+    if len(also) == 1:
+        at = int(support.searchsorted(also[0]))
+        if at < len(support) and support[at] == also[0]:
+            values = values.copy()
+            values[at] += added[0]
+            return support, values
+        return np.insert(support, at, also[0]), np.insert(values, at, added[0])
+    if np.array_equal(support, also):
+        return support, values + added
+    union = np.union1d(support, also)
+    total = np.zeros(len(union))
+    total[np.searchsorted(union, support)] = values
+    total[np.searchsorted(union, also)] += added
+    return union, total

@@ -16,10 +16,11 @@ from scipy import sparse
 
 from riata.engines.shard import of_part
 from riata.errors import DiskFull
+from riata.grid import BLOCK_ROWS
 from riata.queries import Query
 
-#: A block has at most so many rows and about so many entries: some 50 MB while it is summed.
-BLOCK_ENTRIES, BLOCK_ROWS = 2**21, 2**18
+#: A block has about so many entries, and so few rows that sums are exact: some 50 MB in all.
+BLOCK_ENTRIES = 2**21
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class RowsOnDisk:
         self._file.seek(place.begin)
 
         def array(name: str, size: int, kind: Any = np.int32) -> np.ndarray:
-            if len(room.get(name, ())) < size:
+            if name not in room or len(room[name]) < size:
                 room[name] = np.empty(size, kind)
             return room[name][:size]
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from riata.engines.dense import DenseRows
-from riata.grid import X_STEPS
 
 #: So many entries at a time: enough for BLAS to be quick.
 _ENTRIES = 2**21
@@ -33,7 +32,7 @@ class Gram:
 
     def sums(self, source: Any) -> np.ndarray:
         """The sum of entry * slope for each column, in steps of entries, at a gradient's theta."""
-        theta = source.theta
-        moved = theta.values * source.bounds.of_columns(theta.support) / X_STEPS
-        margins = self._products[:, theta.support] @ moved + theta.offset * self._with_one
+        model, offset = source.coefficients, source.theta.offset
+        margins = self._products[:, model.support] @ (model.steps * model.unit)
+        margins += offset * self._with_one
         return 2.0 * (margins - self._with_y)

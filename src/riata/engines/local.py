@@ -73,6 +73,7 @@ def walkable(query: Walk) -> bool:
     return (
         known_loss(loss) is not None
         and query.bounds.norm == "inf"
+        and query.exact
         and query.n_rows < 2**31
         and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in _sizes(query, loss))
     )
@@ -95,7 +96,7 @@ def _open(query: Walk, epsilon: float) -> float:
     margins = loss.curvature_bound(y) * 3 * query.polytope.reach(query.bounds)
     relative = 0.54 / query.slope_steps + 2.0**-19
     relative += 2.0**-22 * margins / loss.slope_bound(0.0, y)
-    return epsilon / (2 * query.changed) * query.n_rows * relative
+    return query.strength(epsilon) * query.n_rows * relative
 
 
 class LocalEngine:
@@ -223,11 +224,6 @@ class LocalEngine:
                 self._given[rows], self._y[rows], self._bounds, self._block_rows, self._kernels
             )
         return LocalEngine._of(self._x[rows], self._y[rows])
-
-    def forget(self) -> None:
-        """Begin anew: the next answer depends on the rows and the query alone."""
-        self._scores, self._walker = {}, None
-        self.__dict__.pop("_margins", None)
 
     def walks(self, query: Walk, epsilon: float) -> bool:
         """Whether a walk is to be taken by compiled code. Says nothing about the rows.

@@ -1,4 +1,4 @@
-"""The margins of all rows, brought up to date when a model moves along a few columns."""
+"""The inner products of all rows with a model, brought up to date when it moves on few columns."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ from typing import Any
 import numpy as np
 
 from riata.engines.columns import Columns
-from riata.grid import X_STEPS
+from riata.queries.coefficients import Coefficients
 
 #: A move along more columns than this costs as much as to begin again.
 _MOST_COLUMNS = 64
 
+#: A model on so few of the entries is multiplied column by column.
+_FEW_ENTRIES = 0.5
+
 
 class Margins:
-    """<x, theta> for every row.
+    """<x, theta> for every row: a function of the coefficients, whatever was asked before.
 
-    What a row's margin is depends on the row and on the public way of theta alone: each is computed
-    by itself, in an order that theta's moves decide.
+    The sums are of integers and exact, so to follow a move leads to the same bits as to begin
+    again.
 
     Parameters
     ----------
-    x : ndarray or scipy sparse of shape (n_rows, n_features)
+    x : ndarray, scipy sparse or DenseRows of shape (n_rows, n_features)
         Rows on the grid.
-    columns : Columns
+    columns : Columns or DenseColumns
         The same rows.
     """
 
     def __init__(self, x: Any, columns: Columns) -> None:
         self._x, self._columns = x, columns
-        self._body: object = None
-        self._values = np.empty(0)
+        self._at: Coefficients | None = None
+        self._sums = np.empty(0)
+        self._inner = np.empty(0)
         self.followed = False
 
     def of(self, query: Any) -> np.ndarray:
@@ -38,30 +42,50 @@ class Margins:
 
         `followed` then says whether they came from those before by a move, or none.
         """
-        inner, offset = self.inner_of(query), query.theta.offset
+        inner, offset = self.inner_of(query.coefficients), query.theta.offset
         return inner + offset if offset else inner
 
-    def inner_of(self, query: Any) -> np.ndarray:
+    def inner_of(self, model: Coefficients) -> np.ndarray:
         """The same without the offset."""
-        theta, self.followed = query.theta, True
-        if theta.body is not self._body:
-            move = theta.move
-            self.followed = (
-                move is not None
-                and move.origin is self._body
-                and len(move.added.support) <= _MOST_COLUMNS
-            )
-            self._body = None  # until all rows are brought up to date
+        before, self._at = self._at, None  # until all rows are brought up to date
+        if before is None:
+            self.followed = False
+            self._sums = self._begin(model)
+        else:
+            columns, moves = _moves(before, model)
+            self.followed = len(columns) <= _MOST_COLUMNS
             if self.followed:
-                self._follow(move, query.bounds)
+                self._add(self._sums, columns, moves)
             else:
-                self._values = query.inner(self._x).copy()
-            self._body = theta.body
-        return self._values
+                self._sums = self._begin(model)
+        if before is None or len(columns) or model.unit != before.unit:
+            self._inner = self._sums * model.unit
+        self._at = model
+        return self._inner
 
-    def _follow(self, move: Any, bounds: Any) -> None:
-        if move.kept != 1.0:
-            self._values *= move.kept
-        for column, value in zip(move.added.support, move.added.values, strict=True):
+    def _begin(self, model: Coefficients) -> np.ndarray:
+        entries = sum(self._columns.work(int(column)) for column in model.support)
+        if entries > _FEW_ENTRIES * self._columns.size:
+            return np.array(model.steps_of(self._x))
+        sums = np.zeros(self._x.shape[0])
+        self._add(sums, model.support, model.steps)
+        return sums
+
+    def _add(self, sums: np.ndarray, columns: np.ndarray, steps: np.ndarray) -> None:
+        for column, value in zip(columns, steps, strict=True):
             rows, entries = self._columns.entries(int(column))
-            self._values[rows] += entries * (value * bounds.of_columns(int(column)) / X_STEPS)
+            sums[rows] += entries * value
+
+
+def _moves(before: Coefficients, after: Coefficients) -> tuple[np.ndarray, np.ndarray]:
+    """The columns on which two models differ, and by how many steps."""
+    same = before.support is after.support or np.array_equal(before.support, after.support)
+    if same:
+        columns, moves = after.support, after.steps - before.steps
+    else:
+        columns = np.union1d(before.support, after.support)
+        moves = np.zeros(len(columns))
+        moves[np.searchsorted(columns, after.support)] = after.steps
+        moves[np.searchsorted(columns, before.support)] -= before.steps
+    changed = moves != 0
+    return columns[changed], moves[changed]

@@ -8,6 +8,7 @@ import numpy as np
 
 from riata.engines.columns import Columns
 from riata.engines.margins import Margins
+from riata.queries.coefficients import Coefficients
 
 
 class Rows:
@@ -28,9 +29,9 @@ class Rows:
         self._start, self._stop = start, stop
         self.shape = (stop - start, columns.shape[1])
 
-    def inner_of(self, query: Any) -> np.ndarray:
-        """<x, theta> for each row, at the query's theta."""
-        return self._margins.inner_of(query)[self._start : self._stop]
+    def inner_of(self, model: Coefficients) -> np.ndarray:
+        """<x, theta> for each row."""
+        return self._margins.inner_of(model)[self._start : self._stop]
 
     def __getitem__(self, key: Any) -> Any:
         """``rows[a:b]``, fewer rows, or ``rows[:, columns]``, a dense array."""

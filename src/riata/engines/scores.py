@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from riata.engines.columns import Columns
-from riata.grid import BLOCK_ROWS, SLOPE_STEPS, X_STEPS
+from riata.grid import BLOCK_ROWS, X_STEPS
 
 #: Scores are grouped by bins of this width, in units of the logarithm of a weight, ...
 _WIDTH, _BINS = 0.5, 120
@@ -28,8 +28,8 @@ _LENGTHS = 40
 #: What float64 makes of a score, relative to the largest that a column's size allows.
 _ROUNDING = 2.0**-44
 
-#: Half a step of a slope, and more than what float64 makes of a slope and of sums of it.
-_HALF_A_STEP = 0.5 / SLOPE_STEPS + 2.0**-36
+#: More than what float64 makes of a slope and of sums of it, relative to the largest.
+_SLOPE_ROUNDING = 2.0**-36
 
 #: What one operation on each of so many numbers may round.
 _EACH = 2.0**-51
@@ -266,7 +266,8 @@ class DriftingScores:
             self.passes += 1.0
         else:  # no row is off by more than half a step, and what float64 makes of it
             most = float(np.max(np.abs(weights))) * X_STEPS
-            sums, rough = known * weights, len(self._steps) * most * self._largest * _HALF_A_STEP
+            half_a_step = 0.5 / self._query.source.slope_steps + _SLOPE_ROUNDING
+            sums, rough = known * weights, len(self._steps) * most * self._largest * half_a_step
         # The first and the last are kept: between them they know a model that shrinks towards 0.
         last = Snapshot(self._slopes, self._largest, sums, rough)
         self._snapshots = [*self._snapshots[:1], last]

@@ -11,15 +11,11 @@ from riata.engines.columns import Columns
 from riata.engines.local import BY_MARGINS
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
-from riata.grid import BLOCK_ROWS, X_STEPS, coefficient_steps
+from riata.grid import BLOCK_ROWS
 from riata.queries import Gradient, GradientStep, Query, VertexUtilities
-from riata.vectors import Vector
 
 #: Queries that sparse rows answer column by column: by margins, or by one sum over all columns.
 BY_COLUMNS = (*BY_MARGINS, Gradient, GradientStep, VertexUtilities)
-
-#: A model on so few of the entries is multiplied column by column.
-_FEW_ENTRIES = 0.5
 
 
 class Shard:
@@ -98,45 +94,9 @@ class _SparseColumns(Rows):
     def __init__(self, x: Any) -> None:
         self._entries = sparse.csc_array(x)
         columns = Columns(self._entries)
-        super().__init__(columns, _ExactMargins(x, columns), 0, x.shape[0])
+        super().__init__(columns, Margins(x, columns), 0, x.shape[0])
 
     @property
     def T(self) -> Any:
         """For one sum over all columns."""
         return self._entries.T
-
-
-class _ExactMargins(Margins):
-    """<x, theta> for each row: a function of theta, whatever was asked before.
-
-    Parameters
-    ----------
-    x : scipy sparse
-        Rows on the grid.
-    columns : Columns
-        The same rows.
-    """
-
-    def __init__(self, x: Any, columns: Columns) -> None:
-        super().__init__(x, columns)
-        self._at: Vector | None = None
-
-    def inner_of(self, query: Any) -> np.ndarray:
-        """At the query's theta, without its offset. Not to be written to."""
-        if self._at is None or not self._at.equals(query.theta):
-            self._values, self._at = self._inner(query), query.theta
-        return self._values
-
-    def _inner(self, query: Any) -> np.ndarray:
-        """The same bits as `MeanSlope.exact_inner`: all sums are exact."""
-        theta = query.theta
-        entries = sum(self._columns.work(int(column)) for column in theta.support)
-        if entries > _FEW_ENTRIES * self._columns.size:
-            return query.exact_inner(self._x)
-        limits = query.bounds.of_columns(theta.support)
-        steps, step = coefficient_steps(theta.values * limits)
-        found = np.zeros(self._x.shape[0])
-        for column, value in zip(theta.support, steps, strict=True):
-            rows, entries_of = self._columns.entries(int(column))
-            found[rows] += entries_of * value
-        return found * (step / X_STEPS)

@@ -19,7 +19,9 @@ from riata.engines.kernels import compiled, hot, losses, moves, snapshot, state,
 from riata.engines.kernels.codes import known_loss
 from riata.grid import X_STEPS
 from riata.losses import OneAgainstRest
+from riata.mechanisms.largest import Scale
 from riata.queries import Walk
+from riata.queries.coefficients import WEIGHT_STEP
 from riata.sets import Simplex
 
 #: One column for so many entries gets bounds of its own at the second snapshot.
@@ -148,7 +150,7 @@ def _without_duplicates(x: Any) -> sparse.csr_array:
 
     Sorted by columns, the order of a row's duplicates could depend on other rows.
     """
-    x = sparse.csr_array(x, copy=True)
+    x = sparse.csr_array(x, dtype=np.float64, copy=True)
     x.sum_duplicates()
     return x
 
@@ -182,13 +184,14 @@ class Walker:
             kind = np.dtype(np.float64)
         self._facts = state.Facts(
             code, parameter, math.isfinite(bend), query.polytope.mirrored,
-            query.polytope.reach(query.bounds), y_bound, epsilon / (2 * query.changed),
+            query.polytope.reach(query.bounds), y_bound, query.strength(epsilon),
             losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
             float(query.slope_steps), level, 1.0 if entries.level else float(X_STEPS),
-            entries.signed, math.sqrt(n),
+            entries.signed, math.sqrt(n), WEIGHT_STEP,
         )  # fmt: skip
         self._rows = state.Rows(
-            np.zeros(n, kind), np.zeros(n, kind), y.astype(np.float32),
+            np.zeros(n, kind), np.zeros(n, kind),
+            y.astype(np.float32 if query.loss.classifies else np.float64),
             np.zeros(n if self._facts.bend > 0 else 0, np.float32),
             np.empty((3, _ROWS_TOGETHER)),
         )  # fmt: skip
@@ -217,7 +220,7 @@ class Walker:
         )
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
         self._walk = state.Walk(
-            query.scales, query.gains, np.empty(query.steps, whole),
+            query.scales, query.margin_units, query.gains, np.empty(query.steps, whole),
             np.full(slots, -1, whole), np.zeros(slots),
         )  # fmt: skip
         self._state = np.zeros(1, state.STATE)
@@ -225,13 +228,15 @@ class Walker:
         self._state["longest"] = entries.longest
         self._question = walk.DONE
         if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
-            moves.begin(0, 1.0, self._columns, self._rows, self._walk, self._state)
+            moves.begin(
+                0, 1.0, self._columns, self._rows, self._facts, self._walk, self._state
+            )
 
     # What the mechanism does.
 
     def set_epsilon(self, epsilon: float) -> None:
         """Of each selection from here on. No score and no bound on one depends on it."""
-        strength = epsilon / (2 * self._query.changed)
+        strength = self._query.strength(epsilon)
         if strength != self._facts.strength:
             self._facts = self._facts._replace(strength=strength)
             self._state["envelope"] = 0
@@ -270,18 +275,6 @@ class Walker:
             self._question = found
             return {walk.DONE: None, walk.WORDS: "words"}.get(found, "decide")
 
-    def follow(self, vertices: np.ndarray) -> None:
-        """Go where selections that were released before led, if the walk is not there yet."""
-        if self.step or not len(vertices):
-            return
-        p = len(self._known)
-        for t, vertex in enumerate(vertices.tolist()):
-            column, sign = vertex % p, 1 if vertex < p else -1
-            amount = sign * float(self._query.gains[t])
-            moves.begin(column, amount, self._columns, self._rows, self._walk, self._state)
-            self._walk.picked[t] = column if sign > 0 else -1 - column
-        self._state["t"] = len(vertices)
-
     def refill(self, words: np.ndarray) -> None:
         """More random words."""
         left = self._words[int(self._state["next_word"][0]) :]
@@ -293,13 +286,15 @@ class Walker:
         """The first bits of the uniform variable that a question is about."""
         return int(self._state["coin"][0])
 
-    def exact_chance(self, mp: Any, epsilon: Any) -> Any:
-        """The probability that a question is about, in the precision of a context."""
+    def exact_chance(self, mp: Any, epsilon: float) -> Any:
+        """The probability that a question is about, in the precision of a context.
+
+        Of the utility and the sensitivity that single selections have.
+        """
         st = self._state[0]
-        relative = self._columns.relative
-        weight = float(relative[min(int(st["column"]), len(relative) - 1)])
-        changed = self._query.changed * X_STEPS * self._query.slope_steps
-        value = -epsilon / 2 * int(st["total"]) * mp.mpf(weight) / changed
+        query = self._query.utilities(self._query.theta(self.vertices))
+        utility = query.utility(int(st["column"]), int(st["total"]))
+        value = Scale(epsilon, query.sensitivity("linf")).exact(mp, utility)
         if self._question == walk.DECIDE_SIGN:
             return 1 / (1 + mp.exp(-2 * value))
         log = abs(value) + mp.log1p(mp.exp(-2 * abs(value))) if self._facts.mirrored else value
@@ -320,8 +315,7 @@ class Walker:
         st, facts, rows, columns = self._state[0], self._facts, self._rows, self._columns
         n, p, known = len(rows.v), len(self._known), self._known
         drift2, drift_max = self._drift()
-        scale = self._scale
-        grid = scale * facts.reach / X_STEPS
+        scale, grid = self._scale, float(self._query.margin_units[self.step])
         slopes = np.empty(n, np.float32)
         found = in_threads(
             lambda b, e: snapshot.look_at_rows(rows, facts, grid, slopes, b, e), n, n
@@ -410,7 +404,7 @@ class Walker:
     def _group(self) -> None:
         """Groups of columns with similar bounds, without those that are hot."""
         st, facts = self._state[0], self._facts
-        reach = self._scale * facts.reach * float(st["w_sum"])
+        reach = float(st["w_sum"]) * float(self._query.margin_units[self.step]) * X_STEPS
         bound = losses.slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
         n_groups = snapshot.BINS * snapshot.LENGTHS
         snapshot.group_columns(

@@ -3,12 +3,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from riata.losses.base import Loss
 
 #: An intercept of 6 is a class of one in four hundred; rarer ones are beyond a private fit's reach.
 _LARGEST_LOG_ODDS = 6.0
+
+#: Slopes are computed so many at a time, which stay in the cache of a processor.
+_AT_ONCE = 2**12
 
 
 @dataclass(frozen=True)
@@ -23,17 +25,45 @@ class Logistic(Loss):
         return np.logaddexp(0.0, -y * margin)
 
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -y * expit(-y * margin)
+        return -y * logistic(-y * margin)
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        odds = expit(y * margin)
+        odds = logistic(y * margin)
         return y * y * odds * (1 - odds)
 
     def slope_bound(self, margin: float, y: float) -> float:
-        return y * float(expit(y * margin))
+        return y * float(logistic(np.float64(y * margin)))
 
     def curvature_bound(self, y: float) -> float:
         return y * y / 4
 
     def offset_bound(self, y: float) -> float:
         return _LARGEST_LOG_ODDS
+
+
+def logistic(z: np.ndarray) -> np.ndarray:
+    """1 / (1 + e^-z), off by at most 2^-42: the same bits on every machine and in compiled code.
+
+    Sums, products and quotients alone, each rounded as IEEE 754 says and in the order in which
+    `engines/kernels/losses.py` has them: what a library makes of `exp` differs in the last bit.
+    """
+    z = np.asarray(z, dtype=np.float64)
+    flat, out = z.reshape(-1), np.empty(z.size)
+    for start in range(0, len(flat), _AT_ONCE):
+        few = flat[start : start + _AT_ONCE]
+        share = 1.0 / (1.0 + exp_below(few))
+        out[start : start + _AT_ONCE] = np.where(few <= 0, 1.0 - share, share)
+    return out.reshape(z.shape)
+
+
+def exp_below(z: np.ndarray) -> np.ndarray:
+    """e^-|z| up to 2^-42 relative, not below e^-40: Taylor's series at z / 256, and eight squares."""
+    r = -0.00390625 * np.minimum(np.abs(z), 40.0)
+    r2 = r * r
+    r4 = r2 * r2
+    e = 1 / 24 + r * (1 / 120) + r2 * (1 / 720 + r * (1 / 5040))
+    e += r4 * (1 / 40320 + r * (1 / 362880) + r2 * (1 / 3628800))
+    e = 1.0 + r + r2 * (1 / 2 + r * (1 / 6)) + r4 * e
+    for _ in range(8):
+        e *= e
+    return e

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,10 @@ class SelectionsAlong(Mechanism):
     ----------
     selection : ExponentialMechanism
     steps : int
-    before : ndarray of int, optional
-        What was released of the walk before, for an engine that was not there.
     """
 
     selection: ExponentialMechanism
     steps: int
-    before: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @property
     def event(self) -> Event:
@@ -44,8 +41,6 @@ class SelectionsAlong(Mechanism):
     def release(self, query: Walk, engine: Engine, noise: Noise) -> np.ndarray:
         """The numbers of the selected vertices, in order."""
         walker: Any = engine.walker(query, self.selection.epsilon)  # type: ignore[attr-defined]
-        if self.before is not None:
-            walker.follow(self.before)
         begin = walker.step
         while (question := walker.advance(begin + self.steps)) is not None:
             if question == "words":
@@ -59,7 +54,7 @@ class SelectionsAlong(Mechanism):
         epsilon = self.selection.epsilon
 
         def gap(mp: Any, u: Any) -> Any:
-            return walker.exact_chance(mp, mp.mpf(epsilon)) - u
+            return walker.exact_chance(mp, epsilon) - u
 
         return bool(decide(Refined(walker.coin, noise), gap, lambda gap: gap > 0))
 

@@ -10,6 +10,7 @@ from riata.queries.improvement import Improvement
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
+from riata.queries.row_digest import RowDigest
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
@@ -39,6 +40,7 @@ __all__ = [
     "OfGradient",
     "PredictionError",
     "Query",
+    "RowDigest",
     "Scaling",
     "ScoreCounts",
     "Sizes",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from riata.grid import SLOPE_STEPS, X_STEPS, to_steps
+from riata.grid import X_STEPS, to_steps
 from riata.queries.base import Query
 from riata.queries.gradient import MeanSlope
 from riata.queries.sizes import N_BINS, bins_of, upper_edges
@@ -61,13 +61,13 @@ class MarginCounts(MeanSlope):
         margins = to_steps(self.margins(x), self.top, X_STEPS)
         with np.errstate(all="ignore"):
             slopes = self.loss.slope(np.zeros(len(margins)), y)
-            weights = to_steps(slopes, self.slope_bound(), SLOPE_STEPS)
+            weights = to_steps(slopes, self.slope_bound(), self.slope_steps)
         cells = (2 * (weights < 0) + (margins > 0)) * N_BINS + bins_of(margins)
         return np.bincount(cells.astype(np.intp), np.abs(weights), minlength=4 * N_BINS)
 
     @property
     def unit(self) -> Any:
-        return 2 * self.slope_bound() / SLOPE_STEPS / self.n_rows
+        return 2 * self.slope_bound() / self.slope_steps / self.n_rows
 
     def row_bound(self, norm: str) -> float:
         return 2 * self.slope_bound()
@@ -110,12 +110,12 @@ class MarginSlopes(MeanSlope):
         v = to_steps(self.margins(x), self.cut, X_STEPS)
         with np.errstate(all="ignore"):
             slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], y)
-            steps = to_steps(slopes, self.slope_bound(), SLOPE_STEPS)
+            steps = to_steps(slopes, self.slope_bound(), self.slope_steps)
         return np.array([steps @ v, steps.sum() * X_STEPS])
 
     @property
     def unit(self) -> Any:
-        return self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows
+        return self.slope_bound() / self.slope_steps / X_STEPS / self.n_rows
 
     def row_bound(self, norm: str) -> float:
         return self.slope_bound() * {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[norm]

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import X_STEPS, row_sums
 from riata.queries.base import Query
 from riata.queries.support import LimitedSlope
 
@@ -173,10 +173,7 @@ class Scaling:
         if sparse.issparse(x):
             steps = x.data.astype(np.int64)
             terms = (steps - twice[x.indices]) * steps * weights[x.indices]
-            total, full = np.zeros(x.shape[0], dtype=np.int64), np.diff(x.indptr) > 0
-            if full.any():
-                total[full] = np.add.reduceat(terms, x.indptr[:-1][full])
-            return total + of_centre
+            return row_sums(terms, x.indptr) + of_centre
         parts = [np.zeros(0, dtype=np.int64)]
         for rows in _blocks(x):
             steps = rows.astype(np.int64)
@@ -217,7 +214,7 @@ class CentredGradient(LimitedSlope):
 
     @property
     def unit(self) -> Any:
-        return self.scaling.scales * (self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows)
+        return self.scaling.scales * (self.slope_unit / X_STEPS / self.n_rows)
 
     def row_bound(self, norm: str) -> float:
         stretched = math.sqrt(len(self.scaling.columns)) if norm == "l1" else 1.0

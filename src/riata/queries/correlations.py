@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from riata.grid import SLOPE_STEPS, X_STEPS, to_steps
+from riata.grid import X_STEPS, to_steps
 from riata.queries.support import LimitedSlope
 
 #: A copy of rows with cut entries has about this many of them at a time, to stay in the cache.
@@ -73,7 +73,7 @@ class Correlations(LimitedSlope):
 
     @property
     def unit(self) -> Any:
-        return self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows
+        return self.slope_bound() / self.slope_steps / X_STEPS / self.n_rows
 
     @property
     def column_weights(self) -> float:
@@ -122,7 +122,7 @@ class Coordinate(Correlations):
         cut = self.cut(entries)
         square = np.abs(entries * cut) / (X_STEPS * self.most)
         with np.errstate(all="ignore"):  # a warning would tell of a row
-            falls = to_steps(self.weights(x, y) * square, 1.0, SLOPE_STEPS)
+            falls = to_steps(self.weights(x, y) * square, 1.0, self.slope_steps)
         return np.array([self.slopes(x, y) @ cut, falls.sum()])
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,27 +12,20 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.grid import SLOPE_STEPS, X_STEPS, coefficient_steps, to_steps
+from riata.grid import X_STEPS, slope_steps, squared_lengths, to_steps
 from riata.queries.base import Query
+from riata.queries.coefficients import Coefficients
 from riata.vectors import Vector
 
 if TYPE_CHECKING:
     from riata.losses import Loss
 
 
+#: The squared bounds of all columns are about this many steps together, for the lengths of rows.
+_WEIGHT_STEPS = 2.0**27
+
 #: Slope bounds lie in this range: at 0 there would be no noise.
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-150, 1e150
-
-
-def exact_inner(theta: Vector, bounds: Bounds, x: Any) -> np.ndarray:
-    """<x, theta> for rows on the grid, with theta on a grid of its own."""
-    if not len(theta.support):
-        return np.zeros(x.shape[0])
-    with np.errstate(all="ignore"):  # a warning would tell of a row
-        limits = bounds.of_columns(theta.support)
-        steps, step = coefficient_steps(theta.values * limits)
-        exact = replace(theta, values=steps, offset=0.0).margins(x)
-        return exact * (step / X_STEPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,46 +38,46 @@ class MeanSlope(Query):
     n_rows: int
     adjacency: str
 
+    @cached_property
+    def coefficients(self) -> Coefficients:
+        """theta on the grid."""
+        return Coefficients.of(self.theta, self.bounds)
+
     def margins(self, x: Any) -> np.ndarray:
         """<x, theta> + offset for rows on the grid."""
         return self.inner(x) + self.theta.offset
 
     def inner(self, x: Any) -> np.ndarray:
-        """<x, theta> for rows on the grid, with theta on a grid of its own. Not to be written to.
+        """<x, theta> for rows on the grid. Not to be written to.
 
-        Rows that know it are asked: an engine may follow theta's moves (docs/privacy/rejection.md).
+        Rows that know it are asked: an engine may follow theta's moves.
         """
         if hasattr(x, "inner_of"):
-            known: np.ndarray = x.inner_of(self)
+            known: np.ndarray = x.inner_of(self.coefficients)
             return known
-        if not sparse.issparse(x):
-            return self.exact_inner(x)
-        body, limits, found = getattr(x, "last_inner", (None, None, None))
-        if found is None or body is not self.theta.body or limits is not self.bounds.x:
-            found = self.exact_inner(x)
-            x.last_inner = (self.theta.body, self.bounds.x, found)  # the next query may ask again
-        return found
-
-    def exact_inner(self, x: Any) -> np.ndarray:
-        """The same from the rows themselves: a function of theta, however it came about."""
-        return exact_inner(self.theta, self.bounds, x)
+        return self.coefficients.inner(x)
 
     def slopes(self, x: Any, y: np.ndarray) -> np.ndarray:
-        """The slope at each row, in steps of the largest slope / `SLOPE_STEPS`."""
+        """The slope at each row, in steps of the largest slope / `slope_steps`."""
         return self.slopes_at(self.margins(x), y)
 
     def slopes_at(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The same at known margins."""
         with np.errstate(all="ignore"):
-            return to_steps(self.loss.slope(margins, y), self.slope_bound(), SLOPE_STEPS)
+            return to_steps(self.loss.slope(margins, y), self.slope_bound(), self.slope_steps)
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         return np.array([self.slopes(x, y).sum()])
 
     @property
+    def slope_steps(self) -> int:
+        """How many steps the largest slope has."""
+        return slope_steps(self.n_rows)
+
+    @property
     def slope_unit(self) -> float:
         """What a step of a slope is."""
-        return self.slope_bound() / SLOPE_STEPS
+        return self.slope_bound() / self.slope_steps
 
     @property
     def unit(self) -> Any:
@@ -96,7 +90,10 @@ class MeanSlope(Query):
     @cached_property
     def _slope_bound(self) -> float:
         # Once: the unit and the sensitivity must be made from the same number.
-        reach = self.bounds.reach(self.theta) + abs(self.theta.offset)
+        reach = self.bounds.reach(self.theta)
+        if self.bounds.norm == "inf":
+            reach = self.coefficients.reach
+        reach += abs(self.theta.offset)
         assert self.bounds.y is not None
         bound = float(self.loss.slope_bound(reach, self.bounds.y))
         if not SMALLEST_SLOPE <= bound <= LARGEST_SLOPE:
@@ -155,28 +152,31 @@ class ClippedGradient(Gradient):
         with np.errstate(all="ignore"):
             room = 1 - 2.0**-40 - 2.0**-52 * self.theta.size  # for the rounding of a row's length
             allowed = self.clip * room / (self._row_lengths(x) * self.slope_unit)
-            limit = np.floor(np.fmin(allowed, SLOPE_STEPS))
+            limit = np.floor(np.fmin(allowed, self.slope_steps))
         return x.T @ np.clip(steps, -limit, limit)
 
     def _row_lengths(self, x: Any) -> np.ndarray:
-        """The Euclidean length of each row on the grid."""
+        """The Euclidean length of each row on the grid, or a little more."""
         if not sparse.issparse(x):
-            if np.ndim(self.bounds.x) == 0:
-                return np.sqrt(np.einsum("ij,ij->i", x, x)) * (self.bounds.x / X_STEPS)
-            return np.sqrt(np.square(x) @ np.square(self.bounds.x / X_STEPS))
+            return self._lengths(x)
         limits, found = getattr(x, "row_lengths", (None, None))
         if found is None or limits is not self.bounds.x:
-            found = self._sparse_row_lengths(x)
+            found = self._lengths(x)
             x.row_lengths = (self.bounds.x, found)  # beside the rows: all steps ask for them
         return found
 
-    def _sparse_row_lengths(self, x: Any) -> np.ndarray:
-        one = np.ndim(self.bounds.x) == 0
-        entries = np.square(x.data if one else x.data * (self.bounds.x / X_STEPS)[x.indices])
-        squares, full = np.zeros(x.shape[0]), np.diff(x.indptr) > 0
-        if full.any():  # each row by itself: another must not move the order of its sum
-            squares[full] = np.add.reduceat(entries, x.indptr[:-1][full])
-        return np.sqrt(squares) * (self.bounds.x / X_STEPS if one else 1.0)
+    def _lengths(self, x: Any) -> np.ndarray:
+        if np.ndim(self.bounds.x) == 0:
+            return np.sqrt(squared_lengths(x)) * (self.bounds.x / X_STEPS)
+        weights, unit = self._weights
+        return np.sqrt(squared_lengths(x, weights)) * (unit / X_STEPS)
+
+    @cached_property
+    def _weights(self) -> tuple[np.ndarray, float]:
+        """The squared bounds of the columns in whole steps, rounded up, and the root of a step."""
+        squares = np.square(self.bounds.x / self.bounds.largest)
+        step = squares.sum() / _WEIGHT_STEPS
+        return np.ceil(squares / step).astype(np.int64), math.sqrt(step) * self.bounds.largest
 
     def row_bound(self, norm: str) -> float:
         stretched = np.sqrt(self.theta.size) if norm == "l1" else 1.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from riata.grid import SLOPE_STEPS, to_steps
+from riata.grid import to_steps
 from riata.queries.gradient import LARGEST_SLOPE, SMALLEST_SLOPE, MeanSlope
 from riata.vectors import Vector
 
@@ -32,7 +32,7 @@ class Improvement(MeanSlope):
         with np.errstate(all="ignore"):
             ours = self.loss.value(self.margins(x), y)
             other = self.loss.value(replace(self, theta=self.reference).margins(x), y)
-            steps = [to_steps(each, self._most, SLOPE_STEPS) for each in (other, other - ours)]
+            steps = [to_steps(each, self._most, self.slope_steps) for each in (other, other - ours)]
         return np.array([each.sum() for each in steps])
 
     @property
@@ -41,7 +41,7 @@ class Improvement(MeanSlope):
 
     @property
     def unit(self) -> Any:
-        return self._most / SLOPE_STEPS / self.n_rows
+        return self._most / self.slope_steps / self.n_rows
 
     def row_bound(self, norm: str) -> float:
         return self._most * {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[norm]

@@ -7,7 +7,7 @@ is proven from the errors stated here; docs/privacy/objective_perturbation.md ha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from riata.grid import ROUNDED_UP, X_STEPS, coefficient_steps
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.queries.base import Query
 from riata.queries.gradient import MeanSlope
-from riata.vectors import Vector
+from riata.vectors import Vector, product
 
 if TYPE_CHECKING:
     from riata.losses import Loss
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _LIMB = 16
 _FINE_STEPS = 2.0 ** (3 * _LIMB)
 
-#: float64 computes a loss's slope to this part of the largest slope: 64 units in the last place.
-SLOPE_ERROR = 2.0**-46
+#: A loss's slope is computed up to this part of the largest slope: the logistic one by a series.
+SLOPE_ERROR = 2.0**-41
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,7 @@ class FineGradient(MeanSlope):
         values = self.theta.values * self.bounds.of_columns(self.theta.support)
         coarse, step = coefficient_steps(values)
         fine, small = coefficient_steps(values - coarse * step)
-        parts = [replace(self.theta, values=part, offset=0.0) for part in (coarse, fine)]
-        upper, lower = (part.margins(x) for part in parts)
+        upper, lower = (product(x, self.theta.support, part) for part in (coarse, fine))
         return upper * (step / X_STEPS) + lower * (small / X_STEPS) + self.theta.offset
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:

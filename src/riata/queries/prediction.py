@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from riata.bounds import Bounds
-from riata.grid import SLOPE_STEPS, to_steps
+from riata.grid import slope_steps, to_steps
 from riata.queries.base import Query
-from riata.queries.gradient import exact_inner
+from riata.queries.coefficients import Coefficients
 from riata.vectors import Vector
 
 
@@ -46,14 +46,14 @@ class PredictionError(Query):
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # a warning would tell of a row
             margins = np.column_stack(
-                [exact_inner(theta, self.bounds, x) + theta.offset for theta in self.thetas]
+                [Coefficients.of(theta, self.bounds).inner(x) + theta.offset for theta in self.thetas]
             )
             half = self.largest / 2
-            return np.array([to_steps(self.errors(margins, y) - half, half, SLOPE_STEPS).sum()])
+            return np.array([to_steps(self.errors(margins, y) - half, half, slope_steps(self.n_rows)).sum()])
 
     @property
     def unit(self) -> Any:
-        return self.largest / 2 / SLOPE_STEPS / self.n_rows
+        return self.largest / 2 / slope_steps(self.n_rows) / self.n_rows
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         return total * self.unit + self.largest / 2

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import X_STEPS
 from riata.queries.base import Query
 from riata.queries.gradient import MeanSlope
 from riata.queries.support import Support
@@ -27,8 +27,12 @@ N_BINS = PARTS * X_STEPS.bit_length() + 1
 #: A row's share of a bin is a whole number of steps, at most this many.
 SHARE_STEPS = 2**16
 
-#: Of dense rows so many columns are looked at, evenly spread.
-COLUMNS_LOOKED_AT = 64
+#: Of a row with more entries than this, about so many are looked at.
+ENTRIES_LOOKED_AT = 64
+
+#: Multiples of this odd number, modulo 2^32, put the columns into an order in which the first ones
+#: are evenly spread: 2^32 over the golden ratio.
+_SPREAD = 2654435769
 
 _ROWS_AT_ONCE = 2**16
 
@@ -89,8 +93,8 @@ class SlopeSizes(Sizes):
         return self.slope.slope_bound()
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        assert SLOPE_STEPS == X_STEPS
-        found = bins_of(self.slope.slopes(x, y))
+        coarse = self.slope.slope_steps / X_STEPS
+        found = bins_of(np.rint(self.slope.slopes(x, y) / coarse))
         return np.bincount(found, minlength=N_BINS).astype(np.float64)
 
 
@@ -99,6 +103,9 @@ class EntrySizes(Sizes):
     """The sizes of a row's entries that are not 0, in units of their columns' bounds.
 
     Each row has one vote, divided among its entries. Each power of two is cut into `parts` bins.
+    Of a row with many entries only some count: those whose columns come first in a public order,
+    up to a rank that the number of the row's entries decides. So what a row adds depends on the row
+    alone, in whatever form it is kept.
     """
 
     bounds: Bounds
@@ -147,16 +154,45 @@ class LengthSizes(Sizes):
         return total
 
 
+def column_ranks(n_features: int) -> np.ndarray:
+    """The place of each column in the order in which columns are looked at."""
+    order = np.argsort(np.arange(n_features) * _SPREAD % 2**32, kind="stable")
+    ranks = np.empty(n_features, dtype=np.int64)
+    ranks[order] = np.arange(n_features)
+    return ranks
+
+
 def _bins_of_rows(x: Any, parts: int) -> np.ndarray:
-    """How many entries of each row lie in each bin, those in bin 0 left out."""
+    """How many entries of each row lie in each bin, of those that are looked at; none in bin 0."""
     n, bins = x.shape[0], len(upper_edges(parts))
+    row, steps = _entries_looked_at(x)
+    counts = np.bincount(row * bins + bins_of(steps, parts), minlength=n * bins)
+    return counts.reshape(n, bins)
+
+
+def _entries_looked_at(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The row and the size of each entry that is looked at; none of them is 0."""
+    n, p = x.shape
+    ranks = column_ranks(p)
     if sparse.issparse(x):
-        found, row = bins_of(x.data, parts), np.repeat(np.arange(n), np.diff(x.indptr))
-    else:
-        stride = max(1, x.shape[1] // COLUMNS_LOOKED_AT)
-        found = bins_of(x[:, ::stride], parts)
-        row = np.repeat(np.arange(n), found.shape[1])
-    counts = np.bincount(row * bins + found.ravel(), minlength=n * bins)
-    counts = counts.reshape(n, bins)
-    counts[:, 0] = 0
-    return counts
+        row = np.repeat(np.arange(n), np.diff(x.indptr))
+        filled = x.data != 0
+        row, column, steps = row[filled], x.indices[filled], x.data[filled]
+        seen = ranks[column] < _most_rank(np.bincount(row, minlength=n), p)[row]
+        return row[seen], steps[seen]
+    most = _most_rank(np.count_nonzero(x, axis=1), p)
+    found = []
+    # Full rows, of which a few columns are read, and the others, of which all are.
+    for limit, of in ((2 * ENTRIES_LOOKED_AT, most <= 2 * ENTRIES_LOOKED_AT), (p, most > 2 * ENTRIES_LOOKED_AT)):
+        rows, columns = np.flatnonzero(of), np.flatnonzero(ranks < limit)
+        if len(rows):
+            some = x[np.ix_(rows, columns)]
+            seen = (some != 0) & (ranks[columns] < most[rows, None])
+            found.append((np.repeat(rows, seen.sum(axis=1)), some[seen]))
+    row, steps = (np.concatenate(each) for each in zip(*found, strict=True))
+    return row, steps
+
+
+def _most_rank(entries: np.ndarray, n_features: int) -> np.ndarray:
+    """Below which rank columns are looked at, in rows with so many entries that are not 0."""
+    return -(-ENTRIES_LOOKED_AT * n_features // np.maximum(entries, ENTRIES_LOOKED_AT))

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import X_STEPS
 from riata.queries.gradient import LARGEST_SLOPE, SMALLEST_SLOPE, MeanSlope
 
 #: Dense copies of the support's columns have about this many entries at a time.
@@ -154,7 +154,7 @@ class SupportGradient(LimitedSlope):
 
     @property
     def unit(self) -> Any:
-        return self.slope_bound() / SLOPE_STEPS / X_STEPS / self.n_rows
+        return self.slope_unit / X_STEPS / self.n_rows
 
     def row_bound(self, norm: str) -> float:
         stretched = math.sqrt(self.width) if norm == "l1" else 1.0

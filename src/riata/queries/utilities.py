@@ -102,8 +102,12 @@ class VertexUtilities(OfGradient):
 
     def sensitivity(self, norm: str) -> float:
         """As for every query, and what `finish` may round: a utility is at most `row_bound`."""
-        rounding = (self.polytope.roundings + 3) * 2.0**-52
-        return super().sensitivity(norm) + rounding * self.row_bound(norm)
+        return super().sensitivity(norm) + self.rounding * self.row_bound(norm)
+
+    @property
+    def rounding(self) -> float:
+        """What `finish` may round, relative to `row_bound`."""
+        return (self.polytope.roundings + 3) * 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from riata.bounds import Bounds
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import ROUNDED_UP, THETA_STEPS, X_STEPS, slope_steps
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.queries.coefficients import MOST_WEIGHT
 from riata.queries.gradient import Gradient
 from riata.queries.utilities import VertexUtilities
 from riata.vectors import Vector
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
     from riata.losses import Loss
     from riata.sets.coordinate import CoordinatePolytope
 
-
-#: Sums over the rows are whole numbers of so many bits, of which slopes have no more than these.
-_TOTAL_BITS, _MOST_SLOPE_BITS = 63, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,36 +51,56 @@ class Walk:
 
     @cached_property
     def scales(self) -> np.ndarray:
-        """theta_t / w_t, for t = 1, 2, ..., steps + 1."""
+        """theta_t / w_t in units of the radius, for t = 1, 2, ..., steps + 1."""
         t = np.arange(1, self.steps + 2, dtype=np.float64)
         return 2 / (t * (t + 1))
+
+    @cached_property
+    def margin_units(self) -> np.ndarray:
+        """What a step of an entry times 1 of w adds to a margin at theta_1, theta_2, ..."""
+        return self.scales * self.polytope.radius * self.bounds.largest / X_STEPS
 
     @cached_property
     def gains(self) -> np.ndarray:
         """The factor of s_t in w, for t = 1, 2, ..., steps."""
         return np.arange(2, self.steps + 2, dtype=np.float64)
 
-    def theta(self, picked: np.ndarray) -> Vector:
+    @property
+    def exact(self) -> bool:
+        """Whether inner products with w are exact, rounded as `Coefficients` rounds it."""
+        total = (self.steps + 1) * (self.steps + 2) // 2
+        return total <= (THETA_STEPS if np.ndim(self.bounds.x) == 0 else MOST_WEIGHT)
+
+    def theta(self, selected: np.ndarray) -> Vector:
         """Where selections lead: numbers of vertices, in order."""
         start, size = self.polytope.start(), self.polytope.known_size()
-        picked = np.asarray(picked, dtype=np.int64)
-        columns = np.concatenate([start.support, picked % size])
-        amounts = self.polytope.radius * np.where(picked < size, 1.0, -1.0)
-        amounts = np.concatenate([start.values, amounts * self.gains[: len(picked)]])
+        selected = np.asarray(selected, dtype=np.int64)
+        columns = np.concatenate([start.support, selected % size])
+        amounts = np.where(selected < size, 1.0, -1.0) * self.gains[: len(selected)]
+        amounts = np.concatenate([start.weights, amounts])
         support, place = np.unique(columns, return_inverse=True)
         w = np.bincount(place, weights=amounts, minlength=len(support))
-        return Vector(size, support, w * self.scales[len(picked)])
+        t = len(selected) + 1
+        ratio = Fraction(2, t * (t + 1))
+        return Vector(size, support, w, ratio=ratio, weight_unit=self.polytope.radius)
 
     def utilities(self, theta: Vector) -> VertexUtilities:
         """What is selected from at a model."""
         gradient = Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
         return VertexUtilities(gradient, self.polytope)
 
-    @cached_property
+    @property
     def slope_steps(self) -> int:
-        """How many steps the largest slope has: as many as sums over the rows have room for."""
-        bits = _TOTAL_BITS - X_STEPS.bit_length() - self.n_rows.bit_length()
-        return max(SLOPE_STEPS, 2 ** min(bits, _MOST_SLOPE_BITS))
+        """How many steps the largest slope has."""
+        return slope_steps(self.n_rows)
+
+    def strength(self, epsilon: float) -> float:
+        """The logarithm of a weight for a utility of its largest size, up to a few roundings.
+
+        `epsilon` over twice the sensitivity of a mean over the rows, times a summand.
+        """
+        sensitivity = self.changed * ROUNDED_UP + self.n_rows * self.utilities(self.polytope.start()).rounding
+        return epsilon / (2 * sensitivity)
 
     @property
     def changed(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
@@ -83,5 +84,5 @@ class FrankWolfe(Solver):
             if gap <= self.tolerance or t == plan.steps:
                 break
             b = intercept.descend(theta, slope, t)
-            theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 4
+            theta = theta.toward(s, Fraction(2, t + 2)).with_offset(b)  # line 4
         return Solution(theta, t, gap)  # line 5

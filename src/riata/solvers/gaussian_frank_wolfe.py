@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from riata.curator import Curator
 from riata.errors import Incompatible
@@ -73,5 +74,5 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
             gradient = curator.release(problem.gradient(theta), plan["gradient"])  # line 3: + b_t
             s = C.minimiser(gradient)  # line 3
             b = intercept.descend(theta, intercept.slope(theta), t)
-            theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 4
+            theta = theta.toward(s, Fraction(2, t + 2)).with_offset(b)  # line 4
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import cast
 
 import numpy as np
@@ -116,7 +117,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
             s = C.vertex(curator.release(scores, plan["select"]))  # lines 3-4: the one data access
             taken.append(s)
             b = intercept.descend(theta, intercept.slope(theta), t)
-            theta = theta.toward(s, 2 / (t + 2)).with_offset(b)  # line 5
+            theta = theta.toward(s, Fraction(2, t + 2)).with_offset(b)  # line 5
         theta = theta.with_offset(intercept.average)
         return Solution(theta, plan.steps, selected=_columns(taken))  # line 6
 
@@ -138,7 +139,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
         at_once = max(1, _ROWS_AT_ONCE // walk.n_rows, plan.steps // _MOST_PIECES)
         chosen = np.empty(0, dtype=np.int64)
         while len(chosen) < plan.steps:
-            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)), chosen)
+            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)))
             chosen = np.append(chosen, curator.release(walk, some))
             if callback is not None:
                 for t in range(len(chosen) - some.steps, len(chosen)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from riata.errors import Incompatible
@@ -63,7 +64,7 @@ class RefittedFrankWolfe(Refit):
             column, sign = run.select(defaults.SEARCH * run.whole / run.steps)
             vertex = Vector.unit(size, column, -sign * radius / float(run.units[column]))
             b = run.theta.offset
-            run.theta = run.theta.toward(vertex, 2 / (t + 2)).with_offset(b)
+            run.theta = run.theta.toward(vertex, Fraction(2, t + 2)).with_offset(b)
             run.keep(column)
             if t % every == 0 and t // every <= defaults.SCALES_IN_SEARCH:
                 run.measure_slopes()

@@ -32,10 +32,8 @@ def far_from_snapshot(factor, factor0, state):
 def numbers_now(facts, walk, state):
     """What one step goes by: how far margins may have gone since the snapshot, and what it does."""
     st = state[0]
-    scale = walk.scales[st.t]
-    reach = scale * facts.reach * st.w_sum
-    largest = slope_bound(facts.loss, facts.parameter, reach, facts.y_bound)
-    grid = scale * facts.reach / STEPS
+    scale, grid = walk.scales[st.t], walk.margin_units[st.t]
+    largest = slope_bound(facts.loss, facts.parameter, st.w_sum * (grid * STEPS), facts.y_bound)
     factor, factor0 = grid * facts.level, st.scale0 * facts.reach / STEPS * facts.level
     far2 = far_from_snapshot(factor, factor0, state)
     # By the largest move since the snapshot, and by the last sweep and all moves since.

@@ -10,17 +10,14 @@ from riata.engines.kernels.compiled import compiled, inlined
 
 @inlined
 def exp_below(z: float) -> float:
-    """e^-|z| up to 2^-42 relative, not below e^-40: in a form that is computed for several at once.
-
-    By Taylor's series at z / 256, and eight squares.
-    """
+    """e^-|z|: the same operations as in `riata.losses.logistic`, so the same bits."""
     size = abs(z)
     r = -0.00390625 * (size if size < 40.0 else 40.0)
     r2 = r * r
     r4 = r2 * r2
-    e = 1 / 24 + r / 120 + r2 * (1 / 720 + r / 5040)
-    e += r4 * (1 / 40320 + r / 362880 + r2 / 3628800)
-    e = 1.0 + r + r2 * (1 / 2 + r / 6) + r4 * e
+    e = 1 / 24 + r * (1 / 120) + r2 * (1 / 720 + r * (1 / 5040))
+    e += r4 * (1 / 40320 + r * (1 / 362880) + r2 * (1 / 3628800))
+    e = 1.0 + r + r2 * (1 / 2 + r * (1 / 6)) + r4 * e
     e *= e
     e *= e
     e *= e
@@ -59,7 +56,7 @@ def slope_bound(loss: int, parameter: float, margin: float, y: float) -> float:
     if loss == SQUARED:
         return 2.0 * (margin + y)
     if loss == LOGISTIC:
-        return y / (1.0 + math.exp(-y * margin))
+        return y * (1.0 / (1.0 + exp_below(y * margin)))
     if loss == HUBER:
         return 2.0 * min(margin + y, parameter)
     return y * min((1.0 + y * margin) / parameter, 1.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from riata.engines.kernels.bounds import common_size
 from riata.engines.kernels.compiled import compiled, inlined, part_of_step
 from riata.engines.kernels.hot import count_move, look_across
@@ -18,13 +20,16 @@ def move(columns, rows, known, classes, hot, across, walk, facts, now, state):
     k, t = st.column, st.t
     gain, weight = walk.gains[t], of(columns.relative, k)
     walk.picked[t] = k if st.sign > 0 else -k - 1
-    amount, here = st.sign * gain, -1
+    here = -1
     if classes[k] >= HOT:
         here = 0
         while hot.columns[here] != k:
             here += 1
-    move_rows(k, amount, weight, columns, rows, facts, state)
-    add_weight(k, amount, weight, walk, state)
+    added = add_weight(k, st.sign * gain, weight, facts, walk, state)
+    # What the column moves by, which is its gain where its bound is the largest.
+    amount = added / weight
+    gain = abs(amount)
+    move_rows(k, added, columns, rows, facts, state)
     if facts.bend > 0:
         scale = walk.scales[t + 1]
         length = now.far2 + now.factor0 * math.sqrt(st.v0_square)
@@ -43,15 +48,15 @@ def in_levels(amount, columns, e, unit):
 
 
 @part_of_step
-def move_rows(k, amount, weight, columns, rows, facts, state):
+def move_rows(k, added, columns, rows, facts, state):
     """Move the rows of a column, and what is known of all rows."""
     st = state[0]
-    unit, gain = of(columns.units, k), abs(amount)
+    unit, gain = of(columns.units, k), abs(added)
     square, cross, largest = 0.0, 0.0, st.v_largest
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         v, v0 = float(rows.v[i]), float(rows.v0[i])
-        moved = v + in_levels(amount * weight, columns, e, unit)
+        moved = v + in_levels(added, columns, e, unit)
         rows.v[i] = moved
         before, after = v - v0, moved - v0
         cross += (moved - v) * v0
@@ -66,10 +71,10 @@ def move_rows(k, amount, weight, columns, rows, facts, state):
     most = facts.span * gain * math.sqrt(entries * st.v0_square)
     st.cross_turnover += 2.0 * (entries + 16) * most + abs(st.v_cross)
     st.v_largest = largest
-    way = gain * weight * facts.span
-    if amount > 0 or facts.signed:
+    way = gain * facts.span
+    if added > 0 or facts.signed:
         st.up += way
-    if amount < 0 or facts.signed:
+    if added < 0 or facts.signed:
         st.down += way
 
 
@@ -108,23 +113,31 @@ def move_hot(k, here, amount, columns, rows, known, hot, across, facts, state):
             hot.unknown[h] = -2  # several: nothing can be learned from their sum
 
 
+@inlined
+def on_weight_grid(w, weight, facts):
+    """An entry of w in units of the largest bound, as `queries/coefficients.py` rounds it."""
+    return np.rint(w * weight / facts.weight_step) * facts.weight_step
+
+
 @part_of_step
-def add_weight(k, amount, weight, walk, state):
-    """Change an entry of w, and the sum of the sizes of all entries."""
+def add_weight(k, amount, weight, facts, walk, state):
+    """Change an entry of w, and the sum of the sizes of all; by how much it moves on its grid."""
     i = (k * 0x9E3779B1) & (len(walk.keys) - 1)
     while walk.keys[i] >= 0 and walk.keys[i] != k:
         i = (i + 1) & (len(walk.keys) - 1)
     walk.keys[i] = k
-    before = abs(walk.weights[i])
+    before = on_weight_grid(walk.weights[i], weight, facts)
     walk.weights[i] += amount
-    state[0].w_sum += (abs(walk.weights[i]) - before) * weight
+    after = on_weight_grid(walk.weights[i], weight, facts)
+    state[0].w_sum += abs(after) - abs(before)
+    return after - before
 
 
 @compiled
-def begin(k, amount, columns, rows, walk, state):
+def begin(k, amount, columns, rows, facts, walk, state):
     """Start at a multiple of one column."""
-    unit, weight = of(columns.units, k), of(columns.relative, k)
+    unit = of(columns.units, k)
+    added = add_weight(k, amount, of(columns.relative, k), facts, walk, state)
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
-        rows.v[i] = float(rows.v[i]) + in_levels(amount * weight, columns, e, unit)
-    add_weight(k, amount, weight, walk, state)
+        rows.v[i] = float(rows.v[i]) + in_levels(added, columns, e, unit)

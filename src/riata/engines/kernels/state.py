@@ -140,9 +140,13 @@ class Across(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The public way: scales and gains of all steps, what was picked, and w as a hash table."""
+    """The public way: scales and gains of all steps, what was picked, and w as a hash table.
+
+    `margin_units` are what 1 of v adds to a margin at each step.
+    """
 
     scales: np.ndarray
+    margin_units: np.ndarray
     gains: np.ndarray
     picked: np.ndarray
     keys: np.ndarray
@@ -153,7 +157,8 @@ class Facts(NamedTuple):
     """What does not change. The largest slope has `slope_steps` steps.
 
     v is counted in steps of `level` on the grid of entries, which have no more than `span` of them,
-    and are `signed` if some are negative and others positive.
+    and are `signed` if some are negative and others positive. Entries of w, in units of the largest
+    bound of a column, are multiples of `weight_step`.
     """
 
     loss: int
@@ -170,6 +175,7 @@ class Facts(NamedTuple):
     span: float
     signed: bool
     root_n: float
+    weight_step: float
 
 
 class Now(NamedTuple):

@@ -1,0 +1,5 @@
+"""What stands between an estimator and the rows: which run it is."""
+
+from riata.fitting.request import WITHOUT_EFFECT, Request
+
+__all__ = ["WITHOUT_EFFECT", "Request"]

@@ -1,0 +1,91 @@
+"""The identity of a run: everything public that decides what it releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from riata.grid import ARITHMETIC
+from riata.identity import canonical, digest
+from riata.privacy.events import to_json
+from riata.problem import Problem
+from riata.solvers import Plan, Solver
+
+#: Arguments of estimators that change nothing that is released.
+WITHOUT_EFFECT = frozenset({"engine", "ledger", "verbose"})
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One call of `fit`, without its rows. What is not in it cannot change a release.
+
+    It says nothing about where the rows are and in what form, because no release depends on that.
+
+    Parameters
+    ----------
+    estimator : object
+        With all its constructor arguments.
+    solver : Solver
+    plan : Plan
+    problems : list of Problem
+    schema : Schema, optional
+    classes : ndarray, optional
+    columns : ndarray of str, optional
+        The names of the columns.
+    seed : int, optional
+        For tests: the noise is known.
+    """
+
+    estimator: Any
+    solver: Solver
+    plan: Plan
+    problems: list[Problem]
+    schema: Any = None
+    classes: Any = None
+    columns: Any = None
+    seed: int | None = None
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The canonical form, by names that a person knows."""
+        from riata import __version__
+
+        arguments = self.estimator.get_params(deep=False)
+        parameters = {k: v for k, v in arguments.items() if k not in WITHOUT_EFFECT}
+        if "random_state" in parameters:
+            parameters["random_state"] = self.seed
+        plan = self.plan
+        return {
+            "riata": __version__,
+            "arithmetic": ARITHMETIC,
+            "estimator": canonical(type(self.estimator)),
+            **{f"parameter {name}": canonical(value) for name, value in parameters.items()},
+            "schema": canonical(self.schema),
+            "classes": canonical(self.classes),
+            "column names": canonical(self.columns),
+            "shape": [plan.problem.n_rows, plan.problem.n_features],
+            "problems": canonical(self.problems),
+            "budget": canonical(plan.budget),
+            "solver": canonical(self.solver),
+            "projection": canonical(plan.projection),
+            "bounds of releases": canonical(plan.preparation.bounds),
+            "event": to_json(plan.event),
+            "steps": plan.steps,
+            "parts": plan.parts,
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of the request, in the ledger, checkpoints, Statements and model files."""
+        return digest(self.facts)
+
+    def differences(self, other: dict[str, str]) -> list[str]:
+        """The facts that differ from those of another request, which are given as digests."""
+        mine = self.fact_digests
+        return sorted(name for name in {*mine, *other} if mine.get(name) != other.get(name))
+
+    @cached_property
+    def fact_digests(self) -> dict[str, str]:
+        """A short digest of each fact."""
+        return {name: digest(fact)[:16] for name, fact in self.facts.items()}

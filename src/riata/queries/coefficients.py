@@ -1,0 +1,68 @@
+"""A model on the grid: the integers that inner products with rows are made of.
+
+What a query makes of a row depends on the row and on these integers alone: not on how the model
+came about, nor on the engine, the container or the order in which a sum is taken. Proofs are in
+docs/privacy/exact_sums.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.grid import X_STEPS, coefficient_step
+from riata.vectors import Vector, product
+
+#: Whole weights, in units of the largest bound of a column, are rounded to this part of one ...
+WEIGHT_STEP = 2.0**-12
+
+#: ... while their sizes add up to no more than this: then all inner products are exact.
+MOST_WEIGHT = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """theta times the bounds of its columns, as whole numbers of a step.
+
+    Attributes
+    ----------
+    support : ndarray of int
+    steps : ndarray of float
+        Whole numbers, whose sizes sum to at most 2^36.
+    unit : float
+        What one step of a coefficient times one step of an entry adds to a margin.
+    """
+
+    support: np.ndarray
+    steps: np.ndarray
+    unit: float
+
+    @classmethod
+    def of(cls, theta: Vector, bounds: Bounds) -> Coefficients:
+        with np.errstate(all="ignore"):  # of a model that is no model
+            limits = bounds.of_columns(theta.support)
+            relative = limits / bounds.largest if np.ndim(limits) else 1.0
+            weights = theta.weights * relative
+            total = float(np.abs(weights).sum())
+            whole = theta.weight_unit is not None and total <= MOST_WEIGHT
+            step = WEIGHT_STEP if whole else float(coefficient_step(total))
+            unit = theta.scale * bounds.largest * (step / X_STEPS)
+            return cls(theta.support, np.rint(weights / step), unit)
+
+    @property
+    def reach(self) -> float:
+        """The largest size of an inner product, over rows with entries inside the bounds."""
+        return float(np.abs(self.steps).sum()) * (self.unit * X_STEPS)
+
+    def inner(self, x: Any) -> np.ndarray:
+        """<x, theta> for rows on the grid."""
+        return self.steps_of(x) * self.unit
+
+    def steps_of(self, x: Any) -> np.ndarray:
+        """The same in whole units, exactly."""
+        if not len(self.support):
+            return np.zeros(x.shape[0])
+        return product(x, self.support, self.steps)
