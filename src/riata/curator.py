@@ -17,6 +17,7 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, Pure, leaves
+from riata.privacy.unit import PrivacyUnit
 from riata.queries import Query, Walk
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
@@ -126,6 +127,7 @@ class Curator:
         parts: int = 1,
         adaptive: bool = False,
         ledger: Ledger | None = None,
+        unit: PrivacyUnit | None = None,
         summary: dict[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Curator:
@@ -148,6 +150,8 @@ class Curator:
         adaptive : bool, default=False
             Whether the event is a sum to be spent as the run decides, and not a list of releases.
         ledger : Ledger, optional
+        unit : PrivacyUnit, optional
+            What the ledger is told to be protected. Needed there if it is a person.
         summary : dict, optional
             Public facts about the plan, kept with the charge.
         checkpoint : Checkpoint, optional
@@ -160,7 +164,7 @@ class Curator:
             if checkpoint is not None:
                 facts["run"] = checkpoint.run_id
             if checkpoint is None or not _has(ledger, checkpoint.run_id):
-                ledger.charge(cost or event, adjacency=adjacency, summary=facts)
+                ledger.charge(cost or event, adjacency=adjacency, unit=unit, summary=facts)
         return cls(read(), event, noise, parts, adaptive, checkpoint)
 
     def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:

@@ -63,8 +63,10 @@ EDITS = {
     "a missing middle": "DELETE FROM charge WHERE seq = 2",
     "a negative number": "UPDATE charge SET seq = -1 WHERE seq = 4",
     "a higher number": "UPDATE charge SET seq = 9 WHERE seq = 4",
-    "one added": "INSERT INTO charge SELECT dataset, 5, charged_at, event, summary, total, mac "
-    "FROM charge WHERE seq = 4",
+    "one added": "INSERT INTO charge SELECT dataset, 5, charged_at, 'r', unit, event, summary, "
+    "total, mac FROM charge WHERE seq = 4",
+    "another run": "UPDATE charge SET run = 'paid' WHERE seq = 4",
+    "another unit": "UPDATE charge SET unit = replace(unit, '1', '9') WHERE seq = 2",
 }
 
 

@@ -304,7 +304,8 @@ def test_a_second_header_is_a_ledger_error(path):
     make(path)
     edit(
         path,
-        "INSERT INTO ledger SELECT 'more', version, 9 * ceiling, delta, adjacency, mac FROM ledger",
+        "INSERT INTO ledger SELECT 'more', version, 9 * ceiling, delta, adjacency, person, mac "
+        "FROM ledger",
     )
     with pytest.raises(LedgerError, match="2 data sets"):
         Ledger.open(path)

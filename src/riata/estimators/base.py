@@ -21,7 +21,7 @@ from riata.engines.choice import Rows, check_engine, open_engine
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.notebook import NotebookRepr
 from riata.estimators.progress import progress_bar
-from riata.estimators.sources import bounds_with_schema, encoded
+from riata.estimators.sources import bounds_with_schema, encoded, unit_of
 from riata.losses import Loss
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, Budget, default_delta
@@ -152,6 +152,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
                 parts=plan.parts,
                 adaptive=plan.adaptive,
                 ledger=self.ledger,
+                unit=unit_of(self, plan.budget),
                 summary=summary,
                 checkpoint=kept,
             )

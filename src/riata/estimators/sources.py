@@ -14,6 +14,8 @@ from riata.data.people import PeopleSource
 from riata.data.schema import Schema
 from riata.data.source import Source
 from riata.errors import InvalidArgument
+from riata.privacy.budget import REPLACE_PERSON, Budget
+from riata.privacy.unit import PrivacyUnit
 
 
 def source_of(estimator: Any, x: Any, y: Any, *, classifies: bool) -> Source | None:
@@ -60,6 +62,13 @@ def _check_people(estimator: Any, source: PeopleSource) -> None:
 def people(source: Source) -> int | None:
     """How many rows a person has, if people are what the schema protects."""
     return source.rows_of_a_person if isinstance(source, PeopleSource) else None
+
+
+def unit_of(estimator: Any, budget: Budget) -> PrivacyUnit:
+    """What a fit protects: the schema of its rows names the column of people."""
+    if budget.adjacency != REPLACE_PERSON:
+        return PrivacyUnit(budget.adjacency)
+    return PrivacyUnit(budget.adjacency, estimator.schema_.person, budget.rows_of_a_person)
 
 
 def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:

@@ -206,7 +206,7 @@ def _header_mac(key: bytes, header: Fields) -> str:
 
 def _canonical(fields: Fields) -> bytes:
     """The bytes of one line: different fields, in value or in type, give different bytes."""
-    if not all(type(value) in (int, str) for value in fields):
+    if not all(value is None or type(value) in (int, str) for value in fields):
         raise LedgerError(
             "A line of the ledger holds a value of a kind that riata never writes: it was edited "
             f"or damaged, so nothing can be spent. {_RESTORE}"

@@ -36,6 +36,7 @@ from riata.privacy.storage import (
     TABLES,
     VERSION,
     Storage,
+    charge_row_of,
     charge_rows,
     create_file,
     datasets,
@@ -44,6 +45,9 @@ from riata.privacy.storage import (
     in_postgresql,
     locked_header,
 )
+from riata.privacy.unit import PrivacyUnit, check_same_unit
+from riata.privacy.unit import from_json as unit_from_json
+from riata.privacy.unit import to_json as unit_to_json
 
 IN_MEMORY = ":memory:"
 
@@ -59,10 +63,20 @@ class Charge:
 
     seq: int
     charged_at: str
+    unit: PrivacyUnit
     event: Composed
     summary: dict[str, Any]
     #: The cost of all charges up to this one, in units of 1e-9 epsilon, rounded up.
     total: int
+
+    @property
+    def adjacency(self) -> str:
+        return self.unit.adjacency
+
+    @property
+    def run(self) -> str | None:
+        """The id of the run that the charge pays for, if it has a checkpoint."""
+        return self.summary.get("run")
 
 
 @dataclass(frozen=True)
@@ -86,10 +100,12 @@ class _Pages:
 
     @property
     def charges(self) -> list[Charge]:
-        return [
-            Charge(r.seq, r.charged_at, from_json(r.event), json.loads(r.summary), r.total)
-            for r in self.rows
-        ]
+        return [_charge(row) for row in self.rows]
+
+    @property
+    def person(self) -> str:
+        """The column that identifies people: the header names it, or the first charge."""
+        return self.header.person or (_charge(self.rows[0]).unit.person if self.rows else "")
 
 
 class Ledger:
@@ -135,6 +151,7 @@ class Ledger:
         *,
         dataset: str,
         ceiling: Budget,
+        person: str = "",
         head: str | os.PathLike[str] | None = None,
     ) -> Ledger:
         """Start the ledger of a data set.
@@ -150,6 +167,9 @@ class Ledger:
         ceiling : Budget
             The most that all charges together may cost. Its delta is the one at which the total
             is computed. Its epsilon is rounded down to nine decimals.
+        person : str, optional
+            With a ceiling of "replace-person": the column that identifies people. Left out, the
+            first charge fixes it. Charges about people of any other column are refused.
         head : path-like, optional
             A file that does not exist yet, for the key of the chain and its last link. Beside a
             ledger in a file it is by default ``where`` with ".head" added; another disk or another
@@ -171,8 +191,10 @@ class Ledger:
                 f"{_LARGEST_CEILING:g}, where nothing is protected any more. "
                 "Common ceilings lie between 0.1 and 10."
             )
+        if person != "":
+            PrivacyUnit(ceiling.adjacency, person)  # checks that it is a column of people
         limit = _nano(ceiling.epsilon, ROUND_FLOOR)
-        header = (dataset, VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency)
+        header = (dataset, VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency, person)
         first = new_head(dataset, header)
         storage, kept = _places(where, head, first)
         with contextlib.ExitStack() as undo:  # what is removed is new: nothing was charged to it
@@ -218,15 +240,38 @@ class Ledger:
             )
         return cls(*_places(where, head), dataset)
 
-    def charge(self, event: Event, *, adjacency: str, summary: dict[str, Any]) -> int:
-        """Record a plan's whole cost, or raise `BudgetExceeded` and record nothing."""
-        self._check_adjacency(adjacency)
-        record = (
-            datetime.now(UTC).isoformat(),
-            to_json(event),
-            json.dumps(summary, sort_keys=True),
-        )
+    def charge(
+        self,
+        event: Event,
+        *,
+        adjacency: str,
+        summary: dict[str, Any],
+        unit: PrivacyUnit | None = None,
+    ) -> int:
+        """Record a plan's whole cost, or raise and record nothing.
+
+        Parameters
+        ----------
+        event : Event
+            What everything that the plan may release costs between neighbours.
+        adjacency : str
+        summary : dict
+            Public facts, kept with the charge. Under "run", the id of a run: it is charged once.
+        unit : PrivacyUnit, optional
+            What the plan protects. Needed if that is a person.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the ceiling does not allow it, or the ledger protects something else.
+        LedgerError
+            If the run was charged before; `charge_of` says for what.
+        """
+        unit, run = _unit(adjacency, unit), _run(summary)
+        facts = json.dumps(summary, sort_keys=True)
         with self._verified() as pages:
+            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=pages.person)
+            self._check_new(run, pages.db)
             before = [charge.event for charge in pages.charges]
             cost = self._cost([*before, event])
             total = _nano(cost.epsilon, ROUND_CEILING) if math.isfinite(cost.epsilon) else math.inf
@@ -239,25 +284,57 @@ class Ledger:
                     "Ask for a smaller epsilon."
                 )
             self._head.write(pages.head)  # a head that cannot be written charges nothing
-            fields = (pages.head.seq + 1, *record, total)
+            fields = (
+                pages.head.seq + 1,
+                datetime.now(UTC).isoformat(),
+                run,
+                unit_to_json(unit),
+                to_json(event),
+                facts,
+                total,
+            )
             head = following(pages.head, fields)
             pages.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
         with self._verified():  # the charge is durable now, and this moves the head
             pass
         return head.seq
 
-    def after(self, event: Event, *, adjacency: str) -> Spent:
-        """What all charges would cost together with one more, which is not made."""
-        self._check_adjacency(adjacency)
-        return self._cost([*(charge.event for charge in self.charges), event])
+    def charge_of(self, run: str) -> Charge | None:
+        """The charge of a run, if it was charged.
 
-    def _check_adjacency(self, adjacency: str) -> None:
-        if adjacency != self.ceiling.adjacency:
-            raise BudgetExceeded(
-                f"This ledger counts {self.ceiling.adjacency} neighbours and the plan "
-                f"{adjacency} ones: their costs cannot be added. "
-                f"Fit with adjacency={self.ceiling.adjacency!r}."
+        Parameters
+        ----------
+        run : str
+            What the summary of the charge has under "run".
+        """
+        with self._verified() as pages:
+            row = charge_row_of(pages.db, self.dataset, run)
+            return None if row is None else _charge(row)
+
+    def _check_new(self, run: str | None, db: Connection) -> None:
+        row = None if run is None else charge_row_of(db, self.dataset, run)
+        if row is not None:
+            raise LedgerError(
+                f"The run {run!r} was charged before, as charge {row.seq}, and a run is charged "
+                "once. Nothing was charged now. Let the other process go on with it, or start a "
+                "new run."
             )
+
+    def after(self, event: Event, *, adjacency: str, unit: PrivacyUnit | None = None) -> Spent:
+        """What all charges would cost together with one more, which is not made."""
+        unit = _unit(adjacency, unit)
+        with self._verified() as pages:
+            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=pages.person)
+            return self._cost([*(charge.event for charge in pages.charges), event])
+
+    @property
+    def person(self) -> str:
+        """The column that identifies the people that are protected; empty for rows.
+
+        Also empty as long as neither `create` nor a charge named one.
+        """
+        with self._verified() as pages:
+            return pages.person
 
     @property
     def charges(self) -> list[Charge]:
@@ -409,6 +486,36 @@ def _places(
 
 def _reopen(where: str, dataset: str, head: str) -> Ledger:
     return Ledger.open(where, dataset=dataset, head=head)
+
+
+def _charge(row: Row[Any]) -> Charge:
+    return Charge(
+        row.seq,
+        row.charged_at,
+        unit_from_json(row.unit),
+        from_json(row.event),
+        json.loads(row.summary),
+        row.total,
+    )
+
+
+def _unit(adjacency: str, unit: PrivacyUnit | None) -> PrivacyUnit:
+    """What a plan protects. That of rows follows from their adjacency."""
+    if unit is None:
+        return PrivacyUnit(adjacency)
+    if unit.adjacency != adjacency:
+        raise InvalidArgument(
+            f"adjacency={adjacency!r} and unit={unit} disagree about which data sets are "
+            "neighbours. Pass the same adjacency in both."
+        )
+    return unit
+
+
+def _run(summary: dict[str, Any]) -> str | None:
+    run = summary.get("run")
+    if run is not None and (not isinstance(run, str) or not run):
+        raise InvalidArgument(f"The id of a run must be a text, got {run!r}. Pass its name.")
+    return run
 
 
 def _line(row: Sequence[Any]) -> Line:

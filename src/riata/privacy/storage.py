@@ -21,6 +21,7 @@ from sqlalchemy import (
     Row,
     Table,
     Text,
+    UniqueConstraint,
     create_engine,
     event,
     make_url,
@@ -48,6 +49,7 @@ HEADER = Table(
     Column("ceiling", BigInteger, nullable=False),  # in nano-epsilon
     Column("delta", Text, nullable=False),
     Column("adjacency", Text, nullable=False),
+    Column("person", Text, nullable=False),  # the column of people; empty: the first charge's
     Column("mac", Text, nullable=False),
 )
 
@@ -57,10 +59,13 @@ CHARGE = Table(
     Column("dataset", Text, primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("charged_at", Text, nullable=False),
+    Column("run", Text),  # of a fit with a checkpoint
+    Column("unit", Text, nullable=False),
     Column("event", Text, nullable=False),
     Column("summary", Text, nullable=False),
     Column("total", BigInteger, nullable=False),  # nano-epsilon of all charges up to this one
     Column("mac", Text, nullable=False),
+    UniqueConstraint("dataset", "run"),  # a run is charged once
 )
 
 #: One transaction at a time in this process, and no fork during one: the child would inherit a
@@ -164,6 +169,12 @@ def charge_rows(db: Connection, dataset: str) -> Sequence[Row[Any]]:
     return db.execute(
         select(CHARGE).where(CHARGE.c.dataset == dataset).order_by(CHARGE.c.seq)
     ).all()
+
+
+def charge_row_of(db: Connection, dataset: str, run: str) -> Row[Any] | None:
+    return db.execute(
+        select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
+    ).one_or_none()
 
 
 def create_file(path: str) -> None:

@@ -1,0 +1,132 @@
+"""The unit of privacy: whose contribution may change between neighbouring data sets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from riata.errors import BudgetExceeded, InvalidArgument, LedgerError
+from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE, REPLACE_PERSON, Budget, check_adjacency
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """What one charge protects: a row, or a person with all of their rows.
+
+    Parameters
+    ----------
+    adjacency : {"replace-one", "add-remove", "replace-person"}, default="replace-one"
+        Which data sets count as neighbours.
+    person : str, default=""
+        With "replace-person": the column that identifies a person.
+    rows_of_a_person : int, default=1
+        With "replace-person": how many rows of one person the fit saw.
+    """
+
+    adjacency: str = REPLACE_ONE
+    person: str = ""
+    rows_of_a_person: int = 1
+
+    def __post_init__(self) -> None:
+        if self.adjacency != REPLACE_PERSON:
+            check_adjacency(self.adjacency)
+        person = self.person
+        if not isinstance(person, str) or (person and not person.isprintable()):
+            raise InvalidArgument(
+                f"person={person!r} must be the name of a column, in printable letters. "
+                'Write person="patient_id".'
+            )
+        if self.adjacency == REPLACE_PERSON and not person:
+            raise InvalidArgument(
+                'adjacency="replace-person" protects people, and nobody said which column '
+                "identifies them: people of another column are other people. Name the column, as "
+                'in PrivacyUnit("replace-person", person="patient_id").'
+            )
+        if self.adjacency != REPLACE_PERSON and person:
+            raise InvalidArgument(
+                f"person={person!r} has no meaning with adjacency={self.adjacency!r}, which "
+                'counts rows. Use adjacency="replace-person".'
+            )
+        Budget(1.0, 0.0, self.adjacency, self.rows_of_a_person)  # checks the number of rows
+
+    def __str__(self) -> str:
+        if self.adjacency != REPLACE_PERSON:
+            return self.adjacency
+        return f"{self.adjacency} by {self.person!r}"
+
+
+def to_json(unit: PrivacyUnit) -> str:
+    """A canonical text for the ledger."""
+    return json.dumps([unit.adjacency, unit.person, unit.rows_of_a_person])
+
+
+def from_json(text: str) -> PrivacyUnit:
+    """The inverse of `to_json`."""
+    try:
+        return PrivacyUnit(*json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise LedgerError(
+            "A recorded unit of privacy cannot be read, so nothing more can be spent. Restore the "
+            "ledger from a copy that this version of riata wrote."
+        ) from error
+
+
+def check_same_unit(unit: PrivacyUnit, *, adjacency: str, person: str) -> None:
+    """Refuse to add costs that are about different neighbours.
+
+    Parameters
+    ----------
+    unit : PrivacyUnit
+        What the plan protects.
+    adjacency, person : str
+        What the ledger protects; `person` is empty if no charge or ceiling named a column yet.
+
+    Raises
+    ------
+    BudgetExceeded
+        With a remedy that never protects less than the plan or the ledger does.
+
+    Notes
+    -----
+    People of one column who count as different numbers of rows are the same people. Each charge is
+    what its own fit costs between data sets that differ in everything about one person
+    (docs/privacy/people.md), so the charges are about the same neighbours and compose.
+    """
+    if unit.adjacency == adjacency and (not person or unit.person == person):
+        return
+    if adjacency == REPLACE_PERSON and unit.adjacency == REPLACE_PERSON:
+        what = (
+            f"This ledger protects the people of the column {person!r}, and the plan those of "
+            f"{unit.person!r}"
+        )
+        remedy = (
+            f"Name {person!r} as the person column of the schema, or start another ledger for the "
+            f"people of {unit.person!r}"
+        )
+    elif adjacency == REPLACE_PERSON:
+        column = repr(person) if person else "the column that identifies them"
+        what = (
+            f"This ledger protects people (replace-person), and the plan only rows "
+            f"({unit.adjacency}), of which a person may have several"
+        )
+        remedy = (
+            f"Name {column} as the person column of a schema, with rows_of_a_person, and fit on a "
+            "source that is read with it"
+        )
+    elif unit.adjacency == REPLACE_PERSON:
+        what = (
+            f"This ledger counts rows ({adjacency}), and the plan protects the people of the "
+            f"column {unit.person!r} (replace-person)"
+        )
+        remedy = (
+            "Start a ledger of people: riata ledger create --adjacency replace-person --person "
+            f"{unit.person}"
+        )
+    else:
+        what = f"This ledger counts {adjacency} neighbours, and the plan {unit.adjacency} ones"
+        remedy = (
+            "Start a ledger with adjacency='replace-one'"
+            if adjacency == ADD_REMOVE
+            else f"Fit with adjacency={adjacency!r}"
+        )
+    raise BudgetExceeded(f"{what}: their costs cannot be added. Nothing was charged. {remedy}.")
