@@ -59,7 +59,7 @@ class Checkpoint:
     ) -> None:
         self.path, self._seed = Path(path), seed
         self.request, self._facts = request, dict(facts)
-        self._rows: str | None = None
+        self._rows = ""  # the code of the rows
         self._key_path = self.path.with_name(self.path.name + ".key")
         self._records: list[dict[str, Any]] = []
         self._next = 0
@@ -78,17 +78,19 @@ class Checkpoint:
 
     # The rows
 
-    def row_digest(self, n_features: int, n_rows: int, adjacency: str) -> RowDigest | None:
-        """What is to be summed over the rows for `bind`; None for a run that is over."""
-        if self._key is None:
-            return None
-        return RowDigest(self._keyed(b"digest"), n_features, n_rows, adjacency)
+    @property
+    def needs_rows(self) -> bool:
+        """Whether anything may still be released: the key of a run that is over was destroyed."""
+        return self._key is not None
+
+    def row_digest(self, adjacency: str) -> RowDigest:
+        """What is to be summed over the rows for `bind`."""
+        return RowDigest(self._keyed(b"digest"), 1, adjacency)
 
     def bind(self, total: np.ndarray) -> None:
         """Go on only with the rows that the run began with, by the sum of `row_digest`."""
         code = self._keyed(b"rows", np.asarray(total, dtype="<i8").tobytes()).hex()
-        if self._rows is None:
-            self._append({"rows": code})
+        if not self._records:  # the first release is written down with it
             self._rows = code
         elif not hmac.compare_digest(self._rows, code):
             raise CheckpointError(
@@ -122,11 +124,13 @@ class Checkpoint:
                 f"{self.path} is of a run that is over, and this one asks for more releases. "
                 f"{_CHARGED} Use it with the same estimator and the same version of riata."
             )
-        return Noise(self._seed, key=self._keyed(b"noise", self._link))
+        return Noise(self._seed, key=self._keyed(b"noise", self._link, self._rows.encode()))
 
     def keep(self, event: Event, value: Any) -> None:
         """Write a release down, so that nothing can undo it."""
         record = {"event": to_json(event), "value": _text(value)}
+        if not self._records:
+            record["rows"] = self._rows
         self._append(record)
         self._records.append(record)
         self._next += 1
@@ -188,8 +192,8 @@ class Checkpoint:
         self._key = self._new_key()
         self._start()
         self._append(
-            {"riata checkpoint": VERSION, "request": self.request, "facts": self._facts,
-             "seed": self._seed}
+            {"riata checkpoint": VERSION, "id": self.run_id, "request": self.request,
+             "facts": self._facts, "seed": self._seed}
         )  # fmt: skip
         _sync_folder(self.path)
 
@@ -213,14 +217,15 @@ class Checkpoint:
         for i, line in enumerate(lines):
             link, record = self._parsed(line, i + 1)
             if self._key is not None:
+                if i == 0 and record.get("id") != self.run_id:
+                    raise self._damaged("its id is not that of its key")
                 self._link = self._keyed(self._link, line.partition(b" ")[2])
                 if not hmac.compare_digest(link, self._link.hex().encode()):
                     raise self._damaged(f"line {i + 1} is not what was written")
             if "over" in record:
                 self.over = True
-            elif "rows" in record:
-                self._rows = record["rows"]
             elif i > 0:
+                self._rows = record.get("rows", self._rows)
                 self._records.append(record)
         if whole < len(text):
             os.truncate(self._file.fileno(), whole)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from riata.checkpoint import Checkpoint
-from riata.errors import BudgetExceeded
+from riata.errors import BudgetExceeded, CheckpointError
 from riata.mechanisms.base import Engine, Mechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
-from riata.privacy.events import Event, Pure, leaves
+from riata.privacy.events import Event, Pure, compose, leaves, to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.queries import Query, Walk
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
-    from riata.privacy.ledger import Ledger
+    from riata.privacy.ledger import Charge, Ledger
 
 
 class Account(ABC):
@@ -159,13 +159,22 @@ class Curator:
         """
         if parts > 1 and adjacency != REPLACE_ONE:
             raise ValueError("A row that is taken away would move the others to other parts.")
+        if checkpoint is not None and not checkpoint.needs_rows:
+            return cls(_NoRows(), event, noise, parts, adaptive, checkpoint)
         if ledger is not None:
             facts = dict(summary or {})
+            paid = None
             if checkpoint is not None:
-                facts["run"] = checkpoint.run_id
-            if checkpoint is None or not _has(ledger, checkpoint.run_id):
+                facts |= {"run": checkpoint.run_id, "request": checkpoint.request}
+                paid = ledger.charge_of(checkpoint.run_id)
+            if paid is None:
                 ledger.charge(cost or event, adjacency=adjacency, unit=unit, summary=facts)
-        return cls(read(), event, noise, parts, adaptive, checkpoint)
+            else:
+                _check_charge(paid, cost or event, adjacency, unit, facts)
+        engine = read()
+        if checkpoint is not None:
+            checkpoint.bind(engine.total(checkpoint.row_digest(adjacency)))
+        return cls(engine, event, noise, parts, adaptive, checkpoint)
 
     def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
@@ -204,6 +213,32 @@ class Curator:
         return f"<Curator with {', '.join(map(repr, self._paid_for))}>"
 
 
-def _has(ledger: Ledger, run_id: str) -> bool:
-    """Whether a run was charged before."""
-    return any(charge.summary.get("run") == run_id for charge in ledger.charges)
+class _NoRows:
+    """Stands for the engine of a run that is over: all its releases are in its checkpoint."""
+
+    def total(self, query: Query) -> np.ndarray:
+        raise AssertionError("a run that is over asks for no sums")
+
+    def part(self, part: int, parts: int) -> _NoRows:
+        return self
+
+
+def _check_charge(
+    paid: Charge, cost: Event, adjacency: str, unit: PrivacyUnit | None, facts: dict[str, Any]
+) -> None:
+    """Raise unless a charge that has a run's id pays for that run."""
+    wrong = [
+        name
+        for name, same in (
+            ("cost", to_json(paid.event) == to_json(compose((cost, 1)))),
+            ("unit of privacy", paid.unit == (unit or PrivacyUnit(adjacency))),
+            ("request", paid.summary.get("request") == facts["request"]),
+        )
+        if not same
+    ]
+    if wrong:
+        raise CheckpointError(
+            f"Charge {paid.seq} of the ledger has the id of this run and another "
+            f"{' and another '.join(wrong)}: it does not pay for the run. Name another file for "
+            "the checkpoint, and the run is charged."
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import os
 from collections.abc import Callable
@@ -22,10 +21,10 @@ from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.notebook import NotebookRepr
 from riata.estimators.progress import progress_bar
 from riata.estimators.sources import bounds_with_schema, encoded, unit_of
+from riata.fitting import Request
 from riata.losses import Loss
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, Budget, default_delta
-from riata.privacy.events import to_json
 from riata.privacy.statement import Statement
 from riata.problem import Problem
 from riata.sets import ConstraintSet
@@ -130,12 +129,16 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         solver, plan, problems = self._planned(
             job.losses, job.bounds, *job.shape, job.rows_of_a_person
         )
-        seed, summary = checked_seed(self), {"estimator": type(self).__name__, **plan.summary()}
+        seed = checked_seed(self)
+        request = self._request(job, solver, plan, problems, seed)
+        summary = {
+            "estimator": type(self).__name__, **plan.summary(), "request": request.digest,
+        }  # fmt: skip
         noise = Noise(seed)
         kept = (
             None
             if checkpoint is None
-            else Checkpoint(checkpoint, self._run(solver, plan, problems), seed)
+            else Checkpoint(checkpoint, request.digest, request.fact_digests, seed)
         )
         rows = job.rows
         with contextlib.ExitStack() as stack:
@@ -161,26 +164,18 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             found = self._solved(solver, plan, problems, curator, callback)
             curator.close()
         self.n_iter_ = max(solution.steps for solution in found)
-        self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded)
+        self.privacy_ = self._statement(job, plan, self.n_iter_, noise.seeded, request.digest)
         return found
 
-    def _run(self, solver: Solver, plan: Plan, problems: list[Problem]) -> dict[str, Any]:
-        """Public facts that a checkpoint tells runs apart by."""
-        from riata import __version__
-
-        bounds, asked = plan.problem.bounds, plan.preparation.bounds
-        reach = np.concatenate([np.ravel(bounds.x), np.ravel(asked.x)])
-        return {
-            "estimator": type(self).__name__,
-            "riata": __version__,
-            "losses": [repr(problem.loss) for problem in problems],
-            "options": repr(solver),
-            "bounds": [repr(bounds), repr(asked), hashlib.sha256(reach.tobytes()).hexdigest()],
-            "adjacency": plan.budget.adjacency,
-            "event": to_json(plan.event),
-            "parts": plan.parts,
-            **plan.summary(),
-        }
+    def _request(
+        self, job: Job, solver: Solver, plan: Plan, problems: list[Problem], seed: int | None
+    ) -> Request:
+        """Which run a fit is."""
+        return Request(
+            self, solver, plan, problems,
+            schema=getattr(self, "schema_", None), classes=job.classes,
+            columns=getattr(self, "feature_names_in_", None), seed=seed,
+        )  # fmt: skip
 
     def _solved(
         self,
@@ -290,7 +285,9 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
     def _checked_bounds(self) -> Bounds:
         return checked_bounds(self)
 
-    def _statement(self, job: Job, plan: Plan, steps: int, seeded: bool) -> Statement:
+    def _statement(
+        self, job: Job, plan: Plan, steps: int, seeded: bool, request: str
+    ) -> Statement:
         problem, total, notes = plan.problem, plan.spent, job.notes
         classes, people = {}, {}
         if job.rows_of_a_person is not None:
@@ -330,6 +327,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             },
             seeded=seeded,
             notes=(CLIPPING_NOTE, *notes),
+            request=request,
         )
 
     def _rows(self, X: Any) -> Any:

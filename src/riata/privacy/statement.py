@@ -31,6 +31,9 @@ class Statement:
         What the guarantee treats as known to everybody.
     notes : tuple of str
         What was done to rows and parameters that a reader should know.
+    request : str
+        The digest of everything public that decided what was released. The charge in a ledger and
+        a checkpoint carry the same.
     """
 
     epsilon: float
@@ -43,6 +46,7 @@ class Statement:
     public: dict[str, Any]
     seeded: bool = False
     notes: tuple[str, ...] = field(default=())
+    request: str = ""
 
     @property
     def private(self) -> bool:
@@ -76,6 +80,7 @@ class Statement:
             *(("released", line) for line in self.releases),
             *((f"public: {key}", str(value)) for key, value in self.public.items()),
             *(("note", line) for line in self.notes),
+            *((("request", self.request),) if self.request else ()),
         ]
         return rows
 

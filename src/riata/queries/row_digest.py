@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,13 @@ class RowDigest(Query):
     ----------
     key : bytes
         Secret.
-    n_features, n_rows : int
+    n_rows : int
     adjacency : str
     start : int
         The number of the first row among all rows.
     """
 
     key: bytes
-    n_features: int
     n_rows: int
     adjacency: str
     start: int = 0
@@ -46,11 +44,9 @@ class RowDigest(Query):
     def starting(self, row: int) -> RowDigest:
         return replace(self, start=row)
 
-    @cached_property
-    def _of_columns(self) -> np.ndarray:
-        stream = hashlib.shake_256(self.key + b" columns").digest(2 * self.n_features * _LANES)
-        words = np.frombuffer(stream, dtype="<u2").reshape(self.n_features, _LANES)
-        return 1.0 + words % (_MOST - 1)
+    def _of_columns(self, n: int) -> np.ndarray:
+        stream = hashlib.shake_256(self.key + b" columns").digest(2 * n * _LANES)
+        return 1.0 + np.frombuffer(stream, dtype="<u2").reshape(n, _LANES) % (_MOST - 1)
 
     def _of_rows(self, n: int, lane: int, what: int) -> np.ndarray:
         """Random factors of rows, from 1 to the prime less 1: a mixing of their numbers."""
@@ -63,7 +59,7 @@ class RowDigest(Query):
         return ((z ^ (z >> np.uint64(31))) % np.uint64(_PRIME - 1)).astype(np.int64) + 1
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        inner = np.asarray(x @ self._of_columns).astype(np.int64)
+        inner = np.asarray(x @ self._of_columns(x.shape[1])).astype(np.int64)
         bits = np.ascontiguousarray(y, dtype=np.float64).view(np.uint64)
         low = (bits & np.uint64(0xFFFFFFFF)).astype(np.int64)
         high = (bits >> np.uint64(32)).astype(np.int64)
