@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 _ONE = Fraction(1)
+_SMALLEST_RATIO = Fraction(1, 2**80)
 
 
 def length(v: np.ndarray) -> float:
@@ -80,9 +81,15 @@ class Vector:
     def with_offset(self, offset: float) -> Vector:
         return replace(self, offset=offset)
 
-    def toward(self, other: Vector, mu: Fraction) -> Vector:
-        """(1 - mu) * self + mu * other, offset included, for mu below 1."""
+    def toward(self, other: Vector, mu: Fraction | float) -> Vector:
+        """(1 - mu) * self + mu * other, offset included, for mu in [0, 1]."""
+        mu = Fraction(mu)
+        if mu == 1:
+            return other
         ratio = self.ratio * (1 - mu)
+        if ratio < _SMALLEST_RATIO:  # weights would grow without an end
+            plain = replace(self, weights=self.values, ratio=_ONE, weight_unit=None)
+            return plain.toward(other, mu)
         offset = float(1 - mu) * self.offset + float(mu) * other.offset
         same = self.weight_unit == other.weight_unit or not len(self.support)
         mine, unit = (self.weights, other.weight_unit) if same else (self._in_ones(), None)

@@ -26,7 +26,7 @@ from test_solver_queries import (
 
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
-from riata.grid import MOST_ROWS, SLOPE_STEPS, X_STEPS
+from riata.grid import MOST_ROWS, X_STEPS, slope_steps
 from riata.losses import Squared
 from riata.mechanisms import GaussianMechanism
 from riata.mechanisms.noise import Noise
@@ -177,7 +177,9 @@ def test_a_scaling_off_its_grids_is_refused(centre, weights, step):
 
 
 def test_sums_of_centred_rows_fit_into_64_bits():
-    largest = SLOPE_STEPS * (2 * X_STEPS - 1) * MOST_ROWS
+    largest = max(
+        slope_steps(n) * (2 * X_STEPS - 1) * n for n in (1, 2**20, 2**26, 2**26 + 1, MOST_ROWS)
+    )
     assert largest + 2**45 < 2**63  # room for the noise where it is not rounded to a coarser grid
     assert 2 * WEIGHT_STEPS * (2 * X_STEPS) ** 2 <= 2**62
     assert WEIGHT_STEPS + 3 * MOST_COLUMNS // 2 <= 2 * WEIGHT_STEPS

@@ -16,7 +16,7 @@ from scipy import sparse
 from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
 from riata.engines import LocalEngine, choice
 from riata.errors import InvalidArgument
-from riata.grid import BLOCK_ROWS, MOST_ROWS, SLOPE_STEPS, X_STEPS
+from riata.grid import BLOCK_ROWS, MOST_ROWS, MOST_SLOPE_STEPS, X_STEPS, slope_steps
 from riata.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from riata.problem import Problem
 from riata.sets import L1Ball, L2Ball
@@ -181,7 +181,7 @@ def block_of_largest_rows(last):
     """A whole block of rows whose summands are all as large as they get, except for the last."""
     x, y = np.ones((BLOCK_ROWS, 1)), np.full(BLOCK_ROWS, -1.0)
     if last is not None:
-        x[-1], y[-1] = last[0] / X_STEPS, -last[1] / SLOPE_STEPS
+        x[-1], y[-1] = last[0] / X_STEPS, -last[1] / MOST_SLOPE_STEPS
     return x, y
 
 
@@ -191,8 +191,8 @@ def test_a_block_of_the_largest_rows_is_summed_without_rounding(container):
     query = problem.gradient(problem.set.start())
     for last, expected in [
         (None, LARGEST),
-        ((1, 1), LARGEST - X_STEPS * SLOPE_STEPS + 1),  # odd: float64 has no more such numbers
-        ((-1, 1), LARGEST - X_STEPS * SLOPE_STEPS - 1),
+        ((1, 1), LARGEST - X_STEPS * MOST_SLOPE_STEPS + 1),  # odd: float64 has no more such numbers
+        ((-1, 1), LARGEST - X_STEPS * MOST_SLOPE_STEPS - 1),
     ]:
         x, y = block_of_largest_rows(last)
         engine = LocalEngine(container(x), y, problem.bounds)
@@ -205,13 +205,13 @@ def test_a_sum_beyond_float64_is_exact():
     query = problem.gradient(problem.set.start())
     engine = LocalEngine(*block_of_largest_rows((1, 1)), problem.bounds)
     engine._blocks = engine._blocks * 33
-    total = 33 * (LARGEST - X_STEPS * SLOPE_STEPS + 1)
+    total = 33 * (LARGEST - X_STEPS * MOST_SLOPE_STEPS + 1)
     assert int(float(total)) != total  # or the test would show nothing
     assert [int(v) for v in engine.total(query)] == [total]
 
 
 def test_no_number_of_rows_that_a_problem_allows_overflows():
-    assert MOST_ROWS * X_STEPS * SLOPE_STEPS < 2**63
+    assert MOST_ROWS * X_STEPS * slope_steps(MOST_ROWS) < 2**63
     Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), MOST_ROWS, 1)
     with pytest.raises(InvalidArgument, match="exact"):
         Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), MOST_ROWS + 1, 1)
@@ -266,8 +266,8 @@ def test_a_loss_that_breaks_its_promise_cannot_exceed_the_bound(slope):
     problem = Problem(Broken(slope), L1Ball(1.0), Bounds(1.0, 1.0), 3, 2)
     engine = LocalEngine(np.ones((3, 2)), np.ones(3), problem.bounds)
     theta = problem.set.start()
-    assert np.abs(engine.total(problem.mean_slope(theta))).max() <= 3 * SLOPE_STEPS
-    assert np.abs(engine.total(problem.gradient(theta))).max() <= 3 * SLOPE_STEPS * X_STEPS
+    assert np.abs(engine.total(problem.mean_slope(theta))).max() <= 3 * MOST_SLOPE_STEPS
+    assert np.abs(engine.total(problem.gradient(theta))).max() <= 3 * MOST_SLOPE_STEPS * X_STEPS
 
 
 # Rows on the grid.

@@ -10,7 +10,7 @@ from test_solver_queries import BOUNDS, P, hostile_rows, some_points
 from riata import Bounds
 from riata.engines import LocalEngine
 from riata.engines.shard import Shard
-from riata.grid import SLOPE_STEPS
+from riata.grid import MOST_SLOPE_STEPS
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.queries import AbsoluteError, SquaredError, WrongLabels
 from riata.vectors import Vector
@@ -42,7 +42,7 @@ def test_one_row_changes_a_mean_error_by_no_more_than_stated(bounds, adjacency):
     x, y = hostile_rows(np.random.default_rng(5), 10)
     for query in queries(bounds, adjacency, 7):
         each = [int(one[0]) for one in summands(query, x, y)]
-        assert max(map(abs, each)) <= SLOPE_STEPS
+        assert max(map(abs, each)) <= MOST_SLOPE_STEPS
         unit, claim = Fraction(query.unit), Fraction(query.sensitivity("l2"))
         changes = each if adjacency == ADD_REMOVE else [max(each) - min(each)]
         assert max(abs(change) * unit for change in changes) <= claim
@@ -80,6 +80,6 @@ def test_labels_are_those_of_the_odds():
     theta = Vector.unit(1, 0, 1.0)
     query = WrongLabels((theta,), bounds, 2, REPLACE_ONE, (0.0, 1.0), ((-1.0, 0.0),))
     assert [int(one[0]) for one in summands(query, x, np.array([0.0, 0.0]))] == [
-        -SLOPE_STEPS,
-        SLOPE_STEPS,
+        -MOST_SLOPE_STEPS,
+        MOST_SLOPE_STEPS,
     ]

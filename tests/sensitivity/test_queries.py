@@ -18,7 +18,7 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.problem import Problem
@@ -194,7 +194,7 @@ def test_no_summand_of_thousands_of_hostile_rows_exceeds_what_adding_it_may_chan
         slopes = query.slopes(rows, bounds.clip_y(y))
         summands = slopes[:, None] * rows  # up to 2^32, so exact
         assert np.array_equal(summands, np.rint(summands))
-        assert np.abs(slopes).max() <= SLOPE_STEPS
+        assert np.abs(slopes).max() <= MOST_SLOPE_STEPS
         assert np.abs(rows).max() <= X_STEPS
         for norm, order in NORMS.items():
             longest = summands[np.linalg.norm(summands * query.unit, order, axis=1).argmax()]

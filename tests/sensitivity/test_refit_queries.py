@@ -26,7 +26,7 @@ from test_solver_queries import (
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
-from riata.grid import BLOCK_ROWS, MOST_ROWS, SLOPE_STEPS, X_STEPS
+from riata.grid import BLOCK_ROWS, MOST_ROWS, MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.mechanisms import GaussianMechanism, LaplaceMechanism, SampledGaussianMechanism
 from riata.mechanisms.noise import Noise
@@ -310,7 +310,7 @@ def largest_queries():
 def test_a_block_of_the_largest_rows_is_summed_without_rounding(query, container):
     bounds = Bounds(1.0, 1.0)
     x, y = np.ones((BLOCK_ROWS, 1)), np.full(BLOCK_ROWS, -1.0)
-    x[-1], y[-1] = 1 / X_STEPS, -1 / SLOPE_STEPS  # an odd last digit
+    x[-1], y[-1] = 1 / X_STEPS, -1 / MOST_SLOPE_STEPS  # an odd last digit
     one, last = (
         query.partial(bounds.grid_x(x[[i]]), y[[i]]).astype(np.int64).tolist() for i in (0, -1)
     )
@@ -524,7 +524,7 @@ def test_correlations_keep_their_sensitivity_as_computed(loss, bounds, adjacency
         problem = Problem(loss, L1Ball(1.0), bounds, n_rows, P, adjacency)
         for k, theta in enumerate(some_points(rng, 3)):
             query = problem.correlations(theta, LIMITS[k], ENTRY_LIMITS[k])
-            most = int(query.most) * SLOPE_STEPS
+            most = int(query.most) * query.slope_steps
             alone = np.unique(summands(query, bounds, x, y), axis=0)
             # What all other rows add: nothing, or nearly as much as they can, with odd digits.
             for others in (0, (n_rows - 1) * most - 1, (n_rows - 1) * most // 3):
@@ -544,7 +544,7 @@ def test_correlations_of_many_rows_need_the_room_for_rounding():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), MOST_ROWS, 1, ADD_REMOVE)
     rng = np.random.default_rng(50)
     query = problem.correlations(Vector.zero(1), 1.1, 1.0)
-    row = SLOPE_STEPS * X_STEPS
+    row = query.slope_steps * X_STEPS
     exceeded = 0
     exact = Fraction(query.row_bound("linf")) / MOST_ROWS * (1 + Fraction(1, 2**40))
     for _ in range(300):

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
@@ -354,7 +354,7 @@ def test_the_limbs_of_a_fine_slope_are_exact_to_the_largest_block():
     assert np.abs(limbs).max() <= 2**16
     whole = [sum(int(v) << s for v, s in zip(row, (32, 16, 0), strict=True)) for row in limbs]
     assert whole == [-(2**48), 2**48, -(2**18), 2**18]
-    assert np.abs(limbs).max() * X_STEPS * (2**53 // (X_STEPS * SLOPE_STEPS)) <= 2**53
+    assert np.abs(limbs).max() * X_STEPS * (2**53 // (X_STEPS * MOST_SLOPE_STEPS)) <= 2**53
 
 
 @pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=repr)

@@ -24,16 +24,18 @@ from riata.engines import LocalEngine
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.mechanisms import ExponentialMechanism, SelectionsAlong
 from riata.mechanisms.exact import Refined, decide
+from riata.mechanisms.largest import Scale
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.queries.coefficients import WEIGHT_STEP
 from riata.sets import L1Ball, Simplex
 from riata.solvers import PrivateFrankWolfe
 
 numba = pytest.importorskip("numba")
 
 from riata.engines.kernels import bounds as drift  # noqa: E402
-from riata.engines.kernels import snapshot, transpose  # noqa: E402
+from riata.engines.kernels import moves, snapshot, transpose  # noqa: E402
 from riata.engines.kernels import state as kinds  # noqa: E402
 from riata.engines.kernels import walk as kernel  # noqa: E402
 from riata.engines.walker import Walker, entries_by_column  # noqa: E402
@@ -107,11 +109,9 @@ class Truth:
         limits = np.broadcast_to(np.asarray(case.bounds.x, dtype=np.float64), self.p)
         self.relative = limits / limits.max()
         self.y = case.bounds.clip_y(case.y)
-        if not isinstance(case.loss, OneAgainstRest):  # which has labels of -1 and 1
-            self.y = self.y.astype(np.float32).astype(np.float64)
         self.slope_steps = self.query.slope_steps
         self.mirrored = self.query.polytope.mirrored
-        self.strength = case.epsilon / (2 * self.query.changed)
+        self.strength = self.query.strength(case.epsilon)
         self.reach = self.query.polytope.reach(case.bounds)
 
     def w(self, vertices):
@@ -123,15 +123,17 @@ class Truth:
             w[vertex % self.p] += (t + 2.0) * (1 if vertex < self.p else -1)
         return w
 
+    def rounded(self, vertices):
+        """The walk's coordinates in units of the largest bound, on their grid."""
+        return np.rint(self.w(vertices) * self.relative / WEIGHT_STEP) * WEIGHT_STEP
+
     def slopes(self, vertices, v=None):
         """Slopes and the largest one; margins from `v` where it is given."""
-        w, t = self.w(vertices), len(vertices)
-        v = self.x @ (w * self.relative) if v is None else v
-        scale = 2 / ((t + 1.0) * (t + 2.0))
-        bound = scale * self.reach * float(np.abs(w) @ self.relative)
-        largest = self.case.loss.slope_bound(bound, self.case.bounds.y)
-        margins = v * (scale * self.reach / STEPS)
-        return self.case.loss.slope(margins, self.y), largest
+        w, t = self.rounded(vertices), len(vertices)
+        v = self.x @ w if v is None else v
+        unit = 2 / ((t + 1.0) * (t + 2.0)) * self.case.set.radius * self.case.bounds.largest / STEPS
+        largest = self.case.loss.slope_bound(np.abs(w).sum() * (unit * STEPS), self.case.bounds.y)
+        return self.case.loss.slope(v * unit, self.y), largest
 
     def totals(self, vertices, v=None):
         """The exact integers of all columns."""
@@ -209,13 +211,9 @@ def check(walker, truth, asked=False):
 
 def check_place(walker, truth):
     """Margins, and the sum of the sizes of the coordinates."""
-    t, w = walker.step, truth.w(walker.vertices)
-    v, found = truth.x @ (w * truth.relative), product_with_w(walker)
-    if np.all(truth.relative == 1):
-        assert np.array_equal(found, v)
-    assert np.allclose(found, v, rtol=0, atol=1e-12 * STEPS * (t + 2) ** 2)
-    right = np.abs(w) @ truth.relative
-    assert walker._state["w_sum"][0] == pytest.approx(right, rel=1e-12, abs=1e-12 * (t + 1))
+    t, w = walker.step, truth.rounded(walker.vertices)
+    assert np.array_equal(product_with_w(walker), truth.x @ w)
+    assert walker._state["w_sum"][0] == np.abs(w).sum()
     assert walker._walk.scales[t] == pytest.approx(2 / ((t + 1) * (t + 2)), rel=1e-15)
 
 
@@ -234,7 +232,7 @@ def check_moves(walker, truth, now):
     assert now.far2 <= length * 1.001 + slack
     assert now.far_max >= largest * (1 - 1e-12)
     right = truth.slopes(walker.vertices, product_with_w(walker))[1]
-    assert now.largest == pytest.approx(right, rel=1e-12)
+    assert now.largest == right
 
 
 def check_columns(walker, truth):
@@ -429,6 +427,17 @@ def test_bounds_hold_where_all_entries_are_alike(loss):
         assert walker._state["snapshots"][0] > 1
 
 
+def follow(walker, vertices):
+    """Take a walk where selections lead, from its beginning."""
+    p = len(walker._known)
+    for t, vertex in enumerate(vertices.tolist()):
+        amount = (t + 2.0) * (1 if vertex < p else -1)
+        moves.begin(
+            vertex % p, amount, walker._columns, walker._rows, walker._facts, walker._walk,
+            walker._state,
+        )  # fmt: skip
+
+
 def test_a_row_has_the_same_margin_whether_others_are_alike_or_not():
     case = dense_case(Squared(), 1.0, 60)
     case.x.data[:] = 0.3  # no power of two on the grid
@@ -438,7 +447,7 @@ def test_a_row_has_the_same_margin_whether_others_are_alike_or_not():
     found = []
     for each, kind in ((case, np.int32), (other, np.float64)):
         walker = each.engine().walker(each.problem().walk(60), 1.0)
-        walker.follow(vertices)
+        follow(walker, vertices)
         assert walker._rows.v.dtype == kind
         found.append(product_with_w(walker))
     assert np.array_equal(found[0][:239], found[1][:239])
@@ -709,14 +718,20 @@ def test_a_huge_epsilon_selects_the_best_vertex(loss, set_):
 
 
 @pytest.mark.parametrize("loss", LOSSES, **named)
-def test_utilities_are_those_of_the_plain_loop_up_to_the_grid(loss):
+def test_utilities_are_those_of_single_selections(loss):
     case = dense_case(loss, 1.0, 20)
     truth, query = Truth(case), case.problem().walk(20)
-    vertices = at_step(case, 15).vertices
-    utilities = query.utilities(query.theta(vertices))
-    plain = utilities.finish(case.engine("numpy").total(utilities))
+    walker = at_step(case, 15)
+    utilities = query.utilities(query.theta(walker.vertices))
+    totals = case.engine("numpy").total(utilities)
+    now = drift.numbers_now(walker._facts, walker._walk, walker._state)
+    found = [kernel.total_of(k, walker._columns, walker._rows, now, walker._facts)
+             for k in range(truth.p)]  # fmt: skip
+    assert np.array_equal(found, totals)
+    assert np.array_equal(truth.totals(walker.vertices), totals)
     factor = case.epsilon / (2 * utilities.sensitivity("linf"))
-    assert np.allclose(plain * factor, truth.values(vertices).astype(float), rtol=1e-3, atol=1e-3)
+    values = truth.values(walker.vertices).astype(float)
+    assert np.allclose(utilities.finish(totals) * factor, values, rtol=1e-12, atol=1e-15)
 
 
 # (d) Decisions that float64 cannot make.
@@ -748,10 +763,10 @@ def proposed(walker, truth, k):
     number = int(groups.ends[group]) - height * (count - place)
     values = truth.values(walker.vertices, product_with_w(walker))
     total = int(truth.totals(walker.vertices, product_with_w(walker))[k])
+    utilities = truth.query.utilities(truth.query.theta(walker.vertices))
+    scale = Scale(truth.case.epsilon, utilities.sensitivity("linf"))
     with mpmath.workprec(300):
-        relative = mpmath.mpf(float(truth.relative[k]))
-        value = -mpmath.mpf(truth.case.epsilon) * total * relative / (2 * truth.query.changed)
-        value /= 2**16 * truth.slope_steps
+        value = scale.exact(mpmath, utilities.utility(k, total))
         log = abs(value) + mpmath.log1p(mpmath.exp(-2 * abs(value))) if truth.mirrored else value
         chance = mpmath.exp(log - mpmath.mpf(float(state["top"])))
         chance *= mpmath.mpf(2) ** int(state["bits"]) / height
@@ -787,7 +802,7 @@ def test_what_float64_cannot_decide_is_asked_for_and_goes_on_as_answered(case):
                 assert run._question == kernel.DECIDE_COLUMN
                 assert (run.coin, int(run._state["column"][0])) == (near(chance), k)
                 with mpmath.workprec(300):
-                    found = run.exact_chance(mpmath, mpmath.mpf(case.epsilon))
+                    found = run.exact_chance(mpmath, case.epsilon)
                     assert abs(found - chance) < mpmath.mpf(2) ** -200
                 run.answer(answer)
                 check(run, truth)
@@ -802,7 +817,7 @@ def test_what_float64_cannot_decide_is_asked_for_and_goes_on_as_answered(case):
                     assert question == "decide"
                     assert run._question == kernel.DECIDE_SIGN
                     with mpmath.workprec(300):
-                        found = run.exact_chance(mpmath, mpmath.mpf(case.epsilon))
+                        found = run.exact_chance(mpmath, case.epsilon)
                         assert abs(found - sign) < mpmath.mpf(2) ** -200
                     run.answer(positive)
                     question = run.advance(41)
@@ -921,34 +936,6 @@ def test_a_release_in_pieces_is_one_release(loss, pieces):
         )
 
     assert np.array_equal(released([40]), released(pieces))
-
-
-@pytest.mark.parametrize("polytope", [L1Ball(1.0), Simplex(1.0)], ids=["ball", "simplex"])
-def test_a_walk_that_another_engine_began_goes_on_with_the_right_law(polytope):
-    case = small_case(Squared(), 0.3, 100, 6, 60, set=polytope)
-    query, noise, truth = case.problem().walk(60), Noise(10), Truth(case)
-    selection = ExponentialMechanism(case.epsilon)
-    before = SelectionsAlong(selection, 25).release(query, case.engine(), noise)
-    walker = case.engine().walker(query, case.epsilon)
-    walker.follow(before)
-    np.testing.assert_array_equal(walker.vertices, before)
-    law = truth.law(before)
-    # 1,500 runs of one step: the chi-square of the counts, at a false-alarm rate of 1e-9.
-    counts = np.zeros(len(law))
-    engine = case.engine()
-    for _ in range(1_500):
-        engine.forget()
-        found = SelectionsAlong(selection, 1, before).release(query, engine, noise)
-        counts[found[0]] += 1
-    likely = 1_500 * law >= 20
-    expected = np.append(1_500 * law[likely], 1_500 * law[~likely].sum())
-    seen = np.append(counts[likely], counts[~likely].sum())
-    kept = expected > 0
-    statistic = ((seen - expected)[kept] ** 2 / expected[kept]).sum()
-    assert stats.chi2.sf(statistic, kept.sum() - 1) > 1e-9
-    # A step that is taken after the follow only: what was followed moves nothing again.
-    whole = SelectionsAlong(selection, 35, before).release(query, case.engine(), noise)
-    assert len(whole) == 35
 
 
 def test_each_release_has_its_own_epsilon():

@@ -3,6 +3,8 @@
 import math
 import tracemalloc
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -59,17 +61,21 @@ def hostile(n=N, p=P, seed=0):
 
 
 def grid_as_defined(x, bounds):
-    """Missing to 0, clip, shorten, multiply, round, clamp: one after the other."""
+    """Missing to 0, clip, multiply, round, then shorten rows of integers: one after the other."""
     with np.errstate(all="ignore"):
         x = np.ascontiguousarray(x).astype(np.float64)
         x = np.where(np.isnan(x), 0.0, x)
         x = np.clip(x, -np.asarray(bounds.x), bounds.x)
         if bounds.nonnegative:
             x = np.maximum(x, 0.0)
+        x = np.rint(x * (X_STEPS / np.asarray(bounds.x)))
         if bounds.norm == "l2":
-            room = 1 - math.sqrt(x.shape[1]) / (2 * X_STEPS) - 2.0**-20
-            x = x * (room / np.maximum(np.sqrt(np.square(x / bounds.x).sum(axis=1)), room))[:, None]
-        return np.clip(np.rint(x * (X_STEPS / np.asarray(bounds.x))), -X_STEPS, X_STEPS)
+            for row in x:
+                square = sum(int(q) ** 2 for q in row)
+                if square > X_STEPS**2:
+                    room = X_STEPS * (1 - 2.0**-40) - math.sqrt(np.count_nonzero(row)) / 2
+                    row[:] = np.rint(row * (room / math.sqrt(square)))
+        return x
 
 
 @pytest.fixture
@@ -224,7 +230,7 @@ def test_what_is_kept_beside_sparse_rows_is_never_out_of_date():
     problem = Problem(Logistic(), L1Ball(3.0), Bounds(0.7, 1.0), n, p)
     engine = LocalEngine(x, y, problem.bounds)
     first = Vector.of(rng.standard_normal(p) * (rng.random(p) < 0.1))
-    second = first.toward(Vector.unit(p, 3, 2.0), 0.3)
+    second = first.toward(Vector.unit(p, 3, 2.0), Fraction(3, 10))
     asked = [first, first.with_offset(0.4), second, first, second.with_offset(0.1), second, first]
     for theta in asked:
         for query in (problem.gradient(theta), problem.clipped_gradient(theta, 0.3)):

@@ -20,7 +20,7 @@ from riata.engines.columns import Columns
 from riata.engines.gram import Gram
 from riata.engines.local import BY_MARGINS
 from riata.engines.scores import DriftingScores
-from riata.grid import BLOCK_ROWS, SLOPE_STEPS, X_STEPS
+from riata.grid import BLOCK_ROWS, MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
 from riata.mechanisms import ExponentialMechanism, rejection
 from riata.mechanisms.largest import Scale
@@ -575,7 +575,7 @@ def test_sums_of_more_rows_than_float64_can_add_are_exact():
     n = BLOCK_ROWS + 3
     x = np.full((n, 1), float(X_STEPS))
     x[::2] -= 1
-    slopes = np.full(n, float(SLOPE_STEPS))
+    slopes = np.full(n, float(MOST_SLOPE_STEPS))
     slopes[::3] -= 1
     exact = int((x[:, 0].astype(np.int64) * slopes.astype(np.int64)).sum())
     for rows in (x, sparse.csr_array(x)):
@@ -583,7 +583,7 @@ def test_sums_of_more_rows_than_float64_can_add_are_exact():
         assert columns.sum(0, slopes) == exact
         known = DriftingScores(columns)
         error = abs(float(columns.sums(slopes)[0]) - exact)
-        assert error <= known._rounding / 4 * columns.sizes[0] * SLOPE_STEPS
+        assert error <= known._rounding / 4 * columns.sizes[0] * MOST_SLOPE_STEPS
         assert columns.sizes[0] >= int(np.abs(x).astype(np.int64).sum())
         assert columns.lengths[0] ** 2 >= int(np.square(x.astype(np.int64)).sum())
 

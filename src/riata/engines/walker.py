@@ -175,7 +175,8 @@ class Walker:
         assert query.bounds.y is not None
         code, parameter = found
         y_bound = query.bounds.y
-        if isinstance(query.loss, OneAgainstRest):
+        labels = isinstance(query.loss, OneAgainstRest)
+        if labels:
             y, y_bound = query.loss.labels(y), 1.0
         bend = losses.bend(code, y_bound)
         self._columns, self._query = entries.columns, query
@@ -191,7 +192,7 @@ class Walker:
         )  # fmt: skip
         self._rows = state.Rows(
             np.zeros(n, kind), np.zeros(n, kind),
-            y.astype(np.float32 if query.loss.classifies else np.float64),
+            y.astype(np.float32 if labels else np.float64),
             np.zeros(n if self._facts.bend > 0 else 0, np.float32),
             np.empty((3, _ROWS_TOGETHER)),
         )  # fmt: skip
@@ -326,6 +327,7 @@ class Walker:
             p, len(columns.indices),
         )  # fmt: skip
         st["scale0"] = st["swept_scale"] = scale
+        st["margin_unit0"] = grid
         st["v0_square"] = sum(squares) * (1 + (n + 16) * 2.0**-52)
         st["m0_largest"] = max(largest) * grid * facts.level * (1 + 2.0**-30)
         st["largest0"] = max(steepest)

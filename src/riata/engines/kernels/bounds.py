@@ -34,7 +34,7 @@ def numbers_now(facts, walk, state):
     st = state[0]
     scale, grid = walk.scales[st.t], walk.margin_units[st.t]
     largest = slope_bound(facts.loss, facts.parameter, st.w_sum * (grid * STEPS), facts.y_bound)
-    factor, factor0 = grid * facts.level, st.scale0 * facts.reach / STEPS * facts.level
+    factor, factor0 = grid * facts.level, st.margin_unit0 * facts.level
     far2 = far_from_snapshot(factor, factor0, state)
     # By the largest move since the snapshot, and by the last sweep and all moves since.
     kept, swept = scale / st.scale0, scale / st.swept_scale

@@ -58,7 +58,7 @@ def begin_hot(h, columns, known, hot, facts, state):
     st, k = state[0], hot.columns[h]
     rounding = blur(k, columns, known, facts, state)
     hot.score[h], hot.bound[h], hot.open[h] = float(known[k, SCORE]), rounding, rounding
-    factor0 = st.scale0 * facts.reach / STEPS * facts.level
+    factor0 = st.margin_unit0 * facts.level
     hot.start[h] *= factor0
     hot.doubt[h] = ROUNDING * known[k, SIZE] * st.largest0 + factor0 * rounding
     hot.unknown[h], hot.amount[h] = -1, 0.0
