@@ -32,6 +32,9 @@ from riata.vectors import Vector
 
 VERSION = 2
 
+#: Facts that follow from others: an error names them only where they differ alone.
+_DERIVED = ("bounds of releases", "budget", "event", "parts", "problems", "projection", "steps")
+
 _CHARGED = "What was charged stays charged, and nothing more was released."
 
 
@@ -198,7 +201,7 @@ class Checkpoint:
         _sync_folder(self.path)
 
     def _start(self) -> None:
-        """The beginning of the chain, and the run's id: both follow from the key and the request."""
+        """The beginning of the chain and the run's id, from the key and the request."""
         name = self.request.encode()
         self._link = self._keyed(b"run", name)
         self.run_id = self._keyed(b"id", name).hex()[:32]
@@ -251,11 +254,12 @@ class Checkpoint:
             known = said if isinstance(said, dict) else {}
             names = {*known, *self._facts}
             different = sorted(k for k in names if known.get(k) != self._facts.get(k))
-            raise self._of_another(different or ["random_state"])
+            named = [k for k in different if k not in _DERIVED]
+            raise self._of_another(named or different or ["random_state"])
 
     def _of_another(self, different: list[str]) -> CheckpointError:
         return CheckpointError(
-            f"{self.path} belongs to another run: {', '.join(different)} differs. Go on with the "
+            f"{self.path} belongs to another run: {', '.join(different)} differ. Go on with the "
             "parameters of that run, or name another file for this one."
         )
 

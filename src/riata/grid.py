@@ -18,7 +18,7 @@ ARITHMETIC = 2
 #: An entry of a row is a whole number of steps, at most this many in size.
 X_STEPS = 2**16
 
-#: So is the slope of the loss at a row, at most `slope_steps(n_rows)` of them, and no more than this.
+#: So is the slope of the loss at a row: at most `slope_steps(n_rows)` steps, never more than this.
 MOST_SLOPE_STEPS = 2**20
 
 #: The coefficients of a query, taken together, are about this many steps.

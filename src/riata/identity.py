@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,9 @@ def canonical(value: Any, depth: int = 0) -> Any:
     if isinstance(value, set | frozenset):
         return {"set": sorted((canonical(each, depth + 1) for each in value), key=json.dumps)}
     if isinstance(value, Mapping):
-        pairs = [[canonical(key, depth + 1), canonical(each, depth + 1)] for key, each in value.items()]
+        pairs = [
+            [canonical(key, depth + 1), canonical(each, depth + 1)] for key, each in value.items()
+        ]
         return {"map": sorted(pairs, key=lambda pair: json.dumps(pair[0], sort_keys=True))}
     if inspect.isroutine(value) or isinstance(value, type):
         return {"code": _code(value)}
@@ -75,21 +78,32 @@ def canonical(value: Any, depth: int = 0) -> Any:
 
 def _array(value: np.ndarray, depth: int) -> Any:
     if value.dtype.kind in "OUSmM":
-        return {"array": [list(value.shape), [canonical(each, depth + 1) for each in value.ravel().tolist()]]}
+        return {
+            "array": [
+                list(value.shape),
+                [canonical(each, depth + 1) for each in value.ravel().tolist()],
+            ]
+        }
     plain = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
-    return {"array": [list(value.shape), plain.dtype.str, hashlib.sha256(plain.tobytes()).hexdigest()]}
+    return {
+        "array": [list(value.shape), plain.dtype.str, hashlib.sha256(plain.tobytes()).hexdigest()]
+    }
 
 
 def _fields(value: Any, depth: int) -> Any:
-    """All that an object was made of."""
-    if is_dataclass(value):
-        found = {field.name: getattr(value, field.name) for field in fields(value)}
-    elif hasattr(value, "get_params"):
+    """All that an object was made of; what it computed from that and keeps is left out."""
+    kind = type(value)
+    if hasattr(value, "get_params"):
         found = value.get_params(deep=False)
     else:
-        slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-        found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-        found |= getattr(value, "__dict__", {})
+        names = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ())]
+        names += [field.name for field in fields(value)] if is_dataclass(value) else []
+        found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+        found |= {
+            name: each
+            for name, each in getattr(value, "__dict__", {}).items()
+            if not isinstance(inspect.getattr_static(kind, name, None), cached_property)
+        }
     return {str(name): canonical(each, depth + 1) for name, each in found.items()}
 
 

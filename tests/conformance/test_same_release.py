@@ -9,7 +9,7 @@ more cases of the same properties.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -239,9 +239,12 @@ def test_same_release_of_ten_thousand_cases(case, turn):
 
 def float32_cases():
     """Rows that float32 holds: the containers of both widths hold the same matrix."""
-    return cases().map(lambda case: Case(
-        case.problem, np.float32(np.clip(case.x, -3e38, 3e38)).astype(np.float64), case.y, case.theta
-    ))  # fmt: skip
+
+    def narrow(case):
+        x = np.clip(case.x, -3e38, 3e38).astype(np.float32)
+        return replace(case, x=x.astype(np.float64))
+
+    return cases().map(narrow)
 
 
 @common(25)
@@ -254,7 +257,8 @@ def test_same_release_32_and_64_bits_frames_and_whole_numbers(case):
                   sparse.csr_array(case.x, dtype=np.float32),
                   sparse.csc_array(case.x, dtype=np.float32)]),
         (whole, [whole.astype(np.int8), whole.astype(np.int64),
-                 sparse.csr_array(whole.astype(np.int64)), sparse.csc_array(whole.astype(np.int8))]),
+                 sparse.csr_array(whole.astype(np.int64)),
+                 sparse.csc_array(whole.astype(np.int8))]),
     ]  # fmt: skip
     for x, others in forms:
         reference = open_engine("scan", case.preparation, Arrays(x, case.y))
@@ -270,7 +274,9 @@ def test_same_release_32_and_64_bits_frames_and_whole_numbers(case):
 @given(cases(), st.data())
 def test_same_release_projected_rows(case, data):
     bounds, p = case.problem.bounds, case.problem.n_features
-    kind = data.draw(st.sampled_from([GaussianProjection, SparseSignProjection, StructuredProjection]))
+    kind = data.draw(
+        st.sampled_from([GaussianProjection, SparseSignProjection, StructuredProjection])
+    )
     dimension = data.draw(st.integers(1, min(p, 9)))
     asked = Bounds(1.3, bounds.y, norm="l2")
     preparation = Preparation(bounds, kind(dimension, p, 3), asked)
@@ -299,12 +305,22 @@ def test_same_release_after_any_history(case):
         if t % 4 == 0:
             thetas.append(theta.plus(Vector.unit(p, int(rng.integers(p)), 0.3)))
     thetas += [thetas[3], case.theta, thetas[-1], Vector.zero(p)]
-    engines = [engine(name, container, case) for name, container in
-               (("numpy", "C order"), ("numpy", "CSR"), ("scan", "CSC"), ("numpy", "Fortran order"))]
+    engines = [
+        engine(name, container, case)
+        for name, container in (
+            ("numpy", "C order"),
+            ("numpy", "CSR"),
+            ("scan", "CSC"),
+            ("numpy", "Fortran order"),
+        )
+    ]
     for theta in thetas:
         fresh = engine("scan", "C order", case)
-        for query in (problem.mean_slope(theta), problem.gradient(theta),
-                      problem.coordinate(theta, 0.5, 0.5, 0)):
+        for query in (
+            problem.mean_slope(theta),
+            problem.gradient(theta),
+            problem.coordinate(theta, 0.5, 0.5, 0),
+        ):
             expected = fresh.total(query)
             for other in engines:
                 assert np.array_equal(other.total(query), expected)
@@ -315,8 +331,10 @@ def test_same_release_after_any_history(case):
 def test_same_release_single_columns_have_the_integers_of_the_whole_sum(case):
     """What a selection looks at one by one is what it would have summed."""
     problem = case.problem
-    for query in (problem.set.scores(problem.gradient(case.theta)),
-                  problem.correlations(case.theta, 0.4, 0.3)):
+    for query in (
+        problem.set.scores(problem.gradient(case.theta)),
+        problem.correlations(case.theta, 0.4, 0.3),
+    ):
         totals = engine("scan", "C order", case).total(query)
         expected = query.finish(totals)
         for container in ("C order", "Fortran order", "CSR", "CSC"):
@@ -327,7 +345,9 @@ def test_same_release_single_columns_have_the_integers_of_the_whole_sum(case):
             assert np.array_equal(found, expected), container
 
 
-@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(s, marks=pytest.mark.slow) for s in range(12, 200))])
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(s, marks=pytest.mark.slow) for s in range(12, 200))]
+)
 def test_same_release_compiled_columns_have_the_integers_of_the_whole_sum(seed):
     pytest.importorskip("numba")
     from riata.engines.kernels import bounds as drift

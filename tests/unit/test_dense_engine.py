@@ -2,7 +2,6 @@
 
 import math
 import tracemalloc
-
 from fractions import Fraction
 
 import numpy as np

@@ -646,10 +646,7 @@ def test_known_rows_give_the_sums_of_plain_ones(rows, block_rows, monkeypatch):
             assert known._knows(query) == (rows is not np.asarray or type(query) in BY_MARGINS)
             found = known.total(query)
             assert found.dtype == np.int64
-            if moved.move is None:  # not followed: the same margins to the last bit
-                np.testing.assert_array_equal(found, expected)
-            else:  # a slope may be rounded to the other side
-                np.testing.assert_allclose(found, expected, atol=4 * X_STEPS)
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_a_greedy_search_follows_its_margins(monkeypatch):

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.data.columns import Column, Texts
-from riata.data.features import MOST_COLUMNS, Feature, read_feature
+from riata.data.features import MOST_COLUMNS, Feature, Text, read_feature
 from riata.data.fields import Fields
 from riata.data.target import Target, read_target
 from riata.data.wide import Wide, read_wide
@@ -23,6 +23,10 @@ from riata.grid import MOST_ROWS
 
 #: How many rows one person may count as.
 MOST_ROWS_OF_A_PERSON = 10_000
+
+#: So many different words a text is taken to have, and a row of many columns so many entries, where
+#: the memory for rows is reckoned up from public facts.
+_WORDS_OF_TEXT, _ENTRIES_OF_WIDE_ROW = 64, 256
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,16 @@ class Schema:
         if isinstance(self.features, Wide):
             return self.features.names
         return [name for feature in self.features for name in feature.names]
+
+    @property
+    def likely_entries(self) -> int:
+        """About how many entries of an encoded row are not 0: a guess from public facts."""
+        if isinstance(self.features, Wide):
+            return min(self.features.count, _ENTRIES_OF_WIDE_ROW)
+        return sum(
+            min(feature.n_columns, _WORDS_OF_TEXT) if isinstance(feature, Text) else 1
+            for feature in self.features
+        )
 
     @cached_property
     def n_features(self) -> int:

@@ -34,9 +34,9 @@ NUMERIC = "biuf"
 #: Rows in memory are summed or sent so many at a time.
 _ROWS_AT_ONCE = 2**17
 
-#: An engine in memory needs so many times what sparse rows take themselves, with its copies of them
-#: on the grid and by columns.
-_COPIES = 4
+#: A sparse entry takes so many bytes. An engine in memory needs so many times what rows take
+#: themselves, with its copies of them on the grid and by columns.
+_BYTES_OF_AN_ENTRY, _COPIES = 12, 4
 
 
 class Rows(Protocol):
@@ -56,6 +56,11 @@ class Rows(Protocol):
 
     def watched(self) -> AbstractContextManager[Callable[[int], None] | None]:
         """What is told how many rows workers read, if somebody looks on."""
+        ...
+
+    @property
+    def likely_entries(self) -> int:
+        """About how many entries they have that are to be read: from public facts."""
         ...
 
 
@@ -78,6 +83,9 @@ class Arrays:
     @cached_property
     def _y(self) -> np.ndarray:
         return self._given if self._convert is None else self._convert(self._given)
+
+    #: They are in memory already.
+    likely_entries = 0
 
     def load(self) -> tuple[Any, np.ndarray]:
         return self._x, self._y
@@ -134,12 +142,10 @@ def open_engine(name: str, preparation: Preparation, rows: Rows) -> Engine:
         client, pieces = current_client(), rows.pieces()
         with rows.watched() as advance:
             return DaskEngine(pieces, preparation, client, advance)
-    if name == "disk":
-        return DiskEngine(_on_disk([], rows.blocks(), preparation))
+    if name == "disk" or (name == "auto" and not _fits_into_memory(rows)):
+        return DiskEngine(_on_disk(rows, preparation))
     if name == "scan":
         return Shard(*preparation(*rows.load()))
-    if name == "auto" and not isinstance(rows, Arrays):
-        return _by_size(rows, preparation)
     return _in_memory(rows, preparation, _KERNELS[name])
 
 
@@ -148,33 +154,15 @@ def _in_memory(rows: Rows, preparation: Preparation, kernels: str) -> Engine:
     return LocalEngine(preparation.project(x), y, preparation.bounds, kernels=kernels)
 
 
-def _by_size(rows: Rows, preparation: Preparation) -> Engine:
-    """In memory if the rows fit there, and else on disk. Both find the same sums."""
-    room, read = memory_for_rows() / _COPIES, []
-    coming = rows.blocks()
-    for x, y in coming:
-        read.append((x, y))
-        room -= x.data.nbytes + x.indices.nbytes + x.indptr.nbytes + y.nbytes
-        if room < 0:
-            return DiskEngine(_on_disk(read, coming, preparation))
-    whole = Arrays(
-        sparse.vstack([x for x, _ in read], format="csr"), np.concatenate([y for _, y in read])
-    )
-    read.clear()
-    return _in_memory(whole, preparation, "auto")
+def _fits_into_memory(rows: Rows) -> bool:
+    """Whether an engine in memory has room for the rows: by public facts, and by the machine's."""
+    needed = rows.likely_entries * _BYTES_OF_AN_ENTRY
+    return needed * _COPIES <= memory_for_rows()
 
 
-def _on_disk(
-    read: list[tuple[Any, np.ndarray]],
-    coming: Iterator[tuple[Any, np.ndarray]],
-    preparation: Preparation,
-) -> RowsOnDisk:
-    """Blocks that were read already, which are let go, and those to come."""
+def _on_disk(rows: Rows, preparation: Preparation) -> RowsOnDisk:
     found = RowsOnDisk()
-    read.reverse()
-    while read:
-        found.append(*_ready(*read.pop(), preparation))
-    for x, y in coming:
+    for x, y in rows.blocks():
         found.append(*_ready(x, y, preparation))
     return found
 

@@ -175,9 +175,9 @@ class Walker:
         assert query.bounds.y is not None
         code, parameter = found
         y_bound = query.bounds.y
-        labels = isinstance(query.loss, OneAgainstRest)
-        if labels:
-            y, y_bound = query.loss.labels(y), 1.0
+        targets: Any = np.float64
+        if isinstance(query.loss, OneAgainstRest):
+            y, y_bound, targets = query.loss.labels(y), 1.0, np.float32
         bend = losses.bend(code, y_bound)
         self._columns, self._query = entries.columns, query
         level, kind = entries.level or 1.0, np.dtype(np.int32 if entries.level else np.float64)
@@ -192,7 +192,7 @@ class Walker:
         )  # fmt: skip
         self._rows = state.Rows(
             np.zeros(n, kind), np.zeros(n, kind),
-            y.astype(np.float32 if labels else np.float64),
+            y.astype(targets),
             np.zeros(n if self._facts.bend > 0 else 0, np.float32),
             np.empty((3, _ROWS_TOGETHER)),
         )  # fmt: skip
@@ -229,9 +229,7 @@ class Walker:
         self._state["longest"] = entries.longest
         self._question = walk.DONE
         if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
-            moves.begin(
-                0, 1.0, self._columns, self._rows, self._facts, self._walk, self._state
-            )
+            moves.begin(0, 1.0, self._columns, self._rows, self._facts, self._walk, self._state)
 
     # What the mechanism does.
 

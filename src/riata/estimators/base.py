@@ -285,9 +285,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
     def _checked_bounds(self) -> Bounds:
         return checked_bounds(self)
 
-    def _statement(
-        self, job: Job, plan: Plan, steps: int, seeded: bool, request: str
-    ) -> Statement:
+    def _statement(self, job: Job, plan: Plan, steps: int, seeded: bool, request: str) -> Statement:
         problem, total, notes = plan.problem, plan.spent, job.notes
         classes, people = {}, {}
         if job.rows_of_a_person is not None:

@@ -39,6 +39,11 @@ class SourceRows:
             return self
         return SourceRows(self._source.keyed(key), self._progress, self._convert)
 
+    @property
+    def likely_entries(self) -> int:
+        """About how many entries all rows have: a guess from public facts."""
+        return self.n_rows * self._source.schema.likely_entries
+
     def load(self) -> tuple[Any, np.ndarray]:
         x, y = self._source.load(progress=self._progress)
         return x, self._converted(y)
@@ -111,6 +116,11 @@ class CollectionRows:
         return [
             Partition(x, y, n) for (x, y), n in zip(self._partitions(), self._lengths, strict=True)
         ]
+
+    @property
+    def likely_entries(self) -> int:
+        """How many entries all rows have."""
+        return self.shape[0] * self.shape[1]
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
         from dask import compute

@@ -64,7 +64,8 @@ class Request:
             "schema": canonical(self.schema),
             "classes": canonical(self.classes),
             "column names": canonical(self.columns),
-            "shape": [plan.problem.n_rows, plan.problem.n_features],
+            "n_rows": plan.problem.n_rows,
+            "n_features": plan.problem.n_features,
             "problems": canonical(self.problems),
             "budget": canonical(plan.budget),
             "solver": canonical(self.solver),
@@ -79,11 +80,6 @@ class Request:
     def digest(self) -> str:
         """The name of the request, in the ledger, checkpoints, Statements and model files."""
         return digest(self.facts)
-
-    def differences(self, other: dict[str, str]) -> list[str]:
-        """The facts that differ from those of another request, which are given as digests."""
-        mine = self.fact_digests
-        return sorted(name for name in {*mine, *other} if mine.get(name) != other.get(name))
 
     @cached_property
     def fact_digests(self) -> dict[str, str]:

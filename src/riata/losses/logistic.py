@@ -32,7 +32,7 @@ class Logistic(Loss):
         return y * y * odds * (1 - odds)
 
     def slope_bound(self, margin: float, y: float) -> float:
-        return y * float(logistic(np.float64(y * margin)))
+        return y * float(logistic(np.array(y * margin)))
 
     def curvature_bound(self, y: float) -> float:
         return y * y / 4
@@ -57,7 +57,7 @@ def logistic(z: np.ndarray) -> np.ndarray:
 
 
 def exp_below(z: np.ndarray) -> np.ndarray:
-    """e^-|z| up to 2^-42 relative, not below e^-40: Taylor's series at z / 256, and eight squares."""
+    """e^-|z| up to 2^-42 relative, not below e^-40: Taylor's series at z / 256, then 8 squares."""
     r = -0.00390625 * np.minimum(np.abs(z), 40.0)
     r2 = r * r
     r4 = r2 * r2

@@ -46,10 +46,15 @@ class PredictionError(Query):
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # a warning would tell of a row
             margins = np.column_stack(
-                [Coefficients.of(theta, self.bounds).inner(x) + theta.offset for theta in self.thetas]
+                [
+                    Coefficients.of(theta, self.bounds).inner(x) + theta.offset
+                    for theta in self.thetas
+                ]
             )
             half = self.largest / 2
-            return np.array([to_steps(self.errors(margins, y) - half, half, slope_steps(self.n_rows)).sum()])
+            return np.array(
+                [to_steps(self.errors(margins, y) - half, half, slope_steps(self.n_rows)).sum()]
+            )
 
     @property
     def unit(self) -> Any:

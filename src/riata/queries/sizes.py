@@ -183,7 +183,10 @@ def _entries_looked_at(x: Any) -> tuple[np.ndarray, np.ndarray]:
     most = _most_rank(np.count_nonzero(x, axis=1), p)
     found = []
     # Full rows, of which a few columns are read, and the others, of which all are.
-    for limit, of in ((2 * ENTRIES_LOOKED_AT, most <= 2 * ENTRIES_LOOKED_AT), (p, most > 2 * ENTRIES_LOOKED_AT)):
+    for limit, of in (
+        (2 * ENTRIES_LOOKED_AT, most <= 2 * ENTRIES_LOOKED_AT),
+        (p, most > 2 * ENTRIES_LOOKED_AT),
+    ):
         rows, columns = np.flatnonzero(of), np.flatnonzero(ranks < limit)
         if len(rows):
             some = x[np.ix_(rows, columns)]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from riata.sets.coordinate import CoordinatePolytope
 
 
-
 @dataclass(frozen=True, eq=False)
 class Walk:
     """The utilities of a polytope's vertices at theta_1, theta_2, ..., where
@@ -99,7 +98,9 @@ class Walk:
 
         `epsilon` over twice the sensitivity of a mean over the rows, times a summand.
         """
-        sensitivity = self.changed * ROUNDED_UP + self.n_rows * self.utilities(self.polytope.start()).rounding
+        sensitivity = (
+            self.changed * ROUNDED_UP + self.n_rows * self.utilities(self.polytope.start()).rounding
+        )
         return epsilon / (2 * sensitivity)
 
     @property

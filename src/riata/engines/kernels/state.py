@@ -30,10 +30,10 @@ STATE = np.dtype(
     + [
         (name, np.float64)
         for name in (
-            "top", "scale0", "margin_unit0", "largest0", "m0_largest", "longest", "v0_square", "v_square",
-            "v_turnover", "v_cross", "cross_turnover", "v_largest", "w_sum", "swept_scale",
-            "swept_largest", "up", "down", "way", "low", "high", "allowed2", "allowed_max",
-            "allowed_rounding", "allowed_strength", "unknown_rate",
+            "top", "scale0", "margin_unit0", "largest0", "m0_largest", "longest", "v0_square",
+            "v_square", "v_turnover", "v_cross", "cross_turnover", "v_largest", "w_sum",
+            "swept_scale", "swept_largest", "up", "down", "way", "low", "high", "allowed2",
+            "allowed_max", "allowed_rounding", "allowed_strength", "unknown_rate",
         )
     ]
 )  # fmt: skip

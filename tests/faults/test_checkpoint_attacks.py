@@ -1,0 +1,349 @@
+"""Attacks on checkpoints: none gets more than one answer to each query for one charge.
+
+Copies, cuts, rollbacks, other containers, other memory, other schemas, other classes, other arrays,
+other rows, forged ids and prepaid ids. Each of them broke an earlier version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from riata import (
+    Bounds,
+    Budget,
+    Ledger,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLogisticRegression,
+    ProjectedRegression,
+    Schema,
+    read,
+)
+from riata.checkpoint import _value
+from riata.curator import Curator
+from riata.errors import BudgetExceeded, CheckpointError
+from riata.losses import Huber, Squared
+from riata.privacy.events import Pure
+from riata.sets import GroupL1Ball, L1Ball, Polytope
+
+RNG = np.random.default_rng(0)
+N, P = 600, 12
+X = np.round(RNG.uniform(-1, 1, (N, P)) * (RNG.random((N, P)) < 0.6), 3)
+Y = np.round(np.clip(0.6 * X[:, 0] - 0.3 * X[:, 1], -1, 1), 3)
+BOUNDS = Bounds(x=1.0, y=1.0)
+
+
+class Stop(BaseException):
+    """As a kill, for this process."""
+
+
+def begin(model, x, y, path, releases=0):
+    """A fit that is charged and stops after so many releases."""
+    made, release = [0], Curator.release
+
+    def counted(self, *query, **more):
+        if made[0] == releases:
+            raise Stop
+        made[0] += 1
+        return release(self, *query, **more)
+
+    Curator.release = counted
+    try:
+        with pytest.raises(Stop):
+            model.fit(x, y, checkpoint=path)
+    finally:
+        Curator.release = release
+
+
+def copied(path, folder, lines=None):
+    """A copy of a checkpoint and its key, cut off after so many lines."""
+    folder.mkdir(exist_ok=True)
+    other = folder / "fit"
+    whole = path.read_bytes().splitlines(keepends=True)
+    other.write_bytes(b"".join(whole[:lines]))
+    shutil.copy(path.with_name(path.name + ".key"), other.with_name("fit.key"))
+    return other
+
+
+def released(path):
+    found = [json.loads(line.partition(b" ")[2]) for line in path.read_bytes().splitlines()[1:]]
+    return [_value(each["value"]) for each in found if "value" in each]
+
+
+def assert_same(one, two):
+    assert len(one) == len(two)
+    for a, b in zip(one, two, strict=True):
+        assert np.array_equal(a, b)
+
+
+FORMS = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "CSR": sparse.csr_array,
+    "CSC": sparse.csc_array,
+    "frame": pd.DataFrame,
+}
+SOLVERS = {
+    "default": {},
+    "frank-wolfe": {"solver": "frank-wolfe", "steps": 12},
+    "refitted": {"solver": "refitted-frank-wolfe"},
+    "scaled": {"solver": "scaled-gradient"},
+    "statistics": {"solver": "sufficient-statistics"},
+}
+
+
+@pytest.mark.parametrize("how", SOLVERS)
+def test_copies_in_other_engines_and_containers_release_the_same(how, tmp_path):
+    """Of one charge, any number of copies: cut off anywhere, in any form, in any engine."""
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+
+    def model(engine):
+        return PrivateLasso(1.0, 1e-6, bounds=BOUNDS, ledger=ledger, engine=engine, **SOLVERS[how])
+
+    begin(model("auto"), X, Y, tmp_path / "fit", releases=3)
+    whole, runs = tmp_path / "fit", []
+    for k, (name, form) in enumerate(FORMS.items()):
+        engine = ("numpy", "scan", "disk", "auto", "numba")[k]
+        copy = copied(whole, tmp_path / name, lines=1 + k % 3)
+        model(engine).fit(form(X) if name != "frame" else form(X).to_numpy(), Y, checkpoint=copy)
+        runs.append(released(copy))
+    for run in runs[1:]:
+        assert_same(run, runs[0])
+    assert len(ledger.charges) == 1
+
+
+def test_copies_with_little_and_much_memory_release_the_same(tmp_path, monkeypatch):
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(P)]).assign(y=Y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    schema = Schema.from_table({
+        "features": [{"name": f"c{j}", "kind": "number", "bounds": [-1, 1]} for j in range(P)],
+        "target": {"name": "y", "bounds": [-1, 1]},
+    })  # fmt: skip
+    model = PrivateLasso(1.0, 1e-6)
+    source = read(tmp_path / "rows.parquet", schema)
+    begin(model, source, None, tmp_path / "fit")
+    runs = []
+    for memory in ("1k", "8GB"):
+        monkeypatch.setenv("RIATA_MEMORY", memory)
+        copy = copied(tmp_path / "fit", tmp_path / memory)
+        model.fit(read(tmp_path / "rows.parquet", schema), checkpoint=copy)
+        runs.append(released(copy))
+    assert_same(*runs)
+
+
+V1, V2 = RNG.uniform(-1, 1, (2, 6, P))
+A1, A2 = RNG.normal(size=(2, 3, P))
+L2 = Bounds(x=1.0, y=1.0, norm="l2")
+
+
+def logistic(**how):
+    return PrivateLogisticRegression(
+        **{"epsilon": 0.5, "delta": 1e-6, "bounds": Bounds(1.0), "classes": ["a", "b"], **how}
+    )
+
+
+def erm(loss=None, set_=None, **how):
+    how = {"solver": "frank-wolfe", "steps": 5, "fit_intercept": False, **how}
+    return PrivateErm(loss or Squared(), set_ or L1Ball(1.0), 1.0, 1e-6, bounds=BOUNDS, **how)
+
+
+def projected(**how):
+    how = {"dimension": 3, "clip": 1.0, "solver": "noisy-gradient", "steps": 4, **how}
+    return ProjectedRegression(0.5, 1e-6, bounds=L2, **how)
+
+
+#: A run, and another with the same key that asks something else.
+OTHERS = {
+    "classes": (
+        logistic(class_weight="balanced"),
+        logistic(class_weight="balanced", classes=["a", "c"]),
+    ),
+    "class weights": (logistic(class_weight={"a": 2.0}), logistic(class_weight={"a": 3.0})),
+    "calibration": (logistic(calibration=True), logistic(calibration=False)),
+    "intercept": (erm(fit_intercept=True), erm()),
+    "vertices": (erm(set_=Polytope(V1)), erm(set_=Polytope(V2))),
+    "groups": (
+        erm(set_=GroupL1Ball([*[0] * 6, *[1] * 6], 1.0), solver="gaussian-frank-wolfe"),
+        erm(set_=GroupL1Ball([*[0] * 5, *[1] * 7], 1.0), solver="gaussian-frank-wolfe"),
+    ),
+    "loss": (erm(Huber(0.5)), erm(Huber(0.25))),
+    "radius": (erm(set_=L1Ball(1.0)), erm(set_=L1Ball(2.0))),
+    "projection": (projected(projection=A1), projected(projection=A2)),
+    "seed of the projection": (projected(seed=0), projected(seed=1)),
+    "clip": (projected(), projected(clip=2.0)),
+    "bounds of one column": (
+        PrivateLasso(1.0, 1e-6, bounds=Bounds(np.ones(P), 1.0), solver="frank-wolfe", steps=4),
+        PrivateLasso(1.0, 1e-6, bounds=Bounds(np.append(np.ones(P - 1), 0.5), 1.0),
+                     solver="frank-wolfe", steps=4),
+    ),
+    "steps": (erm(steps=5), erm(steps=6)),
+    "epsilon": (PrivateLasso(1.0, 1e-6, bounds=BOUNDS), PrivateLasso(2.0, 1e-6, bounds=BOUNDS)),
+    "adjacency": (PrivateLasso(1.0, 1e-6, bounds=BOUNDS),
+                  PrivateLasso(1.0, 1e-6, bounds=BOUNDS, adjacency="add-remove")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("releases", [0, 1])
+def test_another_request_is_refused(name, releases, tmp_path):
+    one, other = OTHERS[name]
+    y = np.where(Y > 0, "a", "b").astype(object) if hasattr(one, "classes") else Y
+    begin(one, X, y, tmp_path / "fit", releases)
+    before = (tmp_path / "fit").read_bytes()
+    with pytest.raises(CheckpointError, match="belongs to another run"):
+        other.fit(X, y, checkpoint=tmp_path / "fit")
+    assert (tmp_path / "fit").read_bytes() == before
+
+
+def test_another_schema_of_the_same_file_is_refused(tmp_path):
+    frame = pd.DataFrame(
+        {name: RNG.uniform(0, 1, N) for name in ("age", "weight", "hiv", "income")}
+    )
+
+    def source(feature, target, bound=1):
+        return read(frame, Schema.from_table({
+            "ignore_others": True,
+            "features": [{"name": feature, "kind": "number", "bounds": [0, bound]}],
+            "target": {"name": target, "bounds": [0, 1]},
+        }))  # fmt: skip
+
+    model = PrivateLasso(1.0, 1e-6)
+    begin(model, source("age", "hiv"), None, tmp_path / "fit")
+    for other in (source("weight", "hiv"), source("age", "income"), source("age", "hiv", 2)):
+        with pytest.raises(CheckpointError, match="schema"):
+            model.fit(other, checkpoint=copied(tmp_path / "fit", tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "scan", "disk"])
+@pytest.mark.parametrize(
+    "change", ["entry", "target", "order", "last row", "sign of a small entry"]
+)
+def test_other_rows_are_refused(change, engine, tmp_path):
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=5, engine=engine)
+    begin(model, X, Y, tmp_path / "fit", releases=2)
+    x, y = X.copy(), Y.copy()
+    if change == "entry":
+        x[17, 3] += 0.01
+    elif change == "target":
+        y[40] += 1e-9
+    elif change == "order":
+        x[[1, 2]], y[[1, 2]] = x[[2, 1]], y[[2, 1]]
+    elif change == "last row":
+        x[-1] = 0.5
+    else:
+        x[5, 5] = 2e-5 if x[5, 5] == 0 else -x[5, 5]
+    with pytest.raises(CheckpointError, match="other rows"):
+        model.fit(x, y, checkpoint=copied(tmp_path / "fit", tmp_path / "copy"))
+    model.fit(sparse.csc_array(X), Y, checkpoint=copied(tmp_path / "fit", tmp_path / "same"))
+
+
+def test_other_rows_before_the_first_release_get_other_noise(tmp_path):
+    """A copy from before the first release knows no rows yet; its noise follows from them."""
+    model = PrivateErm(Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=BOUNDS, fit_intercept=False,
+                       solver="gaussian-frank-wolfe", steps=1)  # fmt: skip
+    begin(model, X, Y, tmp_path / "fit")
+    other = X.copy()
+    other[0, 0] += 0.5
+    found = []
+    for name, x in (("same", X), ("other", other)):
+        copy = copied(tmp_path / "fit", tmp_path / name)
+        model.fit(x, Y, checkpoint=copy)
+        found.append(released(copy)[0])
+    exact = [(-2 * Y) @ x / N for x in (X, other)]
+    noise = [a - b for a, b in zip(found, exact, strict=True)]
+    assert np.abs(noise[0] - noise[1]).max() > 1e-4  # the same noise would cancel
+
+
+def test_nothing_of_the_rows_shows_in_their_code(tmp_path):
+    """The codes of the same rows in two runs have nothing in common."""
+    codes = []
+    for name in ("one", "two"):
+        model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=3)
+        begin(model, X, Y, tmp_path / name, releases=1)
+        line = (tmp_path / name).read_bytes().splitlines()[1]
+        codes.append(json.loads(line.partition(b" ")[2])["rows"])
+    assert len(codes[0]) == len(codes[1]) == 64
+    assert codes[0] != codes[1]
+
+
+def keyed(key, *parts):
+    code = hmac.new(key, digestmod=hashlib.sha256)
+    for part in parts:
+        code.update(len(part).to_bytes(8, "big") + part)
+    return code.digest()
+
+
+def test_a_new_key_with_the_id_of_a_charged_run_is_refused(tmp_path):
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(0.1, 1e-6))
+    model = PrivateLasso(0.1, 1e-6, bounds=BOUNDS, ledger=ledger)
+    model.fit(X, Y, checkpoint=tmp_path / "honest")
+    first = json.loads((tmp_path / "honest").read_bytes().splitlines()[0].partition(b" ")[2])
+    name = first["request"].encode()
+    for k in range(5):
+        key = os.urandom(32) if k else bytes(32)
+        for identity in (first["id"], keyed(key, b"id", name).hex()[:32]):
+            body = json.dumps({**first, "id": identity}, sort_keys=True, separators=(",", ":"))
+            link = keyed(key, keyed(key, b"run", name), body.encode())
+            forged = tmp_path / f"forged {k} {identity[:4]}"
+            forged.write_bytes(link.hex().encode() + b" " + body.encode() + b"\n")
+            forged.with_name(forged.name + ".key").write_bytes(key)
+            with pytest.raises((CheckpointError, BudgetExceeded)):
+                model.fit(X, Y, checkpoint=forged)
+    assert len(ledger.charges) == 1
+
+
+@pytest.mark.parametrize("what", ["nothing", "request", "request and cost"])
+def test_a_charge_that_does_not_pay_for_the_run_is_refused(what, tmp_path):
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(0.01, 1e-6))
+    model = PrivateLasso(5.0, 1e-6, bounds=BOUNDS)
+    begin(model, X, Y, tmp_path / "fit")
+    first = json.loads((tmp_path / "fit").read_bytes().splitlines()[0].partition(b" ")[2])
+    summary = {"run": first["id"]}
+    if "request" in what:
+        summary["request"] = first["request"]
+    cost = model.plan(N, P).cost if "cost" in what else Pure(1e-9)
+    if "cost" in what:
+        with pytest.raises(BudgetExceeded):
+            ledger.charge(cost, adjacency="replace-one", summary=summary)
+        return
+    ledger.charge(cost, adjacency="replace-one", summary=summary)
+    with pytest.raises(CheckpointError, match="does not pay for the run"):
+        model.set_params(ledger=ledger).fit(X, Y, checkpoint=tmp_path / "fit")
+    assert released(tmp_path / "fit") == []
+
+
+def test_a_checkpoint_without_a_charge_pays_for_nothing(tmp_path):
+    """Begun without a ledger, or with another one: this ledger is charged."""
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS)
+    begin(model, X, Y, tmp_path / "fit", releases=2)
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    model.set_params(ledger=ledger).fit(X, Y, checkpoint=tmp_path / "fit")
+    assert len(ledger.charges) == 1
+    assert ledger.charges[0].summary["request"] == model.privacy_.request
+
+
+def test_a_rollback_repeats_what_was_released(tmp_path):
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=10)
+    begin(model, X, Y, tmp_path / "fit", releases=9)
+    before = released(tmp_path / "fit")
+    early = copied(tmp_path / "fit", tmp_path / "early", lines=4)
+    begin(model, X, Y, early, releases=9)
+    assert_same(released(early), before)
+
+
+def test_a_run_that_is_over_reads_no_row(tmp_path):
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS)
+    first = model.fit(X, Y, checkpoint=tmp_path / "fit").coef_
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    again = model.set_params(ledger=ledger).fit(np.zeros_like(X), Y, checkpoint=tmp_path / "fit")
+    assert np.array_equal(again.coef_, first)
+    assert len(ledger.charges) == 0
