@@ -172,7 +172,7 @@ class Collector:
         return JSONResponse(description(self.task), headers=_HEADERS)
 
     async def facts(self, request: Request) -> Response:
-        """What the dashboard shows, for who knows its key. It comes in a header: logs hold paths."""
+        """What the dashboard shows, for who sends its key in a header: logs keep paths."""
         board = self.dashboard
         said = _single(request.scope["headers"]).get(b"authorization", b"")
         if board is None or not board.opens_with(said):
