@@ -49,6 +49,7 @@ WALK = ("tests/statistical/test_compiled_walk.py",)
 CHANNEL = ("tests/audit/test_local_channel.py",)
 REPORTS = ("tests/statistical/test_local_reports.py",)
 TASKS = ("tests/unit/test_local_task.py",)
+DASHBOARD = ("tests/unit/test_collect_dashboard.py",)
 TASK_VECTORS = ("tests/unit/test_task_vectors.py",)
 CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
@@ -746,6 +747,11 @@ MUTANTS = [
     Mutant(
         "local: repeats that count", "local/aggregator.py",
         "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
+    ),
+    Mutant(
+        "collector: a dashboard that every key opens", "collect/dashboard.py",
+        "same = hmac.compare_digest(key.strip(b\" \"), self.key.encode())", "same = len(key) > 0",
+        DASHBOARD,
     ),
     # People and checkpoints
     Mutant(
