@@ -49,6 +49,8 @@ WALK = ("tests/statistical/test_compiled_walk.py",)
 CHANNEL = ("tests/audit/test_local_channel.py",)
 REPORTS = ("tests/statistical/test_local_reports.py",)
 TASKS = ("tests/unit/test_local_task.py",)
+DASHBOARD = ("tests/unit/test_collect_dashboard.py",)
+TASK_VECTORS = ("tests/unit/test_task_vectors.py",)
 CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
 CHECKPOINT = ("tests/unit/test_checkpoint.py",)
@@ -701,7 +703,7 @@ MUTANTS = [
         "coins < np.uint64(self.coin)", "coins < np.uint64(self.coin // 2)", CHANNEL,
     ),
     Mutant(
-        "local: margin for one row instead of all", "local/channel.py",
+        "local: margin for one row instead of all", "local/limits.py",
         "bits = 64 * inputs + _UNION_BITS + 1", "bits = _UNION_BITS + 1", TASKS,
     ),
     Mutant(
@@ -718,9 +720,21 @@ MUTANTS = [
         "(rows.sum(axis=1) > 0).astype(int) % len(task.arms)", CLIENT,
     ),
     Mutant(
-        "local: task whose coin costs more than epsilon", "local/task.py",
-        "if made.epsilon(seeds, inputs) > self.epsilon:",
-        "if made.epsilon(seeds, inputs) > 1.01 * self.epsilon:", TASKS,
+        "local: task whose coin costs more than epsilon", "local/limits.py",
+        "if not least * (accepted + off)", "if not 0.99 * least * (accepted + off)", TASK_VECTORS,
+    ),
+    Mutant(
+        "local: cost of a report without the margin", "local/limits.py",
+        "if not least * (accepted + off) * _FACTOR <= other * (accepted - off):",
+        "if not least <= other:", TASK_VECTORS,
+    ),
+    Mutant(
+        "local: target that makes directions longer than 1", "local/task.py",
+        "if target.weight != 1.0:", "if target.weight > 1e9:", TASK_VECTORS,
+    ),
+    Mutant(
+        "local: numbers that other languages read in another way", "fields.py",
+        "return float(value) + 0.0", "return float(value)", TASK_VECTORS,
     ),
     Mutant(
         "local: two processes that both report", "local/sent.py",
@@ -733,6 +747,11 @@ MUTANTS = [
     Mutant(
         "local: repeats that count", "local/aggregator.py",
         "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
+    ),
+    Mutant(
+        "collector: a dashboard that every key opens", "collect/dashboard.py",
+        "same = hmac.compare_digest(key.strip(b\" \"), self.key.encode())", "same = len(key) > 0",
+        DASHBOARD,
     ),
     # People and checkpoints
     Mutant(

@@ -44,6 +44,9 @@ class Fields:
         """The field's full name."""
         return f"{self._where}.{name}" if self._where else name
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
     def wrong(self, name: str, value: object, why: str) -> InvalidArgument:
         """An error about one field."""
         said = _shown(value)
@@ -71,10 +74,11 @@ class Fields:
         value = self.take(name, default)
         if not _is_number(value):
             raise self.wrong(name, value, "it must be a number")
-        if not (least <= value <= most and value > above):
+        number = _float(value)
+        if not (least <= number <= most and number > above):
             lower = f"above {above:g}" if above >= least else f"at least {least:g}"
             raise self.wrong(name, value, f"it must be a number {lower} and at most {most:g}")
-        return float(value)
+        return number
 
     def scale(self, name: str, default: Any = ...) -> float:
         """A positive number that other numbers are multiplied with or divided by."""
@@ -118,9 +122,9 @@ class Fields:
             isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_number, value))
         ):
             raise self.wrong(name, value, "it must be two numbers, the smallest and the largest")
-        if not all(-LARGEST <= v <= LARGEST for v in value):
+        low, high = map(_float, value)
+        if not all(-LARGEST <= v <= LARGEST for v in (low, high)):
             raise self.wrong(name, value, f"numbers must lie between {-LARGEST:g} and {LARGEST:g}")
-        low, high = map(float, value)
         if not high - low >= 2.0 * SMALLEST:
             raise self.wrong(name, value, "the first number must be below the second")
         return low, high
@@ -148,6 +152,14 @@ class Fields:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _float(value: int | float) -> float:
+    """The number as every language reads it: rounded before it is compared, and -0 is 0."""
+    try:
+        return float(value) + 0.0
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def is_text(value: object) -> bool:

@@ -1,163 +1,22 @@
 """A survey as a person sees it: in a real browser, with every byte on the wire written down."""
 
-import contextlib
 import json
-import os
 import re
-import shutil
-import socket
-import sys
-import threading
 import urllib.request
-from pathlib import Path
 
 import pytest
+from surveying import DESKTOP, PHONE, Server, answer, counted, person, picture, says
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from riata.collect.directory import ReadDirectory
 from riata.local import Task
 
-from collecting import Server, free_port
-
-playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.services
-
-TEXT = """
-title = "Sleep and mood"
-kind = "linear"
-epsilon = 2.0
-[[features]]
-name = "hours"
-question = "How many hours did you sleep last night?"
-kind = "number"
-bounds = [0, 24]
-[[features]]
-name = "coffee"
-question = "Did you drink coffee yesterday?"
-kind = "yes-no"
-[[features]]
-name = "town"
-question = "Where do you live?"
-kind = "choice"
-choices = ["Zanzibar", "Quedlinburg", "Elsewhere"]
-[target]
-name = "mood"
-question = "How do you feel today, from 0 to 10?"
-kind = "number"
-bounds = [0, 10]
-"""
-#: Where docs take their pictures from; written anew when RIATA_PICTURES is set.
-PICTURES = Path(__file__).parents[2] / "docs" / "_static"
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1200, "height": 900}
-
-
-class Wire:
-    """Stands between browser and collector and writes down what the browser sends."""
-
-    def __init__(self, port):
-        self.to, self.port = port, free_port()
-        self.sent, self.broken = [], False
-        self.listener = socket.create_server(("127.0.0.1", self.port))
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                person, _ = self.listener.accept()
-            except OSError:
-                return
-            collector = socket.create_connection(("127.0.0.1", self.to))
-            written = bytearray()
-            self.sent.append(written)
-            threading.Thread(
-                target=self._pass, args=(person, collector, written), daemon=True
-            ).start()
-            threading.Thread(target=self._pass, args=(collector, person, None), daemon=True).start()
-
-    def _pass(self, source, sink, written):
-        try:
-            while data := source.recv(65536):
-                if written is not None:
-                    written += data
-                    if self.broken and b"POST" in data:
-                        break  # the connection is lost before anything has arrived
-                sink.sendall(data)
-        except OSError:
-            pass
-        for one in (source, sink):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-
-    def posts(self):
-        """The head and the body of each upload."""
-        found = []
-        for stream in self.sent:
-            for part in re.split(rb"(?=POST |GET )", bytes(stream)):
-                if part.startswith(b"POST "):
-                    found.append(tuple(part.split(b"\r\n\r\n", 1)))
-        return found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = shutil.which("chromium")
-    assert program, "tests/services/install.sh installs it"
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def survey(tmp_path):
-    path = tmp_path / "task.toml"
-    path.write_text(TEXT, encoding="utf-8")
-    server = Server(path, tmp_path / "store", "--people", "1000")
-    server.task, server.store = Task.load(path), tmp_path / "store"
-    server.wire = Wire(server.port)
-    yield server
-    server.wire.listener.close()
-    assert server.stop() == ""
-
-
-def counted(server):
-    text = urllib.request.urlopen(f"{server.url}/metrics").read().decode()
-    return int(re.search(r"^riata_reports (\d+)$", text, re.M)[1])
-
-
-def person(browser, size, **more):
-    """A new person's browser, and what its console says."""
-    context = browser.new_context(viewport=size, **more)
-    page, said = context.new_page(), []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda problem: said.append(str(problem)))
-    return page, said
-
-
-def answer(page):
-    page.get_by_label("How many hours did you sleep last night?").fill("7.625")
-    page.get_by_role("group", name="Did you drink coffee yesterday?").get_by_label("Yes").check()
-    page.get_by_label("Quedlinburg").check()
-    page.get_by_label("How do you feel today, from 0 to 10?").fill("8.125")
-
-
-def says(page, text):
-    playwright.expect(page.locator("#state")).to_contain_text(text, timeout=20_000)
-
-
-def picture(page, name):
-    shot = page.screenshot(full_page=True)
-    page.wait_for_timeout(500)  # until the page has its old size again
-    assert len(shot) > 5_000
-    if os.environ.get("RIATA_PICTURES"):
-        (PICTURES / f"collect_{name}.png").write_bytes(shot)
 
 
 @pytest.mark.parametrize("device", ["phone", "desktop"])
 def test_a_person_answers_once(browser, survey, device):
     page, said = person(browser, PHONE if device == "phone" else DESKTOP)
-    page.goto(f"http://127.0.0.1:{survey.wire.port}/")
+    page.goto(survey.wire.url)
     page.wait_for_selector("form:not([hidden])")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.locator("summary").click()
@@ -181,10 +40,11 @@ def test_a_person_answers_once(browser, survey, device):
     for secret in (b"7.625", b"8.125", b"Quedlinburg", b"coffee", b"hours", b"cookie"):
         assert secret not in everything
     assert counted(survey) == 1
-    # a reload shows the same bytes, and sends nothing
+    assert page.locator("#bytes").inner_text() == shown
+    # a reload shows that somebody answered, and sends nothing
     page.reload()
     page.wait_for_selector("#outgoing:not([hidden])")
-    assert page.locator("#bytes").inner_text() == shown
+    assert page.locator("#bytes").inner_text() == ""
     assert not page.locator("#send").is_visible()
     assert not page.locator("#questions").is_visible()
     assert len(survey.wire.posts()) == counted(survey) == 1
@@ -196,7 +56,7 @@ def test_a_person_answers_once(browser, survey, device):
 
 def test_a_send_that_fails_is_repeated_with_the_same_bytes(browser, survey):
     page, _ = person(browser, PHONE)
-    page.goto(f"http://127.0.0.1:{survey.wire.port}/")
+    page.goto(survey.wire.url)
     page.wait_for_selector("form:not([hidden])")
     answer(page)
     page.get_by_role("button", name="Encode my answers").click()
@@ -218,7 +78,7 @@ def test_a_send_that_fails_is_repeated_with_the_same_bytes(browser, survey):
 
 def test_two_quick_clicks_send_one_report_and_a_reload_sends_none(browser, survey):
     page, said = person(browser, PHONE)
-    page.goto(f"http://127.0.0.1:{survey.wire.port}/")
+    page.goto(survey.wire.url)
     page.wait_for_selector("form:not([hidden])")
     answer(page)
     page.get_by_role("button", name="Encode my answers").dblclick()
@@ -236,7 +96,7 @@ def test_two_quick_clicks_send_one_report_and_a_reload_sends_none(browser, surve
         page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('send').click()")
         page.wait_for_timeout(300)
     ((_, body),) = survey.wire.posts()
-    assert body.hex(" ") == shown == page.locator("#bytes").inner_text()
+    assert body.hex(" ") == shown
     assert counted(survey) == 1
     assert said == []
     page.context.close()
@@ -244,14 +104,18 @@ def test_two_quick_clicks_send_one_report_and_a_reload_sends_none(browser, surve
 
 def test_a_reload_while_it_is_sent_counts_once(browser, survey):
     page, _ = person(browser, PHONE)
-    page.goto(f"http://127.0.0.1:{survey.wire.port}/")
+    page.goto(survey.wire.url)
     page.wait_for_selector("form:not([hidden])")
     answer(page)
     page.get_by_role("button", name="Encode my answers").click()
     page.wait_for_selector("#send:enabled")
     page.evaluate("document.getElementById('send').click(); location.reload()")
-    page.wait_for_selector("#outgoing:not([hidden])")
-    page.wait_for_timeout(1000)
+    page.wait_for_selector("#outgoing:not([hidden]), form:not([hidden])")
+    if page.locator("form").is_visible():  # nothing had left, and nothing was kept
+        assert survey.wire.posts() == []
+        answer(page)
+        page.get_by_role("button", name="Encode my answers").click()
+        page.wait_for_selector("#send:enabled")
     if page.locator("#send").is_visible():  # it did not hear that they arrived, if they did
         page.get_by_role("button", name="Send the eight bytes").click()
         says(page, "Thank you")
@@ -333,25 +197,6 @@ def test_no_page_is_shown_inside_another_and_no_form_is_sent(browser, survey):
         page.set_content(f'<iframe src="{survey.url}{path}"></iframe>')
         page.wait_for_timeout(300)
         assert page.frames[-1].locator("#state").count() == 0
-    page.context.close()
-
-
-def test_two_tabs_send_one_report(browser, survey):
-    page, said = person(browser, PHONE)
-    other = page.context.new_page()
-    for one in (page, other):
-        one.goto(survey.url)
-        one.wait_for_selector("form:not([hidden])")
-        answer(one)
-    for one in (page, other):
-        one.get_by_role("button", name="Encode my answers").click()
-        one.wait_for_selector("#send:enabled")
-    assert page.locator("#bytes").inner_text() == other.locator("#bytes").inner_text()
-    for one in (page, other):
-        one.get_by_role("button", name="Send the eight bytes").click()
-        says(one, "Thank")
-    assert counted(survey) == 1
-    assert said == []
     page.context.close()
 
 

@@ -30,6 +30,12 @@ if (command === "vectors") {
     encoded.push(one);
   }
   fs.writeFileSync(output, JSON.stringify(encoded));
+} else if (command === "decide") {
+  const decisions = [];
+  for (const file of read()) {
+    decisions.push(await open(Buffer.from(file, "base64")).then((task) => task.id, () => ""));
+  }
+  fs.writeFileSync(output, JSON.stringify(decisions));
 } else {
   const { task: file, rows, each } = read();
   const task = await open(new TextEncoder().encode(file));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import secrets
 from pathlib import Path
@@ -28,6 +29,12 @@ class Dashboard:
         self._model = model
         self._forecasts: dict[int, dict[str, Any]] = {}
         self._one = asyncio.Lock()
+
+    def opens_with(self, authorization: bytes) -> bool:
+        """Whether a header `Authorization: Bearer KEY` holds the key, in constant time."""
+        scheme, _, key = authorization.partition(b" ")
+        same = hmac.compare_digest(key.strip(b" "), self.key.encode())
+        return same and scheme.lower() == b"bearer"
 
     async def facts(self, task: Task, reports: int, refused: int) -> dict[str, Any]:
         """Plain data for the page."""

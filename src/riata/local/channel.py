@@ -19,17 +19,10 @@ from scipy.special import ndtr
 
 from riata.errors import InvalidArgument
 from riata.local.generator import SEED_BITS
+from riata.local.limits import LARGEST_MARGIN, LARGEST_THRESHOLD, WORDS, unevenness
 
-WORDS = 1 << 64
 #: The largest epsilon of one report: beyond it a device would try for minutes.
 LARGEST_EPSILON = 16.0
-#: Share of epsilon that the margin for the generator may take.
-LARGEST_MARGIN = 0.02
-#: The margin holds for all keys, arms, thresholds and sizes at once, and for 2^64 ways to round,
-#: with probability 1 - 2^-100 over the generator: together so many bits.
-_UNION_BITS = 700
-#: Blocks of the generator that public transforms take, at most.
-_PUBLIC_BLOCKS = 1 << 48
 
 
 @dataclass(frozen=True)
@@ -107,32 +100,14 @@ class Channel:
             Numbers of float64 that the direction is computed from, `size - 1` unless stated.
         """
         inputs = self.size - 1 if inputs is None else inputs
-        # Lattices of 2^32 lengths and angles, k half-spaces, size / 2 pairs.
-        lattice = 0.75 * self.degree * (self.size + 3) * 2.0**-32
-        # Rounding of coordinates, and of inner products and the direction's length.
-        error = 2.0**-36 * math.sqrt(self.size) + 2.0**-48 * self.size**1.5
-        rounding = 0.4 * self.degree * error
-        # Hoeffding for every input that float64 can hold.
-        bits = 64 * inputs + _UNION_BITS + 1
-        spread = math.sqrt((bits * math.log(2.0) + self._switching(seeds)) * _weight(seeds) / 2.0)
-        off = (lattice + rounding + spread) / self.acceptance
+        off = unevenness(self.degree, self.size, seeds, inputs) / self.acceptance
         return math.log1p(off) - math.log1p(-off) if off < 0.5 else math.inf
-
-    def _switching(self, seeds: int) -> float:
-        """The logarithm of how much likelier a permutation of blocks makes what a function does."""
-        blocks = seeds * (-(-self.size // 4) + 1) + _PUBLIC_BLOCKS
-        return float(blocks) ** 2 * 2.0**-128
 
     def epsilon(self, seeds: int = 1 << SEED_BITS, inputs: int | None = None) -> float:
         """What one report costs: the logarithm of the coin's odds, and the margin."""
         if self.coin < 1:
             return math.inf
         return -math.log(self._other) + self.margin(seeds, inputs)
-
-
-def _weight(seeds: int) -> float:
-    """The largest probability of a seed when a random word is scaled to their number."""
-    return -(-WORDS // seeds) / WORDS
 
 
 def _mass(degree: int, threshold: float) -> float:
@@ -184,6 +159,7 @@ def _strongest(degree: int, size: int, coin: int) -> Channel:
     def weakness(threshold: float) -> float:
         return -Channel(degree, size, threshold, coin).signal
 
-    found = minimize_scalar(weakness, bounds=(0.0, 6.0), method="bounded", options={"xatol": 1e-9})
+    bounds = (0.0, LARGEST_THRESHOLD)
+    found = minimize_scalar(weakness, bounds=bounds, method="bounded", options={"xatol": 1e-9})
     # A short decimal, so that every language reads the same threshold.
     return Channel(degree, size, round(float(found.x), 6), coin)

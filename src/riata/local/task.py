@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import json
 import math
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from riata.errors import InvalidArgument, TaskError
+from riata.errors import TaskError
 from riata.local.arms import SKETCH_WIDTH, SKETCHED, Arm
-from riata.local.channel import LARGEST_EPSILON, Channel, channel
+from riata.local.channel import LARGEST_EPSILON, Channel
+from riata.local.channel_fields import read_channel
 from riata.local.encoding import MOST_ENCODED, Encoding, Feature
 from riata.local.fields import Fields
 from riata.local.fourier import Fourier
@@ -46,9 +46,8 @@ INTERCEPT = 0.15
 MOST_COLUMNS = 4096
 #: Numbers in the matrix of frequencies of a kernel that a small device can hold.
 MOST_FREQUENCIES = 1 << 24
-#: Arms may choose their own threshold and coin, but within these factors of the best signal and
-#: of the number of tries that it takes: a task must not keep devices busy for nothing.
-WEAKEST, SLOWEST = 0.5, 2.0
+#: Bytes of a task file. It holds questions, and devices read it whole.
+MOST_BYTES = 1 << 22
 #: How far from 1 the shares of the arms may sum.
 _SHARES_OFF = 1e-9
 
@@ -112,6 +111,11 @@ class Task:
     @classmethod
     def read(cls, text: bytes | str, *, toml: bool = False) -> Task:
         """Read the bytes of a task file."""
+        if len(text) > MOST_BYTES:
+            raise TaskError(
+                f"The task file has {len(text):,} bytes: at most {MOST_BYTES:,} are possible. Ask "
+                "for less in one task."
+            )
         try:
             decoded = text.decode() if isinstance(text, bytes) else text
             table = tomllib.loads(decoded) if toml else json.loads(decoded, object_pairs_hook=_once)
@@ -188,35 +192,12 @@ class Task:
                 "not to 1. Correct the task file."
             )
         channels = {
-            name: self._channel(name, tables[name], seeds)
+            name: read_channel(
+                tables[name], DEGREES[name], self._size(name), self.epsilon, seeds, self.vector_size
+            )
             for name, (_, seeds) in owned(shares).items()
         }
         return replace(self, shares=shares, _channels=channels)
-
-    def _channel(self, name: str, arm: Fields, seeds: int) -> Channel:
-        """What the file says about an arm's channel, or the best that epsilon allows."""
-        size, inputs = self._size(name), self.vector_size
-        try:
-            best = channel(DEGREES[name], size, self.epsilon, seeds, inputs)
-        except InvalidArgument as problem:
-            raise TaskError(
-                f"The field epsilon does not fit {arm.path('share')}: {problem}"
-            ) from None
-        degree = arm.whole("degree", default=best.degree, least=best.degree, most=best.degree)
-        arm.whole("size", default=size, least=size, most=size)
-        threshold = arm.number("threshold", default=best.threshold, least=0.0, most=6.0)
-        coin = _coin(arm, best.coin)
-        arm.end()
-        usual = Channel(degree, size, threshold, best.coin)
-        if usual.signal < WEAKEST * best.signal or usual.tries > SLOWEST * best.tries:
-            why = f"devices would try for long or say little; the best is {best.threshold}"
-            raise arm.wrong("threshold", threshold, why)
-        made = Channel(degree, size, threshold, coin)
-        if made.epsilon(seeds, inputs) > self.epsilon:
-            raise arm.wrong("coin", f"{coin:016x}", f"a report would cost more than {self.epsilon}")
-        if made.signal < WEAKEST * best.signal:
-            raise arm.wrong("coin", f"{coin:016x}", f"it says little; the best is {best.coin:016x}")
-        return made
 
     def table(self) -> dict[str, Any]:
         """All fields of the task, with nothing left to defaults."""
@@ -414,10 +395,3 @@ def _kernel(fields: Fields) -> tuple[float, int]:
     pairs = fields.whole("pairs", default=64, least=1, most=MOST_COLUMNS // 2)
     fields.end()
     return width, pairs
-
-
-def _coin(fields: Fields, default: int) -> int:
-    text = fields.take("coin", f"{default:016x}")
-    if not isinstance(text, str) or not re.fullmatch("[0-9a-f]{16}", text) or int(text, 16) == 0:
-        raise fields.wrong("coin", text, "it must be 16 hexadecimal digits from 0 to f, not all 0")
-    return int(text, 16)

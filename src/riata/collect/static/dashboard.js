@@ -1,4 +1,7 @@
-/* The organiser's page: counts, forecasts and, once it is learned, the model. */
+/* The organiser's page: counts, forecasts and, once it is learned, the model.
+ *
+ * The key stands behind the # of the link, which browsers do not send, and goes into a header: so no
+ * log of addresses holds it. */
 
 const at = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
@@ -42,7 +45,8 @@ function plot(columns) {
 }
 
 async function show() {
-  const answer = await fetch(`/dashboard/${location.hash.slice(1)}`, { credentials: "omit" });
+  const headers = { Authorization: `Bearer ${location.hash.slice(1)}` };
+  const answer = await fetch("/dashboard/facts", { headers, credentials: "omit" });
   if (!answer.ok) throw new Error("key");
   const facts = await answer.json();
   document.title = at("title").textContent = facts.title || facts.kind;
@@ -70,4 +74,5 @@ async function show() {
 
 const again = () => show().catch(() => { at("state").textContent = "The dashboard cannot be shown. Use the link that the collector printed."; });
 again();
+addEventListener("hashchange", again);
 setInterval(again, 10000);

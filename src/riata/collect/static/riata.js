@@ -8,34 +8,220 @@
  */
 
 const WORD = 1n << 64n;
-const ARMS = { mean: ["mean"], "sparse-mean": ["mean"] };
 const SKETCHED = 2048, WIDTH = 512;
 const SIGNS = 1n << 40n, PLACES = 1n << 41n, FREQUENCIES = 1n << 42n;
 const YES = new Map(Object.entries({ yes: 1, no: 0, true: 1, false: 0, 1: 1, 0: 0 }));
 const BLANKS = /^[ \t\n\r\f\v]+|[ \t\n\r\f\v]+$/g;
 const DECIMAL = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
 
-/** Read the bytes of a task file, and refuse one that would cost more than it says. */
-export async function open(bytes) {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  const key = await crypto.subtle.importKey("raw", hash, "AES-CTR", false, ["encrypt"]);
-  const file = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  const id = Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const names = ARMS[file.kind] || ["gram", "cross"];
+/* ---- The task file: the rules of riata.local.Task, and what a report of each arm costs. ---- */
+
+const MOST_BYTES = 2 ** 22, MOST_ENCODED = 2 ** 22, MOST_COLUMNS = 4096, MOST_FREQUENCIES = 2 ** 24;
+const DEGREES = { mean: 1, gram: 2, cross: 1 };
+const REGRESSIONS = ["linear", "lasso", "logistic", "sparse-linear", "kernel"];
+const WHOLE = ["format", "cap", "size", "degree", "pairs"];
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*/g;
+
+const refuse = (where) => { throw new Error(`The task cannot be opened: ${where} is missing, unknown or wrong.`); };
+const demand = (good, where) => good || refuse(where);
+
+/* A rule takes what the file says and the field's name, and gives the value or refuses. Texts begin
+ * with "s" and numbers with "n", as `parse` leaves them. */
+const text = (least = 0) => (raw, where) => {
+  demand(typeof raw === "string" && raw[0] === "s" && raw.length > least && !/\p{Cs}/u.test(raw), where);
+  return raw.slice(1);
+};
+const oneOf = (known) => (raw, where) => demand(known.includes(text()(raw, where)), where) && raw.slice(1);
+const number = (least, most, above = -Infinity) => (raw, where) => {
+  const value = typeof raw === "string" && raw[0] === "n" ? Number(raw.slice(1)) + 0 : NaN;
+  return demand(least <= value && value <= most && value > above, where) && value;
+};
+const whole = (least, most) => (raw, where) =>
+  demand(/^n[1-9][0-9]*$/.test(raw), where) && number(least, most)(raw, where);
+const list = (rule) => (raw, where) =>
+  demand(Array.isArray(raw) && raw.length, where) && raw.map((one, i) => rule(one, `${where}[${i}]`));
+const table = (rules) => (raw, where) => {
+  demand(raw && typeof raw === "object" && !Array.isArray(raw), where);
+  const names = Object.keys(rules);
+  Object.keys(raw).forEach((name) => demand(names.includes(name.slice(1)), `${where}.${name.slice(1)}`));
+  return Object.fromEntries(names.map((name) => [name, rules[name](raw[`s${name}`], `${where}.${name}`)]));
+};
+const different = (values) => new Set(values).size === values.length;
+const any = number(-1e60, 1e60), scale = number(1e-60, 1e60);
+const FEATURES = {
+  number: { bounds: list(any), center: any },
+  "yes-no": { center: any },
+  choice: { choices: list(text()) },
+  vector: { bounds: list(any), center: any, size: whole(1, MOST_ENCODED) },
+};
+const COIN = /^(?!0{16})[0-9a-f]{16}$/;
+
+function feature(raw, where) {
+  const kind = oneOf(Object.keys(FEATURES))(raw?.skind, `${where}.kind`);
+  const question = (asked, at) => asked === undefined ? asked : text(1)(asked, at);
+  const made = table({ name: text(1), kind: text(), weight: scale, question, ...FEATURES[kind] })(raw, where);
+  const [low, high, ...more] = made.bounds || [0, 1];
+  demand(high - low >= 2e-60 && !more.length, `${where}.bounds`);
+  if (kind === "choice") demand(different(made.choices), `${where}.choices`);
+  else demand(low <= made.center && made.center <= high, `${where}.center`);
+  return made;
+}
+
+function target(raw, where) {
+  const made = feature(raw, where);
+  demand(["number", "yes-no"].includes(made.kind) && made.weight === 1, where);
+  return made;
+}
+
+function day(raw, where) {
+  const value = text()(raw, where);
+  const good = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(value) && value >= "0001" && new Date(value).toJSON();
+  return demand(value === "" || (good && good.slice(0, 10) === value), where) && value;
+}
+
+/** All fields of a task, each by its rule, and then those that must fit each other. */
+function readTask(raw) {
+  const kind = oneOf(["mean", "sparse-mean", ...REGRESSIONS])(raw?.skind, "kind");
+  const regression = REGRESSIONS.includes(kind), kernel = kind === "kernel";
+  const arm = { share: number(0, 1, 0), degree: whole(1, 2), size: whole(1, MOST_ENCODED + 2),
+    threshold: number(0, 6), coin: (one, at) => demand(COIN.test(text()(one, at)), at) && one.slice(1) };
+  const names = regression ? ["gram", "cross"] : ["mean"];
+  const file = table({
+    format: whole(1, 1), kind: text(), title: text(), epsilon: number(0, 16, 0),
+    features: list(feature), length: scale, cap: whole(1, 1000), seed: text(), deadline: day,
+    intercept: number(0, regression && !kernel ? 0.9 : 0),
+    arms: table(Object.fromEntries(names.map((name) => [name, table(arm)]))),
+    ...(regression ? { target } : {}),
+    ...(kernel ? { kernel: table({ width: scale, pairs: whole(1, MOST_COLUMNS / 2) }) } : {}),
+  })(raw, "the file");
+  if (kind === "logistic") demand(file.target.kind === "yes-no", "target.kind");
+  demand(different([...file.features, file.target].map((one) => one?.name)), "name");
+  const columns = file.features.reduce((sum, one) => sum + (one.choices?.length || one.size || 1), 0);
+  const size = kernel ? 2 * file.kernel.pairs : columns + (file.intercept > 0 ? 1 : 0);
+  demand(columns <= MOST_ENCODED && !(kernel && file.kernel.pairs * columns > MOST_FREQUENCIES), "features");
+  demand(size <= MOST_COLUMNS || !["linear", "lasso", "logistic"].includes(kind), "features");
+  return { file, arms: readArms(file, names, size) };
+}
+
+/** The arms with the seeds that they own. The last one owns all that are left. */
+function readArms({ arms, epsilon }, names, inputs) {
+  const sum = names.reduce((sum, name) => sum + arms[name].share, 0);
+  demand(Math.abs(sum - 1) <= 1e-9, "arms");
   let first = 0n;
-  const arms = names.map((name, i) => {
-    const { share, size, threshold, degree, coin } = file.arms[name];
+  return names.map((name, i) => {
+    const { share, size, threshold, degree, coin } = arms[name];
     const last = i === names.length - 1;
     const seeds = last ? WORD - first : BigInt(Math.floor(share * 2 ** 64));
     const arm = { name, first, seeds, size, threshold, degree, coin: BigInt("0x" + coin) };
-    if (!(Number(arm.coin) / 2 ** 64 >= Math.exp(-file.epsilon))) {
-      throw new Error(`The arm ${name} would cost more than epsilon ${file.epsilon}.`);
-    }
+    const sketched = DEGREES[name] === 1 && inputs > SKETCHED;
+    demand(seeds > 0n && degree === DEGREES[name] && size === (sketched ? WIDTH : inputs) + 1, `arms.${name}`);
+    demand(withinLimits(arm, epsilon, inputs), `arms.${name}, or epsilon: a report would cost more than it may, or say too little;`);
     first += seeds;
     return arm;
   });
+}
+
+/** JSON in which every text begins with "s" and every number is a text that begins with "n". */
+function parse(json) {
+  JSON.parse(json);
+  return JSON.parse(json.replace(TOKENS, (token) => token[0] === '"' ? `"s${token.slice(1)}` : `"n${token}"`));
+}
+
+/** The one form of a task: sorted names, no blanks, and numbers as Python writes them. */
+function write(value, name) {
+  if (Array.isArray(value)) return `[${value.map((one) => write(one, name))}]`;
+  if (typeof value === "string" || WHOLE.includes(name)) return JSON.stringify(value);
+  if (typeof value === "object") {
+    const names = Object.keys(value).filter((one) => value[one] !== undefined).sort();
+    return `{${names.map((one) => `"${one}":${write(value[one], one)}`)}}`;
+  }
+  const [digits, power] = value.toExponential().split("e");
+  if (power >= -4 && power < 16) return Number.isInteger(value) ? `${value}.0` : `${value}`;
+  return `${digits}e${power[0]}${power.slice(1).padStart(2, "0")}`;
+}
+
+/* riata.local.limits: the same operations in the same order, so the same bits and decisions. */
+
+function expMinus(x) {
+  const y = x / 64;
+  let power = 1;
+  for (let k = 16; k >= 1; k--) power = 1 + power * y / k;
+  for (let i = 0; i < 6; i++) power *= power;
+  return 1 / power;
+}
+
+const density = (t) => expMinus(t * t / 2) * 0.3989422804014327;
+
+function tail(t) {
+  let term = t, total = t;
+  for (let k = 3; k < 250; k += 2) {
+    term = term * (t * t) / k;
+    total += term;
+  }
+  return 0.5 - density(t) * total;
+}
+
+function unevenness({ degree, size, seeds }, inputs) {
+  const lattice = 0.75 * degree * (size + 3) * 2 ** -32;
+  const root = Math.sqrt(size);
+  const rounding = 0.4 * degree * (2 ** -36 * root + 2 ** -48 * (size * root));
+  const bits = 64 * inputs + 701;
+  const weight = Number((WORD + seeds - 1n) / seeds) / 2 ** 64;
+  const blocks = Number(seeds * BigInt(Math.ceil(size / 4) + 1) + (1n << 48n));
+  const switching = blocks * blocks * 2 ** -128;
+  return lattice + rounding + Math.sqrt((bits * 0.6931471805599453 + switching) * weight / 2);
+}
+
+function acceptance(degree, threshold, other) {
+  const surely = degree * tail(threshold);
+  return surely + other * (1 - surely);
+}
+
+function signal(degree, threshold, other) {
+  const mass = degree === 1 ? density(threshold) : 2 * threshold * density(threshold);
+  return (1 - other) * mass / acceptance(degree, threshold, other);
+}
+
+function bestThreshold(degree, other) {
+  let low = 0, high = 6;
+  for (let i = 0; i < 50; i++) {
+    const middle = (low + high) / 2;
+    const polynomial = degree === 1 ? middle : middle * middle - 1;
+    if (signal(degree, middle, other) > polynomial) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Whether a report costs at most epsilon, takes no more tries than it must, and says something. */
+function withinLimits(arm, epsilon, inputs) {
+  const { degree, threshold } = arm;
+  const least = expMinus(epsilon), other = Number(arm.coin) / 2 ** 64;
+  const accepted = acceptance(degree, threshold, other) - 1e-13;
+  const off = unevenness(arm, inputs);
+  const best = bestThreshold(degree, least);
+  const enough = 0.5 * signal(degree, best, least);
+  return 2 * off <= 0.02 * epsilon * accepted
+    && 2 * acceptance(degree, threshold, least) >= acceptance(degree, best, least)
+    && signal(degree, threshold, least) >= enough
+    && least * (accepted + off) * (1 + 1e-12) <= other * (accepted - off)
+    && signal(degree, threshold, other) >= enough;
+}
+
+/** Read the bytes of a task file: one that leaves nothing to defaults, and costs what it says. */
+export async function open(bytes) {
+  demand(bytes.byteLength <= MOST_BYTES, "a file of this size");
+  const json = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  const { file, arms } = readTask(parse(json));
+  const canonical = write(file);
+  demand(json.match(TOKENS).length === canonical.match(TOKENS).length, "a field that stands twice");
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical)));
+  const key = await crypto.subtle.importKey("raw", hash, "AES-CTR", false, ["encrypt"]);
+  const id = Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
   return { file, id, key, arms };
 }
+
+/* ---- The report. ---- */
 
 /** One report: the seed that was accepted, most significant byte first. */
 export async function draw(task, answers, word = randomWord) {

@@ -1,0 +1,26 @@
+"""A browser for each file, and a survey for each test."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from surveying import chromium
+
+    yield from chromium()
+
+
+@pytest.fixture
+def survey(tmp_path):
+    """Open to everybody."""
+    from surveying import serve
+
+    yield from serve(tmp_path)
+
+
+@pytest.fixture
+def invited(tmp_path):
+    """For people with links."""
+    from surveying import serve
+
+    yield from serve(tmp_path, invited=True)
