@@ -55,6 +55,10 @@ CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
 CHECKPOINT = ("tests/unit/test_checkpoint.py",)
 GROUPS = ("tests/unit/test_groups.py",)
+SAME = ("tests/conformance/test_same_release.py",)
+MEMORY = ("tests/unit/test_memory.py",)
+IDENTITY = ("tests/unit/test_identity.py",)
+ATTACKS_ON_RUNS = ("tests/faults/test_checkpoint_attacks.py",)
 SCANS = ("tests/unit/test_scan_engines.py",)
 REPEATED = ("tests/unit/test_repeated_events.py",)
 CHANCE = ("tests/statistical/test_chance.py",)
@@ -94,11 +98,11 @@ MUTANTS = [
     ),
     Mutant(
         "wrong Lipschitz constant, logistic loss", "losses/logistic.py",
-        "return y * float(expit(y * margin))", "return y * 0.5", ("tests/unit/test_losses.py",),
+        "return y * float(logistic(np.array(y * margin)))", "return y * 0.5", ("tests/unit/test_losses.py",),
     ),
     Mutant(
         "Lipschitz constant that forgets the iterate", "queries/gradient.py",
-        "reach = self.bounds.reach(self.theta) + abs(self.theta.offset)", "reach = 0.0",
+        "reach = self.coefficients.reach", "reach = 0.0",
         SENSITIVITY,
     ),
     Mutant(
@@ -117,12 +121,12 @@ MUTANTS = [
     ),
     Mutant(
         "rounding that makes rows too long", "bounds.py",
-        "return 1 - np.sqrt(entries) / (2 * X_STEPS) - 2.0**-20", "return 1.0 + 0 * entries",
+        "room = X_STEPS * (1 - 2.0**-40) - np.sqrt(entries) / 2", "room = X_STEPS + 0 * entries",
         ("tests/sensitivity/test_exact_sums.py",),
     ),
     Mutant(
         "sensitivity without its rounding", "queries/utilities.py",
-        "return super().sensitivity(norm) + rounding * self.row_bound(norm)",
+        "return super().sensitivity(norm) + self.rounding * self.row_bound(norm)",
         "return super().sensitivity(norm) / (1 + 2.0**-40)", SENSITIVITY,
     ),
     Mutant(
@@ -223,7 +227,7 @@ MUTANTS = [
     ),
     Mutant(
         "slopes of inner products that are said not to be rounded", "engines/scores.py",
-        "_HALF_A_STEP = 0.5 / SLOPE_STEPS + 2.0**-36", "_HALF_A_STEP = 0.0", REJECTION,
+        "half_a_step = 0.5 / self._query.source.slope_steps + _SLOPE_ROUNDING", "half_a_step = 0.0", REJECTION,
     ),
     Mutant(
         "margins that are followed if sparse rows have many entries", "engines/local.py",
@@ -262,9 +266,43 @@ MUTANTS = [
         "groups.most[st.group] / 2 + BAND", "groups.most[st.group] / 8 + BAND", WALK,
     ),
     Mutant(
-        "the sensitivity of coarser slopes", "engines/walker.py",
-        "changed = self._query.changed * X_STEPS * self._query.slope_steps",
-        "changed = self._query.changed * X_STEPS * X_STEPS", WALK,
+        "compiled slopes on a coarser grid", "queries/walk.py",
+        "return slope_steps(self.n_rows)", "return X_STEPS", SAME,
+    ),
+    Mutant(
+        "compiled weights that are rounded move by move", "engines/kernels/moves.py",
+        "return after - before", "return on_weight_grid(amount, weight, facts)", SAME,
+    ),
+    Mutant(
+        "compiled walks with another sensitivity", "queries/walk.py",
+        "return epsilon / (2 * sensitivity)", "return epsilon / sensitivity", WALK,
+    ),
+    Mutant(
+        "a logistic slope of the compiler's own", "engines/kernels/losses.py",
+        "share = 1.0 / (1.0 + exp_below(z))", "share = 1.0 / (1.0 + math.exp(-abs(z)))", SAME,
+    ),
+    Mutant(
+        "targets in 32 bits", "engines/walker.py",
+        "targets: Any = np.float64", "targets: Any = np.float32", SAME,
+    ),
+    Mutant(
+        "margins that round as they follow", "engines/margins.py",
+        "self._inner = self._sums * model.unit",
+        "self._inner = (self._sums * 0.1) * (model.unit * 10)", SAME,
+    ),
+    Mutant(
+        "dense rows of which other columns count", "queries/sizes.py",
+        "most = _most_rank(np.count_nonzero(x, axis=1), p)",
+        "most = _most_rank(np.full(n, p), p)", SAME,
+    ),
+    Mutant(
+        "rows shortened by the number of columns", "bounds.py",
+        "entries = np.count_nonzero(rows, axis=1)", "entries = np.full(len(rows), rows.shape[1])",
+        SAME,
+    ),
+    Mutant(
+        "a memory or disk that the rows decide", "data/schema.py",
+        "return min(self.features.count, _ENTRIES_OF_WIDE_ROW)", "return 0", MEMORY,
     ),
     Mutant(
         "inner products with all hot columns that are off", "engines/kernels/hot.py",
@@ -312,7 +350,7 @@ MUTANTS = [
     ),
     Mutant(
         "duplicates sorted beside other rows", "engines/walker.py",
-        "x = sparse.csr_array(x, copy=True)", "x = x.copy()", WALK,
+        "x = sparse.csr_array(x, dtype=np.float64, copy=True)", "x = x.copy()", WALK,
     ),
     # Randomness
     Mutant(
@@ -379,19 +417,24 @@ MUTANTS = [
     ),
     Mutant(
         "clipping that rounds up", "queries/gradient.py",
-        "limit = np.floor(np.fmin(allowed, SLOPE_STEPS))",
-        "limit = np.ceil(np.fmin(allowed, SLOPE_STEPS))",
+        "limit = np.floor(np.fmin(allowed, self.slope_steps))",
+        "limit = np.ceil(np.fmin(allowed, self.slope_steps))",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
         "clipping by one bound for all columns", "queries/gradient.py",
-        "return np.sqrt(np.square(x) @ np.square(self.bounds.x / X_STEPS))",
-        "return np.sqrt(np.square(x).sum(axis=1)) * np.min(self.bounds.x) / X_STEPS",
+        "return np.sqrt(squared_lengths(x, weights)) * (unit / X_STEPS)",
+        "return np.sqrt(squared_lengths(x)) * (np.min(self.bounds.x) / X_STEPS)",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
-        "sparse rows clipped by the length of another", "queries/gradient.py",
-        "return np.sqrt(squares) * (self", "return np.sqrt(squares)[::-1] * (self",
+        "lengths by weights that are rounded down", "queries/gradient.py",
+        "np.ceil(squares / step).astype(np.int64)", "np.floor(squares / step).astype(np.int64)",
+        (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
+    ),
+    Mutant(
+        "sparse rows clipped by the length of another", "grid.py",
+        "return row_sums(terms, x.indptr)", "return row_sums(terms, x.indptr)[::-1]",
         (f"{CLIPS[0]}::test_a_clipped_sum_depends_neither_on_blocks_nor_on_order_nor_on_storage",),
     ),
     Mutant(
@@ -779,25 +822,69 @@ MUTANTS = [
     ),
     Mutant(
         "a run that goes on with new noise", "checkpoint.py",
-        "return Noise(self._seed, key=self._keyed(b\"noise\", self._link))",
-        "return Noise(self._seed)", CHECKPOINT,
+        "key=self._keyed(b\"noise\", self._link, self._rows.encode()))", ")", CHECKPOINT,
     ),
     Mutant(
         "the same noise for each release of a run", "checkpoint.py",
-        "self._keyed(b\"noise\", self._link)", "self._keyed(b\"noise\")", CHECKPOINT,
+        "self._keyed(b\"noise\", self._link, self._rows.encode())", "self._keyed(b\"noise\")",
+        CHECKPOINT,
+    ),
+    Mutant(
+        "the same noise for other rows", "checkpoint.py",
+        "self._keyed(b\"noise\", self._link, self._rows.encode())",
+        "self._keyed(b\"noise\", self._link)", ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "a run that goes on with other rows", "checkpoint.py",
+        "elif not hmac.compare_digest(self._rows, code):", "elif False:", ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "a run that goes on for another request", "checkpoint.py",
+        'if first.get("request") != self.request or', "if", ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "an id that is taken from the file", "checkpoint.py",
+        'if i == 0 and record.get("id") != self.run_id:', "if False:", CHECKPOINT,
     ),
     Mutant(
         "a run that goes on with what an engine remembers", "curator.py",
-        "                    engine.forget()\n", "                    pass\n", CHECKPOINT,
+        "sums = SumsAlone(self._part(part))", "sums = self._part(part)", CHECKPOINT,
     ),
     Mutant(
         "a run that is charged whenever it goes on", "curator.py",
-        "if checkpoint is None or not _has(ledger, checkpoint.run_id):", "if True:", CHECKPOINT,
+        "            if paid is None:\n", "            if True:\n", CHECKPOINT,
     ),
     Mutant(
         "a run that is never charged", "curator.py",
-        "if checkpoint is None or not _has(ledger, checkpoint.run_id):",
-        "if checkpoint is None:", CHECKPOINT,
+        "            if paid is None:\n", "            if checkpoint is None:\n", CHECKPOINT,
+    ),
+    Mutant(
+        "a run that any charge pays for", "curator.py",
+        '("cost", to_json(paid.event) == to_json(compose((cost, 1)))),', '("cost", True),',
+        ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "a run that a charge for another request pays for", "curator.py",
+        '("request", paid.summary.get("request") == facts["request"]),', '("request", True),',
+        ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "an identity without what an object has beside its fields", "identity.py",
+        'for name, each in getattr(value, "__dict__", {}).items()', "for name, each in ()",
+        IDENTITY,
+    ),
+    Mutant(
+        "an identity of arrays by their shape", "identity.py",
+        "hashlib.sha256(plain.tobytes()).hexdigest()", '""', IDENTITY,
+    ),
+    Mutant(
+        "an identity without classes", "fitting/request.py",
+        '            "classes": canonical(self.classes),\n', "", IDENTITY,
+    ),
+    Mutant(
+        "an identity without arguments", "fitting/request.py",
+        '            **{f"parameter {name}": canonical(value) for name, value in parameters.items()},\n',
+        "", IDENTITY,
     ),
     Mutant(
         "a checkpoint whose lines may be forged", "checkpoint.py",
