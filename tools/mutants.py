@@ -98,7 +98,8 @@ MUTANTS = [
     ),
     Mutant(
         "wrong Lipschitz constant, logistic loss", "losses/logistic.py",
-        "return y * float(logistic(np.array(y * margin)))", "return y * 0.5", ("tests/unit/test_losses.py",),
+        "return y * float(logistic(np.array(y * margin)))", "return y * 0.5",
+        ("tests/unit/test_losses.py",),
     ),
     Mutant(
         "Lipschitz constant that forgets the iterate", "queries/gradient.py",
@@ -227,7 +228,8 @@ MUTANTS = [
     ),
     Mutant(
         "slopes of inner products that are said not to be rounded", "engines/scores.py",
-        "half_a_step = 0.5 / self._query.source.slope_steps + _SLOPE_ROUNDING", "half_a_step = 0.0", REJECTION,
+        "half_a_step = 0.5 / self._query.source.slope_steps + _SLOPE_ROUNDING",
+        "half_a_step = 0.0", REJECTION,
     ),
     Mutant(
         "margins that are followed if sparse rows have many entries", "engines/local.py",
@@ -883,8 +885,7 @@ MUTANTS = [
     ),
     Mutant(
         "an identity without arguments", "fitting/request.py",
-        '            **{f"parameter {name}": canonical(value) for name, value in parameters.items()},\n',
-        "", IDENTITY,
+        "for name, value in parameters.items()},", "for name, value in ()},", IDENTITY,
     ),
     Mutant(
         "a checkpoint whose lines may be forged", "checkpoint.py",
