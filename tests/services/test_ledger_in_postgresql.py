@@ -154,8 +154,8 @@ def test_several_data_sets_in_one_database(url, tmp_path):
         Ledger.open(url, dataset="other", head=tmp_path / "claims")
     execute(
         url,
-        "INSERT INTO charge SELECT 'trips', 2, charged_at, event, summary, total, mac "
-        "FROM charge WHERE dataset = 'claims'",
+        "INSERT INTO charge SELECT 'trips', 2, charged_at, run, unit, event, summary, sums, total, "
+        "mac FROM charge WHERE dataset = 'claims'",
     )
     with pytest.raises(LedgerError, match=r"Charge 2 .* was edited"):
         charge(trips)
