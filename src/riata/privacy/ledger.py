@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
 import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, ROUND_FLOOR
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert
 
-from riata.errors import BudgetExceeded, InvalidArgument, LedgerError
+from riata.errors import InvalidArgument, LedgerError
 from riata.privacy import filters
 from riata.privacy import unit as units
-from riata.privacy.accountants import Spent, spent
+from riata.privacy.accountants import Spent
 from riata.privacy.budget import Budget
-from riata.privacy.chain import HeadFile, HeadInMemory, following, new_head, skipped
-from riata.privacy.events import Event, compose, to_json
-from riata.privacy.filters import FilterSums
+from riata.privacy.chain import HeadFile, HeadInMemory, following, skipped
+from riata.privacy.creation import create_ledger
+from riata.privacy.events import Event, to_json
 from riata.privacy.lines import Charge, Lines, added_up, verified
-from riata.privacy.listing import decimal, exported, listing, nano
+from riata.privacy.listing import exported, listing
 from riata.privacy.places import PathLike, is_url, places
-from riata.privacy.storage import (
-    CHARGE,
-    HEADER,
-    VERSION,
-    Storage,
-    create_file,
-    create_tables,
-    datasets,
-    macs_at,
-)
+from riata.privacy.storage import CHARGE, Storage, datasets, macs_at
 from riata.privacy.unit import PrivacyUnit, check_same_unit
 
-#: In nano-units this stays far below 2^63, the end of a database's integers.
-_LARGEST_CEILING = 1e9
+if TYPE_CHECKING:
+    from riata.privacy.backup import Restored
+
 #: Between machines, the last digits of a divergence differ.
 _TOLERANCE = 1e-9
 _LONGEST_RUN = 200
@@ -124,44 +113,7 @@ class Ledger:
             ledger in a file it is by default ``where`` with ".head" added; another disk or another
             owner is better. A ledger in PostgreSQL needs one, and each user a copy of it.
         """
-        if not isinstance(dataset, str) or not dataset or not dataset.isprintable():
-            raise InvalidArgument(
-                f"dataset must be a name in printable letters, got {dataset!r}. "
-                'Write dataset="claims-2026".'
-            )
-        if not isinstance(ceiling, Budget):
-            raise InvalidArgument(
-                f"ceiling must be a Budget, got {type(ceiling).__name__}. "
-                "Write ceiling=Budget(epsilon, delta)."
-            )
-        if ceiling.epsilon > _LARGEST_CEILING:
-            raise InvalidArgument(
-                f"The ceiling's epsilon {ceiling.epsilon:g} is no limit: a ledger counts up to "
-                f"{_LARGEST_CEILING:g}, where nothing is protected any more. "
-                "Common ceilings lie between 0.1 and 10."
-            )
-        if person != "":
-            PrivacyUnit(ceiling.adjacency, person)  # checks that it is a column of people
-        limit = nano(ceiling.epsilon, ROUND_FLOOR)
-        header = (dataset, VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency, person)
-        first = new_head(dataset, header)
-        storage, kept = places(where, head, first)
-        with contextlib.ExitStack() as undo:  # what is removed is new: nothing was charged to it
-            if isinstance(kept, HeadFile):
-                if not is_url(where):
-                    create_file(storage.where)
-                    undo.callback(os.unlink, storage.where)
-                kept.create(first)
-                undo.callback(os.unlink, kept.path)
-            with storage.transaction() as db:
-                create_tables(db)
-                if dataset in datasets(db):
-                    raise LedgerError(
-                        f"{storage.where} has a ledger of {dataset!r}: a new one would forget what "
-                        "was spent. Use Ledger.open, or another name."
-                    )
-                db.execute(insert(HEADER).values((*header, first.mac)))
-            undo.pop_all()
+        storage, kept = create_ledger(where, dataset, ceiling, person, head)
         return cls(storage, kept, dataset)
 
     @classmethod
@@ -221,8 +173,7 @@ class Ledger:
         with self._verified() as lines:
             check_same_unit(unit, adjacency=self.ceiling.adjacency, person=lines.person)
             self._check_new(run, lines)
-            sums = lines.sums.plus(event)
-            total = self._total(lines, sums, event)
+            total = lines.total_with(event)
             self._head.write(lines.head)  # a head that cannot be written charges nothing
             seq = lines.head.seq + 1
             fields = (
@@ -232,7 +183,7 @@ class Ledger:
                 units.to_json(unit),
                 to_json(event),
                 facts,
-                filters.to_json(sums),
+                filters.to_json(lines.sums.plus(event)),
                 total,
             )
             links = {0: lines.header.mac, **macs_at(lines.db, self.dataset, {skipped(seq)})}
@@ -258,7 +209,7 @@ class Ledger:
         unit = _unit(adjacency, unit)
         with self._verified() as lines:
             check_same_unit(unit, adjacency=self.ceiling.adjacency, person=lines.person)
-            return self._cost(lines, lines.sums.plus(event), event)
+            return lines.cost(event)
 
     @property
     def person(self) -> str:
@@ -283,7 +234,7 @@ class Ledger:
         sums that are privacy filters count.
         """
         with self._verified() as lines:
-            return self._cost(lines, lines.sums)
+            return lines.cost()
 
     def verify(self) -> Verified:
         """Check every line against the chain, the chain against its head, and the sums.
@@ -297,43 +248,62 @@ class Ledger:
                     f"The sums that the ledger {self.path} recorded are below what its charges "
                     "cost, so nothing can be spent. Report this: riata wrote them."
                 )
-            return Verified(
-                self.dataset, lines.head.seq, self._cost(lines, lines.sums), lines.head.mac
-            )
+            return Verified(self.dataset, lines.head.seq, lines.cost(), lines.head.mac)
 
     def show(self) -> str:
         """The ceiling, what is spent and left, and one line a charge."""
         with self._verified(whole=True) as lines:
-            used = self._cost(lines, lines.sums)
-            return listing(lines, used, nano(used.epsilon, ROUND_CEILING))
+            return listing(lines)
 
     def export(self) -> str:
         """Header, charges and macs as JSON, for an archive or an auditor. Never the key."""
         with self._verified(whole=True) as lines:
             return exported(lines)
 
-    def _cost(self, lines: Lines, sums: FilterSums, *more: Event) -> Spent:
-        """What the charges cost, and perhaps one more; `sums` are those of all of them.
+    def backup(self, file: PathLike, *, force: bool = False) -> int:
+        """Write all lines and their macs to a file, while the ledger is in use.
 
-        Nothing can have influenced the first one, so alone it may be of any accountant.
+        Parameters
+        ----------
+        file : path-like
+            Where to. The key is not in it, so `restore` needs the head, too.
+        force : bool, default=False
+            Whether to replace a file that exists.
+
+        Returns
+        -------
+        charges : int
+            How many charges the backup has.
         """
-        if lines.head.seq + len(more) > 1:
-            return sums.spent(self.ceiling.delta)
-        only = (*more, *(charge.event for charge in lines.charges))
-        return spent(compose(*((event, 1) for event in only)), self.ceiling.delta)
+        from riata.privacy.backup import write_backup
 
-    def _total(self, lines: Lines, sums: FilterSums, event: Event) -> int:
-        """What all charges and this one cost, in nano-units, or an error if it is too much."""
-        cost, limit = self._cost(lines, sums, event), lines.header.ceiling
-        total = nano(cost.epsilon, ROUND_CEILING) if math.isfinite(cost.epsilon) else math.inf
-        if total <= limit:
-            return int(total)
-        used = 0 if lines.last is None else lines.last.total
-        raise BudgetExceeded(
-            f"The plan does not fit: with it, {self.dataset!r} would have spent epsilon "
-            f"{decimal(total)} at delta {cost.delta:g}, and its ceiling is {decimal(limit)}. So "
-            f"far {decimal(used)} is spent. Nothing was charged. Ask for a smaller epsilon."
-        )
+        with self._verified(whole=True) as lines:
+            pass
+        write_backup(lines, file, (self.path, self._head.path), force)
+        return lines.head.seq
+
+    @classmethod
+    def restore(
+        cls, backup: PathLike, where: PathLike, *, head: PathLike | None = None
+    ) -> Restored:
+        """Bring a ledger back from a backup, or refuse if a charge would be forgotten.
+
+        Charges that are newer than the backup are kept, if the ledger still has them.
+
+        Parameters
+        ----------
+        backup : path-like
+            What `backup` wrote.
+        where : path-like or URL
+            Where the ledger was, or is to be.
+        head : path-like, optional
+            The newest head, if it is not beside the file.
+        """
+        from riata.privacy.backup import restore
+
+        result = restore(backup, where, head=head)
+        cls.open(where, dataset=result.dataset, head=head).verify()
+        return result
 
     def _check_new(self, run: str | None, lines: Lines) -> None:
         before = None if run is None else lines.charge_of(run)
@@ -398,7 +368,7 @@ class Ledger:
     def __repr__(self) -> str:
         ceiling = self.ceiling
         with self._verified() as lines:
-            used, charges = self._cost(lines, lines.sums), lines.head.seq
+            used, charges = lines.cost(), lines.head.seq
         return (
             f"<Ledger of {self.dataset!r}: epsilon {used.epsilon:.6g} of {ceiling.epsilon:g} spent "
             f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {charges}>"

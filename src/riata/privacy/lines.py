@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from riata.errors import LedgerError
+from riata.errors import BudgetExceeded, LedgerError
 from riata.privacy import filters, unit
+from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
 from riata.privacy.chain import Head, Line, genuine, needed, path, verify
-from riata.privacy.events import Composed, from_json
+from riata.privacy.events import Composed, Event, from_json
 from riata.privacy.filters import FilterSums
 from riata.privacy.storage import (
     charge_row_of,
@@ -93,6 +96,33 @@ class Lines:
             return recorded
         return added_up(verified(self.db, self.head, self.where, whole=True))
 
+    def cost(self, *more: Event) -> Spent:
+        """What all charges cost together, perhaps with one more that is not made.
+
+        Nothing can have influenced the first one, so alone it may be of any accountant.
+        """
+        delta = self.ceiling.delta
+        if self.head.seq + len(more) == 1:
+            only = more[0] if more else self.charges[0].event
+            return spent(only, delta)
+        sums = self.sums
+        for event in more:
+            sums = sums.plus(event)
+        return sums.spent(delta) if self.head.seq else Spent(0.0, delta, "nothing was released")
+
+    def total_with(self, event: Event) -> int:
+        """What all charges and this one cost, in nano-units, or an error if it is too much."""
+        cost, limit = self.cost(event), self.header.ceiling
+        total = nano(cost.epsilon, ROUND_CEILING) if math.isfinite(cost.epsilon) else math.inf
+        if total <= limit:
+            return int(total)
+        used = 0 if self.last is None else self.last.total
+        raise BudgetExceeded(
+            f"The plan does not fit: with it, {self.head.dataset!r} would have spent epsilon "
+            f"{decimal(total)} at delta {cost.delta:g}, and its ceiling is {decimal(limit)}. So "
+            f"far {decimal(used)} is spent. Nothing was charged. Ask for a smaller epsilon."
+        )
+
     def charge_of(self, run: str) -> Charge | None:
         """The charge of a run, verified by the links that lead to it from the last line."""
         dataset = self.head.dataset
@@ -116,6 +146,16 @@ class Lines:
                 "Find out which with: riata ledger verify."
             )
         return charge_of_row(row)
+
+
+def nano(epsilon: float, rounding: str) -> int:
+    """`epsilon`, as the decimal number that Python prints, in units of 1e-9."""
+    return int(Decimal(repr(float(epsilon))).scaleb(9).to_integral_value(rounding))
+
+
+def decimal(units: float) -> str:
+    """A number of nano-units, as a number."""
+    return f"{Decimal(units).scaleb(-9).normalize():f}"
 
 
 def verified(db: Connection, seen: Head, where: str, *, whole: bool = False) -> Lines:

@@ -1,30 +1,20 @@
-"""A ledger in words and in JSON, and its totals in decimal numbers."""
+"""A ledger in words and in JSON."""
 
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import ROUND_CEILING
 
-from riata.privacy.accountants import Spent
-from riata.privacy.lines import Lines
+from riata.privacy.lines import Lines, decimal, nano
 
 #: Columns that hold JSON.
 _PARSED = ("unit", "event", "summary", "sums")
 
 
-def nano(epsilon: float, rounding: str) -> int:
-    """`epsilon`, as the decimal number that Python prints, in units of 1e-9."""
-    return int(Decimal(repr(float(epsilon))).scaleb(9).to_integral_value(rounding))
-
-
-def decimal(units: float) -> str:
-    """A number of nano-units, as a number."""
-    return f"{Decimal(units).scaleb(-9).normalize():f}"
-
-
-def listing(lines: Lines, used: Spent, total: int) -> str:
+def listing(lines: Lines) -> str:
     """The ceiling, what is spent and left, and one line a charge."""
-    limit, person = lines.header.ceiling, lines.person
+    used, limit, person = lines.cost(), lines.header.ceiling, lines.person
+    total = nano(used.epsilon, ROUND_CEILING)
     whose = f" by {person!r}" if person else ""
     texts = [
         f"Ledger of {lines.head.dataset!r}, {lines.ceiling.adjacency}{whose}",

@@ -91,24 +91,33 @@ class Storage:
 
     where: str
     engine: Engine
-    #: Raises if the place is no longer one where locks and journals hold.
-    check_place: Callable[[], None] = field(default=lambda: None)
+    #: Raises if locks and journals do not hold in this place; else says which file is there.
+    place: Callable[[], object] = field(default=lambda: None)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """One serialised read or read-and-append. In PostgreSQL, lock the header first."""
-        with _TURN:
-            try:
-                self.check_place()  # before SQLite looks for a journal, and under the lock
-                with self.engine.begin() as db:
-                    self.check_place()
-                    yield db
-            except (SQLAlchemyError, UnicodeError) as error:  # damaged text in a damaged file
-                reason = " ".join(str(getattr(error, "orig", None) or error).split())
-                raise LedgerError(
-                    f"The ledger {self.where} cannot be used ({reason}), so nothing can be spent. "
-                    "Check that it is a ledger, that it is writable and that the disk has room."
-                ) from error
+        with _TURN, self.guarded():
+            before = self.place()  # before SQLite looks for a journal
+            with self.engine.begin() as db:
+                if self.place() != before:
+                    raise LedgerError(
+                        f"The ledger {self.where} was exchanged for another file just now. "
+                        "Nothing was charged. Try again."
+                    )
+                yield db
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """What the database says, as an error of the ledger."""
+        try:
+            yield
+        except (SQLAlchemyError, UnicodeError) as error:  # damaged text in a damaged file
+            reason = " ".join(str(getattr(error, "orig", None) or error).split())
+            raise LedgerError(
+                f"The ledger {self.where} cannot be used ({reason}), so nothing can be spent. "
+                "Check that it is a ledger, that it is writable and that the disk has room."
+            ) from error
 
 
 def in_memory() -> Storage:
@@ -122,9 +131,14 @@ def in_file(path: str) -> Storage:
     # mode=rw: a ledger that was deleted is an error, never a new and empty one
     uri = f"file:{quote(path)}?mode=rw"
     engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
-    return _starting_with(
-        engine, path, "BEGIN IMMEDIATE", check_place=partial(check_one_name, path)
-    )
+    return _starting_with(engine, path, "BEGIN IMMEDIATE", place=partial(only_name, path))
+
+
+def in_file_for_reading(path: str) -> Storage:
+    """A file that nobody writes to."""
+    uri = f"file:{quote(path)}?mode=ro&immutable=1"
+    engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
+    return _starting_with(engine, path, "BEGIN")
 
 
 def in_postgresql(url: str) -> Storage:
@@ -240,24 +254,24 @@ def create_file(path: str) -> None:
         raise _cannot_be_created(path, error) from None
 
 
-def check_one_name(path: str) -> None:
-    """Refuse a file that has a second name.
+def only_name(path: str) -> tuple[int, int]:
+    """Which file has this name, or an error if it has a second one.
 
     SQLite's journal lies beside the name that was used. Whoever comes by another name after a crash
     does not find it, and reads what was half written.
     """
     try:
-        links = os.stat(path).st_nlink
+        file = os.stat(path)
     except OSError as error:
         raise LedgerError(
             f"The ledger {path} cannot be found any more ({error.strerror}), so nothing can be "
             "spent. Put it back where it was."
         ) from None
-    if links > 1:
+    if file.st_nlink > 1:
         raise LedgerError(
-            f"The file {path} has {links} names (hard links), so nothing can be spent: after a "
-            "crash one of them would not see what the other was writing. Remove the others, and "
-            "make copies with: riata ledger backup."
+            f"The file {path} has {file.st_nlink} names (hard links), so nothing can be spent: "
+            "after a crash one of them would not see what the other was writing. Remove the "
+            "others, and make copies with: riata ledger backup."
         )
     if path in _mount_points():
         raise LedgerError(
@@ -265,6 +279,7 @@ def check_one_name(path: str) -> None:
             "it has another directory, and after a crash one would not see what the other was "
             "writing. Mount the directory that it is in."
         )
+    return file.st_dev, file.st_ino
 
 
 def _mount_points() -> set[str]:
@@ -306,14 +321,14 @@ def _starting_with(
     engine: Engine,
     where: str,
     *statements: str,
-    check_place: Callable[[], None] = lambda: None,
+    place: Callable[[], object] = lambda: None,
 ) -> Storage:
     @event.listens_for(engine, "begin")
     def begin(db: Connection) -> None:
         for statement in statements:
             db.exec_driver_sql(statement)
 
-    return Storage(where, engine, check_place)
+    return Storage(where, engine, place)
 
 
 def _not_a_url(url: str) -> InvalidArgument:
