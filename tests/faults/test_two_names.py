@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 from contextlib import closing
 from pathlib import Path
@@ -220,9 +221,10 @@ def in_own_mounts(script, *arguments):
     command = ["unshare", "--mount", "--map-root-user", "sh", "-euc", script, "sh"]
     if shutil.which("unshare") is None:
         pytest.skip("needs Linux and unshare")
-    probe = [*command[:5], "mount --bind / /mnt", "sh"]
-    if subprocess.run(probe, capture_output=True, check=False, timeout=60).returncode:
-        pytest.skip("bind mounts are not allowed here")
+    with tempfile.TemporaryDirectory() as folder:
+        probe = [*command[:5], 'mount --bind "$1" "$1"', "sh", folder]
+        if subprocess.run(probe, capture_output=True, check=False, timeout=60).returncode:
+            pytest.skip("bind mounts are not allowed here")
     return subprocess.run(
         [*command, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300
     )

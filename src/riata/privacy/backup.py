@@ -62,6 +62,8 @@ class _Found:
 
     header: Row[Any] | None
     rows: Sequence[Row[Any]]
+    #: Whether this is all that the place has.
+    complete: bool = True
 
     @property
     def macs(self) -> dict[int, object]:
@@ -166,10 +168,7 @@ def _restored_in(
     db: Connection, seen: Head, saved: _Found, where: str, *, swap: bool = False
 ) -> Restored:
     """Restore in a transaction. A damaged file is not written to but exchanged."""
-    header = None
-    with contextlib.suppress(SQLAlchemyError, UnicodeError):
-        header = _header(db, seen.dataset)
-    found = _Found(header, _readable(db, seen, len(saved.rows)))
+    found = _readable(db, seen, len(saved.rows))
     merged = _merged(saved, found, seen, where)
     whole = _whole(found, seen, where)
     result = _result(seen, saved, merged)
@@ -180,7 +179,9 @@ def _restored_in(
         return result
     _check_newest(seen, saved)
     if swap:
-        return replace(result, aside=_exchange(where, saved.header, merged))
+        aside = _exchange(where, saved.header, merged)
+        db.rollback()  # of a file that is elsewhere now
+        return replace(result, aside=aside)
     db.execute(delete(CHARGE).where(CHARGE.c.dataset == seen.dataset))
     db.execute(delete(HEADER).where(HEADER.c.dataset == seen.dataset))
     db.execute(insert(HEADER), [dict(saved.header._mapping)])  # type: ignore[union-attr]
@@ -237,7 +238,7 @@ def _merged(saved: _Found, found: _Found, seen: Head, where: str) -> list[Row[An
 
 def _whole(found: _Found, seen: Head, where: str) -> bool:
     """Whether the ledger needs no repair."""
-    if found.header is None:
+    if found.header is None or not found.complete:
         return False
     try:
         lines = [charge_line(row) for row in found.rows]
@@ -261,15 +262,20 @@ def _header(db: Connection, dataset: str) -> Row[Any] | None:
     return db.execute(select(HEADER).where(HEADER.c.dataset == dataset)).one_or_none()
 
 
-def _readable(db: Connection, seen: Head, known: int) -> Sequence[Row[Any]]:
-    """All charges, or of a damaged table those beyond the backup that can be read one by one."""
+def _readable(db: Connection, seen: Head, known: int) -> _Found:
+    """All lines, or of a damaged table those beyond the backup that can be read one by one."""
+    header, rows, complete = None, list[Row[Any]](), True
     with contextlib.suppress(SQLAlchemyError, UnicodeError):
-        return charge_rows(db, seen.dataset)
-    rows: list[Row[Any]] = []
-    for seq in range(known + 1, seen.seq + 1):
-        with contextlib.suppress(SQLAlchemyError, UnicodeError):
-            rows += charge_rows_at(db, seen.dataset, [seq])
-    return rows
+        header = _header(db, seen.dataset)
+    try:
+        rows += charge_rows(db, seen.dataset)
+    except (SQLAlchemyError, UnicodeError):
+        complete = False
+        for seq in range(known + 1, seen.seq + 1):
+            with contextlib.suppress(SQLAlchemyError, UnicodeError):
+                rows += charge_rows_at(db, seen.dataset, [seq])
+    numbered = [row for row in rows if type(row.seq) is int and row.seq > 0]
+    return _Found(header, numbered, complete and len(numbered) == len(rows))
 
 
 def _exchange(where: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> str:
