@@ -25,7 +25,7 @@ from riata.privacy.events import Event, to_json
 from riata.privacy.lines import Charge, Lines, added_up, verified
 from riata.privacy.listing import exported, listing
 from riata.privacy.places import PathLike, is_url, places
-from riata.privacy.storage import CHARGE, Storage, datasets, macs_at
+from riata.privacy.storage import CHARGE, Storage, datasets, locked_header, macs_at
 from riata.privacy.unit import PrivacyUnit, check_same_unit
 
 if TYPE_CHECKING:
@@ -336,6 +336,7 @@ class Ledger:
                 'budget. Create it in a file: Ledger.create("study.db", ...).'
             )
         with self._storage.transaction() as db:
+            header = locked_header(db, self.dataset, self.path)
             seen = self._head.read()
             if seen.dataset != self.dataset:
                 raise LedgerError(
@@ -343,7 +344,7 @@ class Ledger:
                     f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
                     "one is."
                 )
-            lines = verified(db, seen, self.path, whole=whole)
+            lines = verified(db, header, seen, self.path, whole=whole)
             if lines.head != seen:
                 self._head.write(lines.head)
             yield lines

@@ -24,7 +24,6 @@ from riata.privacy.storage import (
     charge_rows,
     charge_rows_at,
     last_seq,
-    locked_header,
     macs_at,
 )
 from riata.privacy.unit import PrivacyUnit
@@ -94,7 +93,7 @@ class Lines:
         recorded = filters.from_json(self.rows[-1].sums)
         if recorded is not None:
             return recorded
-        return added_up(verified(self.db, self.head, self.where, whole=True))
+        return added_up(verified(self.db, self.header, self.head, self.where, whole=True))
 
     def cost(self, *more: Event) -> Spent:
         """What all charges cost together, perhaps with one more that is not made.
@@ -158,20 +157,23 @@ def decimal(units: float) -> str:
     return f"{Decimal(units).scaleb(-9).normalize():f}"
 
 
-def verified(db: Connection, seen: Head, where: str, *, whole: bool = False) -> Lines:
+def verified(
+    db: Connection, header: Row[Any], seen: Head, where: str, *, whole: bool = False
+) -> Lines:
     """The lines of a ledger: all that are verified, of which the head has seen some.
 
     Parameters
     ----------
     db : Connection
         In a transaction.
+    header : Row
+        Locked.
     seen : Head
     where : str
         The ledger, for messages.
     whole : bool, default=False
         Whether to read every line, and not only the last ones.
     """
-    header = locked_header(db, seen.dataset, where)
     start = 1 if whole else max(1, min(seen.seq, last_seq(db, seen.dataset)) - RECENT + 1)
     rows = charge_rows(db, seen.dataset, start)
     earlier = {seq for seq in needed(range(start, start + len(rows))) if 0 < seq < start}
