@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riata.errors import LedgerError
@@ -59,6 +59,7 @@ def test_the_key_is_not_shown():
     assert repr(head.key) not in repr(head)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_no_other_sequence_of_its_lines_verifies(data):
     head, header, lines = chain("a", "b", "c", "d")
@@ -67,6 +68,7 @@ def test_no_other_sequence_of_its_lines_verifies(data):
         verify(head, header, data.draw(others), "x")
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3), st.one_of(st.text(), st.integers(), st.binary(), st.floats(), st.none()))
 def test_no_other_value_verifies(at, value):
     texts = ["1", "2", "3", "4"]
@@ -124,6 +126,7 @@ def test_the_last_lines_verify_with_a_few_macs(start):
     assert len(before) <= 6
 
 
+@settings(deadline=None)
 @given(st.integers(2, 20), st.data())
 def test_an_edit_of_the_last_lines_or_of_a_mac_that_they_need_does_not_verify(start, data):
     head, header, lines = chain(*map(str, range(20)))
@@ -150,6 +153,7 @@ def test_last_lines_that_the_head_has_seen_beyond_are_refused():
 # links that skip lines
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_a_few_links_lead_from_any_line_to_any_earlier_one(one, other):
     first, last = sorted((one, other))

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riata import Budget, BudgetExceeded, Ledger, PrivateErm, PrivateLasso
@@ -143,6 +143,7 @@ UNITS = st.one_of(
 )
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(UNITS, min_size=1, max_size=5), st.sampled_from(["", "patient"]))
 def test_all_charges_of_a_ledger_are_about_the_same_neighbours(wanted, person):
     ceiling = Budget(2.0, 0.0, "replace-person" if person else wanted[0].adjacency)
@@ -201,6 +202,7 @@ def test_a_ledger_of_rows_has_no_column_of_people(tmp_path, person):
     assert list(tmp_path.iterdir()) == []
 
 
+@settings(deadline=None)
 @given(UNITS)
 def test_a_unit_survives_its_json(unit):
     assert units.from_json(units.to_json(unit)) == unit
