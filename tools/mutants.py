@@ -366,11 +366,11 @@ MUTANTS = [
         "if False:", ("tests/unit/test_bad_input.py",),
     ),
     Mutant(
-        "adaptive charges composed as if fixed", "privacy/lines.py",
-        "        return sums.spent(delta) if self.head.seq else",
-        "        if more:\n"
-        "            return spent(compose((more[0], 1), (self.charges[-1].event, 1)), delta)\n"
-        "        return sums.spent(delta) if self.head.seq else",
+        "adaptive charges composed as if fixed", "privacy/filters.py",
+        "            yield _ZCDP.converted(lambda alpha: alpha * rho, delta), _ZCDP.name\n",
+        "            from riata.privacy.accountants import spent\n"
+        "            from riata.privacy.events import Gaussian\n\n"
+        "            yield spent(Gaussian((2 * rho) ** -0.5), delta).epsilon, _ZCDP.name\n",
         LEDGER,
     ),
     # The later solvers
