@@ -408,8 +408,12 @@ MUTANTS = [
         "if False:", ("tests/unit/test_bad_input.py",),
     ),
     Mutant(
-        "adaptive charges composed as if fixed", "privacy/ledger.py",
-        "adaptive=len(events) > 1", "adaptive=False", LEDGER,
+        "adaptive charges composed as if fixed", "privacy/filters.py",
+        "            yield _ZCDP.converted(lambda alpha: alpha * rho, delta), _ZCDP.name\n",
+        "            from riata.privacy.accountants import spent\n"
+        "            from riata.privacy.events import Gaussian\n\n"
+        "            yield spent(Gaussian((2 * rho) ** -0.5), delta).epsilon, _ZCDP.name\n",
+        LEDGER,
     ),
     # The later solvers
     Mutant(
@@ -655,30 +659,106 @@ MUTANTS = [
     ),
     # The ledger
     Mutant(
-        "ledger that refunds what does not fit nano-units", "privacy/ledger.py",
-        "total = _nano(cost.epsilon, ROUND_CEILING)", "total = _nano(cost.epsilon, ROUND_FLOOR)",
+        "ledger that refunds what does not fit nano-units", "privacy/lines.py",
+        "total = nano(cost.epsilon, ROUND_CEILING)", "total = nano(cost.epsilon, 'ROUND_FLOOR')",
         LEDGER,
     ),
     Mutant(
         "ledger without an exclusive transaction", "privacy/storage.py",
-        """return _starting_with(engine, path, "BEGIN IMMEDIATE")""",
-        """return _starting_with(engine, path, "BEGIN")""", FAULTS,
+        """engine, path, "BEGIN IMMEDIATE", place=""",
+        """engine, path, "BEGIN", place=""", ("tests/faults/test_races.py",),
     ),
     Mutant(
         "ledger that believes an edited line", "privacy/chain.py",
-        "if fields[0] != reached.seq or not _same(mac, reached.mac):", "if False:",
+        "        if not genuine(head.key, macs, seq, line):\n", "        if False:\n",
         (*LEDGER, "tests/faults/test_tampering.py"),
     ),
     Mutant(
         "ledger that forgets how far it went", "privacy/chain.py",
-        "    if reached.seq < head.seq:\n", "    if False:\n",
+        "    if last < head.seq:\n", "    if False:\n",
         (*LEDGER, "tests/faults/test_tampering.py"),
     ),
     Mutant(
         "ledger whose head stays behind", "privacy/ledger.py",
-        """            if head != seen:
-                self._head.write(head)
+        """            if lines.head != seen:
+                self._head.write(lines.head)
 """, "", (*LEDGER, "tests/faults/test_tampering.py"),
+    ),
+    Mutant(
+        "ledger whose links skip nothing that is checked", "privacy/chain.py",
+        "links = (macs.get(seq - 1), macs.get(skipped(seq)))",
+        "links = (macs.get(seq - 1), macs.get(seq - 1))", ("tests/unit/test_chain.py",),
+    ),
+    Mutant(
+        "ledger that believes the charge of a run as it stands", "privacy/lines.py",
+        "if links.keys() != seqs or not all(", "if False and not all(",
+        ("tests/faults/test_tampering.py",),
+    ),
+    Mutant(
+        "ledger that charges a run twice", "privacy/ledger.py",
+        "        if before is not None:\n", "        if False:\n",
+        ("tests/unit/test_ledger_runs.py",),
+    ),
+    Mutant(
+        "ledger whose sums forget the charges before", "privacy/filters.py",
+        "    return None if one is None or other is None else one + other",
+        "    return None if one is None or other is None else other",
+        ("tests/unit/test_filter_sums.py",),
+    ),
+    Mutant(
+        "ledger whose sums call an infinite cost none", "privacy/filters.py",
+        "    return None if one is None or other is None else one + other",
+        "    return one if other is None else other if one is None else one + other",
+        ("tests/unit/test_filter_sums.py",),
+    ),
+    Mutant(
+        "ledger that goes on with the sums of another arithmetic", "privacy/filters.py",
+        "        if version != ARITHMETIC:\n            return None\n", "",
+        ("tests/unit/test_filter_sums.py",),
+    ),
+    Mutant(
+        "ledger that adds up other people", "privacy/unit.py",
+        "if unit.adjacency == adjacency and (not person or unit.person == person):",
+        "if unit.adjacency == adjacency:", ("tests/unit/test_ledger_units.py",),
+    ),
+    Mutant(
+        "ledger that adds up rows and people", "privacy/unit.py",
+        "if unit.adjacency == adjacency and (not person or unit.person == person):",
+        "if not person or not unit.person or unit.person == person:",
+        ("tests/unit/test_ledger_units.py",),
+    ),
+    Mutant(
+        "ledger that forgets who its people are", "privacy/lines.py",
+        """return self.header.person or ("" if self.last is None else self.last.unit.person)""",
+        "return self.header.person", ("tests/unit/test_ledger_units.py",),
+    ),
+    Mutant(
+        "ledger under several hard links", "privacy/storage.py",
+        "    if file.st_nlink > 1:\n", "    if False:\n", ("tests/faults/test_two_names.py",),
+    ),
+    Mutant(
+        "ledger whose locks depend on its name", "privacy/storage.py",
+        'db.execute("PRAGMA journal_mode = DELETE")', 'db.execute("PRAGMA journal_mode = WAL")',
+        ("tests/faults/test_two_names.py",),
+    ),
+    Mutant(
+        "restore that forgets what the head has seen", "privacy/backup.py",
+        "    if len(merged) < seen.seq:\n", "    if False:\n", ("tests/faults/test_restore.py",),
+    ),
+    Mutant(
+        "restore that forgets another history", "privacy/backup.py",
+        "if row.mac != macs.get(row.seq) and genuine(", "if False and genuine(",
+        ("tests/faults/test_restore.py",),
+    ),
+    Mutant(
+        "restore that forgets what was charged since", "privacy/backup.py",
+        "        merged.append(row)\n        macs[row.seq] = row.mac\n", "        break\n",
+        ("tests/faults/test_restore.py",),
+    ),
+    Mutant(
+        "restore that believes an old head", "privacy/backup.py",
+        "    if seen.seq < len(saved.rows):\n", "    if False:\n",
+        ("tests/faults/test_restore.py",),
     ),
     # Sources
     Mutant(

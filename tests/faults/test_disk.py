@@ -80,9 +80,8 @@ def test_damaged_bytes_are_refused_or_harmless(tmp_path):
         found = outcome(path)
         assert found in (None, charges)
         refused += found is None
-        for leftover in ("-wal", "-shm"):
-            Path(f"{path}{leftover}").unlink(missing_ok=True)
-    assert refused > 50
+        Path(f"{path}-journal").unlink(missing_ok=True)
+    assert refused > 30  # much of the file is room in its indexes
     path.write_bytes(whole)
     assert outcome(path) == charges
 

@@ -6,8 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from riata import Ledger
+from riata import Budget, Ledger
 from riata.errors import LedgerError
+from riata.privacy import storage
+from riata.privacy.lines import RECENT
 
 from helpers import charge, make
 
@@ -62,9 +64,11 @@ EDITS = {
     "a missing first": "DELETE FROM charge WHERE seq = 1",
     "a missing middle": "DELETE FROM charge WHERE seq = 2",
     "a negative number": "UPDATE charge SET seq = -1 WHERE seq = 4",
-    "a higher number": "UPDATE charge SET seq = 9 WHERE seq = 4",
+    "a higher number": "UPDATE charge SET seq = 99 WHERE seq = 4",
     "one added": "INSERT INTO charge SELECT dataset, 5, charged_at, 'r', unit, event, summary, "
-    "total, mac FROM charge WHERE seq = 4",
+    "sums, total, mac FROM charge WHERE seq = 4",
+    "smaller sums": "UPDATE charge SET sums = (SELECT sums FROM charge WHERE seq = 1) "
+    "WHERE seq = 4",
     "another run": "UPDATE charge SET run = 'paid' WHERE seq = 4",
     "another unit": "UPDATE charge SET unit = replace(unit, '1', '9') WHERE seq = 2",
 }
@@ -91,6 +95,83 @@ def test_a_missing_gap_closed_by_renumbering_is_refused(ledger, path):
     check_refused(ledger, path, "Charge 3 .* was edited")
 
 
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """A ledger with more lines than a charge looks at, to be copied."""
+    path = tmp_path_factory.mktemp("long") / "study.db"
+    ledger = make(path, Budget(9.0, 0.0))
+    for number in range(RECENT + 15):
+        charge(ledger, 0.0625, number=number, run=f"run {number + 1}")
+    return path
+
+
+@pytest.fixture
+def copied(long, path):
+    for end in ("", ".head"):
+        shutil.copy(f"{long}{end}", f"{path}{end}")
+    return Ledger.open(path)
+
+
+@pytest.mark.parametrize("statement", EDITS.values(), ids=EDITS.keys())
+def test_an_old_line_that_was_edited_is_found_by_whatever_reads_it(copied, path, statement):
+    number = RECENT + 15
+    statement = statement.replace("0.25", "0.0625").replace(
+        "dataset, 5,", f"dataset, {number + 1},"
+    )
+    for old, new in ((4, number), (3, number - 1)):
+        statement = statement.replace(f"seq = {old}", f"seq = {new}")
+    edit(path, statement)
+    for use in (copied.verify, copied.export, copied.show, lambda: copied.charges):
+        with pytest.raises(LedgerError, match="was edited"):
+            use()
+
+
+@pytest.mark.parametrize("seq", [1, 2, 5, 13])
+def test_what_an_old_line_says_does_not_change_what_is_spent(copied, path, seq):
+    before = copied.spent
+    edit(path, f"UPDATE charge SET event = '[]', total = 0, sums = '[]' WHERE seq = {seq}")
+    assert copied.spent == before
+    number = charge(copied, 0.0625)
+    assert copied.spent.epsilon == before.epsilon + 0.0625
+    with pytest.raises(LedgerError, match=f"Charge {seq} .* was edited"):
+        copied.verify()
+    with pytest.raises(LedgerError, match="no links lead to it"):
+        copied.charge_of(f"run {seq}")
+    assert number == RECENT + 16
+
+
+@pytest.mark.parametrize("column", ["event", "summary", "sums", "total", "unit", "run", "mac"])
+def test_an_edit_of_one_of_the_last_lines_stops_all_spending(copied, path, column):
+    edit(path, f"UPDATE charge SET {column} = '[]' WHERE seq = {RECENT + 14}")
+    check_refused(copied, path, "was edited")
+
+
+def test_lines_that_belong_to_another_history_pay_for_no_run(tmp_path, long):
+    """Two colleagues were shown different histories; lines of one are put into the other."""
+    paths = [tmp_path / name for name in ("one.db", "two.db")]
+    for path in paths:
+        for end in ("", ".head"):
+            shutil.copy(f"{long}{end}", f"{path}{end}")
+    one, two = map(Ledger.open, paths)
+    for number in range(2 * RECENT):
+        charge(one, 0.001)
+        charge(two, 0.001, run=f"other {number}")
+    number = RECENT + 18
+    with closing(sqlite3.connect(paths[0])) as db:
+        db.execute("ATTACH ? AS two", (str(paths[1]),))
+        for kept in (1, 10):  # lines that are genuine where they are, but the one after them is not
+            db.execute(f"DELETE FROM charge WHERE seq BETWEEN {number} AND {number + kept}")
+            db.execute(
+                "INSERT INTO charge SELECT * FROM two.charge "
+                f"WHERE seq BETWEEN {number} AND {number + kept}"
+            )
+            db.commit()
+            for run in ("other 2", "other 3"):
+                with pytest.raises(LedgerError, match="no links lead to it"):
+                    one.charge_of(run)
+    assert two.charge_of("other 2").seq == number
+
+
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_truncated_chain_is_refused(ledger, path, kept):
     edit(path, f"DELETE FROM charge WHERE seq > {kept}")
@@ -109,26 +190,49 @@ def test_an_older_copy_of_the_file_is_refused(ledger, path, tmp_path):
     check_refused(ledger, path, "rolled back")
 
 
-def test_an_older_copy_with_its_wal_is_refused(ledger, path, tmp_path):
-    with closing(sqlite3.connect(path)) as reader:
-        reader.execute("SELECT * FROM charge").fetchall()  # keeps the WAL file from being merged
-        charge(ledger)
-        assert path.with_name("study.db-wal").stat().st_size > 0
-        for end in ("", "-wal"):
-            shutil.copy(f"{path}{end}", tmp_path / f"copy{end}")
-        charge(ledger)
-    for end in ("", "-wal"):
-        shutil.copy(tmp_path / f"copy{end}", f"{path}{end}")
-    check_refused(ledger, path, "rolled back: it has 5 charges, and its head has seen 6")
+def hot_journal(path):
+    """A journal that undoes everything since now: it was kept back from a big transaction."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN IMMEDIATE")
+        lines = db.execute("SELECT * FROM charge").fetchall()
+        db.execute("DELETE FROM charge")
+        for line in lines:
+            db.execute(f"INSERT INTO charge VALUES ({','.join('?' * len(line))})", line)
+        db.execute("CREATE TABLE more (x)")
+        db.executemany("INSERT INTO more VALUES (?)", [(bytes(4000),)] * 50)
+        journal = path.with_name("study.db-journal").read_bytes()
+        db.execute("ROLLBACK")
+    return journal
 
 
-def test_a_wal_that_was_removed_is_refused(ledger, path, tmp_path):
-    with closing(sqlite3.connect(path)) as reader:
-        reader.execute("SELECT * FROM charge").fetchall()
-        charge(ledger)
-        shutil.copy(path, tmp_path / "copy.db")
-    shutil.copy(tmp_path / "copy.db", path)
+def test_a_journal_that_was_put_back_undoes_nothing_that_was_seen(ledger, path):
+    journal = hot_journal(path)
+    charge(ledger)
+    path.with_name("study.db-journal").write_bytes(journal)
     check_refused(ledger, path, "rolled back: it has 4 charges, and its head has seen 5")
+
+
+def test_a_ledger_that_was_put_into_wal_mode_comes_back_from_it(ledger, path):
+    edit(path, "PRAGMA journal_mode = WAL")
+    assert charge(ledger) == 5
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert ledger.verify().charges == 5
+
+
+def test_a_ledger_that_is_in_use_in_wal_mode_is_refused(ledger, path):
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM charge").fetchall()
+        storage.PATIENCE, patience = 1, storage.PATIENCE
+        try:
+            with pytest.raises(LedgerError, match=r"WAL|locked"):
+                charge(ledger)
+        finally:
+            storage.PATIENCE = patience
+    assert charge(ledger) == 5
 
 
 def test_another_history_of_the_same_length_is_refused(ledger, path, tmp_path):

@@ -154,12 +154,180 @@ def test_several_data_sets_in_one_database(url, tmp_path):
         Ledger.open(url, dataset="other", head=tmp_path / "claims")
     execute(
         url,
-        "INSERT INTO charge SELECT 'trips', 2, charged_at, event, summary, total, mac "
-        "FROM charge WHERE dataset = 'claims'",
+        "INSERT INTO charge SELECT 'trips', 2, charged_at, run, unit, event, summary, sums, total, "
+        "mac FROM charge WHERE dataset = 'claims'",
     )
     with pytest.raises(LedgerError, match=r"Charge 2 .* was edited"):
         charge(trips)
     assert claims.verify().charges == 1
+
+
+CREATE = """
+import sys
+from riata import Budget, Ledger
+from riata.errors import LedgerError
+url, folder, number, same = sys.argv[1:]
+name = "claims" if same == "same" else f"d{number}"
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    made = Ledger.create(url, dataset=name, ceiling=Budget(1.0, 0.0), head=f"{folder}/{number}")
+except LedgerError as error:
+    print("refused", error)
+else:
+    print("created", made.verify().charges)
+"""
+
+
+def created_at_once(url, folder, number, same):
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", CREATE, url, str(folder), str(each), same],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for each in range(number)
+    ]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    return [racer.communicate(timeout=300)[0].strip() for racer in racers]
+
+
+def test_ledgers_of_different_data_sets_may_be_created_at_once(server, tmp_path):
+    for attempt in range(3):  # each in a database without tables
+        name = f"fresh{next(NUMBERS)}"
+        execute(server + "postgres", f"CREATE DATABASE {name}")
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        assert created_at_once(server + name, folder, 6, "different") == ["created 0"] * 6
+        found = execute(server + name, "SELECT dataset FROM ledger ORDER BY dataset")
+        assert [dataset for (dataset,) in found] == [f"d{each}" for each in range(6)]
+
+
+def test_threads_create_ledgers_of_different_data_sets_at_once(url, tmp_path):
+    made, start = [], threading.Barrier(8)
+
+    def create(number):
+        start.wait()
+        made.append(make(url, tmp_path / f"head{number}", f"d{number}"))
+
+    threads = [threading.Thread(target=create, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ledger.dataset for ledger in made) == [f"d{n}" for n in range(8)]
+
+
+def test_of_ledgers_of_one_data_set_that_are_created_at_once_one_is(url, tmp_path):
+    found = created_at_once(url, tmp_path, 5, "same")
+    assert found.count("created 0") == 1
+    assert all("would forget" in each for each in found if each != "created 0")
+    assert len(list(tmp_path.iterdir())) == 1  # of the others no head is left
+
+
+def test_of_processes_that_charge_one_run_one_does(url, tmp_path):
+    make(url, tmp_path / "head0")
+    won, start = [], threading.Barrier(5)
+
+    def spend(number):
+        shutil.copy(tmp_path / "head0", tmp_path / f"head{number}")
+        ledger = Ledger.open(url, head=tmp_path / f"head{number}")
+        start.wait()
+        try:
+            charge(ledger, 0.01, run="a")
+            won.append(number)
+        except LedgerError:
+            assert ledger.charge_of("a").seq == 1
+
+    threads = [threading.Thread(target=spend, args=(n,)) for n in range(1, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert Ledger.open(url, head=tmp_path / "head0").verify().charges == 1
+
+
+def test_a_long_ledger_is_verified_by_its_last_lines_and_by_links(url, tmp_path):
+    ledger = make(url, tmp_path / "head", ceiling=Budget(9.0, 1e-6))
+    for number in range(50):
+        charge(ledger, 0.001, run=f"run {number + 1}")
+    assert [ledger.charge_of(f"run {n}").seq for n in (1, 17, 32, 50)] == [1, 17, 32, 50]
+    execute(url, "UPDATE charge SET summary = '{}' WHERE seq = 3")
+    charge(ledger, 0.001)
+    with pytest.raises(LedgerError, match=r"Charge 3 .* was edited"):
+        ledger.verify()
+    with pytest.raises(LedgerError, match="no links lead to it"):
+        ledger.charge_of("run 3")
+
+
+def test_a_backup_comes_back_to_a_new_server_and_to_a_file(url, server, tmp_path):
+    head = tmp_path / "head"
+    ledger, other = make(url, head), make(url, tmp_path / "trips", "trips")
+    charge(ledger, 0.5, run="a")
+    charge(other, 0.25)
+    assert ledger.backup(tmp_path / "backup.db") == 1
+    expected = ledger.charges
+    name = f"fresh{next(NUMBERS)}"
+    execute(server + "postgres", f"CREATE DATABASE {name}")
+    done = Ledger.restore(tmp_path / "backup.db", server + name, head=head)
+    assert (done.charges, done.changed) == (1, True)
+    again = Ledger.open(server + name, head=head)
+    assert again.charges == expected
+    assert charge(again, 0.5) == 2
+    with pytest.raises(LedgerError, match="rolled back"):  # the old one is behind now
+        charge(ledger)
+    with pytest.raises(LedgerError, match="would forget 1"):
+        Ledger.restore(tmp_path / "backup.db", tmp_path / "study.db", head=head)
+    again.backup(tmp_path / "newer.db")
+    assert Ledger.restore(tmp_path / "newer.db", tmp_path / "study.db", head=head).charges == 2
+    assert other.verify().charges == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE charge SET event = '[]' WHERE dataset = 'claims' AND seq = 1",
+        "DELETE FROM charge WHERE dataset = 'claims' AND seq <= 2",
+        "UPDATE ledger SET ceiling = 9 * ceiling",
+        "DELETE FROM ledger WHERE dataset = 'claims'",
+    ],
+)
+def test_a_damaged_ledger_keeps_what_was_charged_since_its_backup(url, tmp_path, statement):
+    head = tmp_path / "head"
+    ledger = make(url, head)
+    other = make(url, tmp_path / "trips", "trips")
+    charge(other)
+    charge(ledger)
+    charge(ledger)
+    ledger.backup(tmp_path / "backup.db")
+    charge(ledger)
+    expected = ledger.charges
+    execute(url, statement)
+    done = Ledger.restore(tmp_path / "backup.db", url, head=head)
+    assert (done.charges, done.kept, done.changed) == (3, 1, True)
+    assert ledger.charges == expected
+    if "ceiling" not in statement:
+        assert other.verify().charges == 1
+
+
+def test_a_rolled_back_server_does_not_forget(url, tmp_path):
+    head = tmp_path / "head"
+    ledger = make(url, head)
+    charge(ledger)
+    ledger.backup(tmp_path / "backup.db")
+    charge(ledger)
+    execute(url, "DELETE FROM charge WHERE seq = 2")
+    with pytest.raises(LedgerError, match="would forget 1"):
+        Ledger.restore(tmp_path / "backup.db", url, head=head)
+    shutil.copy(head, tmp_path / "ben")
+    with pytest.raises(LedgerError, match="rolled back"):
+        charge(ledger)
 
 
 def test_a_team_with_two_heads_sees_each_others_charges(url, tmp_path):

@@ -1,15 +1,26 @@
 """The chain: what it accepts, what it refuses, and how its head is kept."""
 
+import itertools
 import json
 import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riata.errors import LedgerError
-from riata.privacy.chain import Head, HeadFile, following, new_head, verify
+from riata.privacy.chain import (
+    Head,
+    HeadFile,
+    following,
+    genuine,
+    needed,
+    new_head,
+    path,
+    skipped,
+    verify,
+)
 
 HEADER = ("claims", 1, 2_000_000_000, "1e-06", "replace-one")
 
@@ -17,12 +28,17 @@ HEADER = ("claims", 1, 2_000_000_000, "1e-06", "replace-one")
 def chain(*texts):
     """A head after some lines, the header and the lines."""
     head = new_head("claims", HEADER)
-    header, lines = (HEADER, head.mac), []
+    header, lines, macs = (HEADER, head.mac), [], {0: head.mac}
     for seq, text in enumerate(texts, start=1):
         fields = (seq, text)
-        head = following(head, fields)
+        head = following(head, macs, fields)
+        macs[seq] = head.mac
         lines.append((fields, head.mac))
     return head, header, lines
+
+
+def macs_of(header, lines):
+    return {0: header[1]} | {fields[0]: mac for fields, mac in lines}
 
 
 def test_a_chain_verifies_from_every_head_that_it_went_through():
@@ -43,6 +59,7 @@ def test_the_key_is_not_shown():
     assert repr(head.key) not in repr(head)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_no_other_sequence_of_its_lines_verifies(data):
     head, header, lines = chain("a", "b", "c", "d")
@@ -51,6 +68,7 @@ def test_no_other_sequence_of_its_lines_verifies(data):
         verify(head, header, data.draw(others), "x")
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3), st.one_of(st.text(), st.integers(), st.binary(), st.floats(), st.none()))
 def test_no_other_value_verifies(at, value):
     texts = ["1", "2", "3", "4"]
@@ -71,23 +89,110 @@ def test_a_number_of_another_type_does_not_verify(other):
 
 def test_fields_cannot_run_into_each_other():
     head = new_head("claims", HEADER)
-    assert following(head, ("ab", "c")).mac != following(head, ("a", "bc")).mac
-    assert following(head, ('a","b',)).mac != following(head, ("a", "b")).mac
+    macs = {0: head.mac}
+
+    def mac(*fields):
+        return following(head, macs, fields).mac
+
+    assert mac("ab", "c") != mac("a", "bc")
+    assert mac('a","b') != mac("a", "b")
+    assert mac("None") != mac(None)
 
 
 def test_lines_made_with_another_key_are_refused():
     head, header, lines = chain("a", "b")
-    forged = following(replace(head, key=os.urandom(32)), (3, "c"))
+    forged = following(replace(head, key=os.urandom(32)), macs_of(header, lines), (3, "c"))
     with pytest.raises(LedgerError, match="Charge 3"):
         verify(head, header, [*lines, ((3, "c"), forged.mac)], "x")
 
 
+# the last lines alone
+
+
+def tail(header, lines, start):
+    """The lines from a number on, and the macs of those before them that they need."""
+    macs = macs_of(header, lines)
+    before = {seq: macs[seq] for seq in needed(range(start, len(lines) + 1)) if seq < start}
+    return lines[start - 1 :], before
+
+
+@pytest.mark.parametrize("start", range(1, 21))
+def test_the_last_lines_verify_with_a_few_macs(start):
+    head, header, lines = chain(*map(str, range(20)))
+    last, before = tail(header, lines, start)
+    for seen in range(start - 1, 21):
+        older = Head("claims", head.key, seen, macs_of(header, lines)[seen])
+        assert verify(older, header, last, "x", start=start, before=before) == head
+    assert len(before) <= 6
+
+
+@settings(deadline=None)
+@given(st.integers(2, 20), st.data())
+def test_an_edit_of_the_last_lines_or_of_a_mac_that_they_need_does_not_verify(start, data):
+    head, header, lines = chain(*map(str, range(20)))
+    last, before = tail(header, lines, start)
+    if data.draw(st.booleans()):
+        at = data.draw(st.sampled_from(sorted(set(before) - {0}) or [start - 1]))
+        before[at] = data.draw(st.one_of(st.none(), st.text(), st.just("0" * 64)))
+    else:
+        at = data.draw(st.integers(0, len(last) - 1))
+        (seq, _), mac = last[at]
+        last = [*last[:at], ((seq, "edited"), mac), *last[at + 1 :]]
+    with pytest.raises(LedgerError, match="was edited"):
+        verify(head, header, last, "x", start=start, before=before)
+
+
+def test_last_lines_that_the_head_has_seen_beyond_are_refused():
+    head, header, lines = chain(*map(str, range(20)))
+    for kept in range(10, 20):
+        last, before = tail(header, lines[:kept], 10)
+        with pytest.raises(LedgerError, match=f"rolled back: it has {kept} charges"):
+            verify(head, header, last, "x", start=10, before=before)
+
+
+# links that skip lines
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_a_few_links_lead_from_any_line_to_any_earlier_one(one, other):
+    first, last = sorted((one, other))
+    lines = list(path(last, first))
+    assert (lines[0], lines[-1]) == (last, first)
+    for above, below in itertools.pairwise(lines):
+        assert below in (above - 1, skipped(above))
+    assert len(lines) <= 1 + last.bit_length() ** 2
+
+
+def test_every_line_on_the_way_is_genuine_and_no_other_is():
+    head, header, lines = chain(*map(str, range(40)))
+    macs = macs_of(header, lines)
+    for target in (1, 7, 8, 31, 32, 33, 40):
+        for seq in path(40, target):
+            fields, mac = lines[seq - 1]
+            assert genuine(head.key, macs, seq, (fields, mac))
+            assert not genuine(head.key, macs, seq, ((seq, "other"), mac))
+            assert not genuine(head.key, macs, seq + 1, (fields, mac))
+            for link in {seq - 1, skipped(seq)}:
+                assert not genuine(head.key, {**macs, link: "0" * 64}, seq, (fields, mac))
+                assert not genuine(head.key, {**macs, link: None}, seq, (fields, mac))
+
+
+def test_a_header_is_no_line_and_a_line_no_header():
+    head = new_head("claims", ("a" * 64, 1, "x"))
+    macs = {0: "riata ledger"}
+    assert not genuine(head.key, macs, 1, ((1, "x"), head.mac))
+
+
+# the head file
+
+
 def test_a_head_file_keeps_what_it_was_given(tmp_path):
-    head = chain("a")[0]
+    head, header, lines = chain("a")
     file = HeadFile(tmp_path / "head")
     file.create(head)
     assert file.read() == head
-    after = following(head, (2, "b"))
+    after = following(head, macs_of(header, lines), (2, "b"))
     file.write(after)
     assert file.read() == after
     assert os.listdir(tmp_path) == ["head"]

@@ -83,14 +83,14 @@ def test_charges_without_a_run_are_as_many_as_one_likes(ledger):
     assert [charge(ledger), charge(ledger, run=None), charge(ledger)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("run", ["", 7, True, ["a"], {"a": 1}])
-def test_an_id_that_is_no_text_charges_nothing(ledger, run):
+@pytest.mark.parametrize("run", ["", 7, True, ["a"], {"a": 1}, "a\0b", "two\nlines", "x" * 201])
+def test_an_id_that_is_no_printable_text_charges_nothing(ledger, run):
     with pytest.raises(InvalidArgument, match="id of a run"):
         charge(ledger, run=run)
     assert ledger.charges == []
 
 
-@pytest.mark.parametrize("run", ["'; DROP TABLE charge; --", "ünï\n\0x", "x" * 5000, " "])
+@pytest.mark.parametrize("run", ["'; DROP TABLE charge; --", "ünï", "x" * 200, " "])
 def test_an_id_may_be_any_text(ledger, run):
     charge(ledger, run=run)
     assert ledger.charge_of(run).run == run
@@ -106,15 +106,14 @@ def test_a_refused_charge_leaves_its_run_free(ledger):
 def test_two_data_sets_of_one_database_may_have_runs_of_one_name(path):
     # Two SQLite ledgers never share a file; the table allows it, as in PostgreSQL.
     charge(make(path), run="a")
+    rest = "charged_at, run, unit, event, summary, sums, total, mac"
+    others = f"seq, {rest}"
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "INSERT INTO charge SELECT 'other', seq, charged_at, run, unit, event, summary, total, "
-            "mac FROM charge"
-        )
-        with pytest.raises(sqlite3.IntegrityError):
+        db.execute(f"INSERT INTO charge (dataset, {others}) SELECT 'other', {others} FROM charge")
+        with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
             db.execute(
-                "INSERT INTO charge SELECT dataset, 2, charged_at, run, unit, event, summary, "
-                "total, mac FROM charge WHERE dataset = 'claims'"
+                f"INSERT INTO charge (seq, dataset, {rest}) SELECT 2, dataset, {rest} FROM charge "
+                "WHERE dataset = 'claims'"
             )
 
 

@@ -22,6 +22,7 @@ from riata.errors import BudgetExceeded, InvalidArgument
 if TYPE_CHECKING:
     from riata.privacy.events import Event
     from riata.privacy.ledger import Ledger
+    from riata.privacy.unit import PrivacyUnit
     from riata.solvers import Plan
 
 MODEL, STATEMENT, REPORT = "model.riata", "statement", "report.html"
@@ -186,12 +187,15 @@ def _foreseen(said: Study, plan: Plan, ledger: Ledger) -> None:
     if _charged_before(said, ledger):
         note(f"Goes on from {said.checkpoint}: the ledger was charged when the fit began.")
         return
-    foreseen(ledger, plan.cost, plan.budget.adjacency)
+    from riata.privacy.unit import PrivacyUnit
+
+    person = "" if said.schema is None else said.schema.person
+    foreseen(ledger, plan.cost, PrivacyUnit.of(plan.budget, person))
 
 
-def foreseen(ledger: Ledger, cost: Event, adjacency: str) -> None:
+def foreseen(ledger: Ledger, cost: Event, unit: PrivacyUnit) -> None:
     """Say what the ledger will have spent, or refuse what is beyond its ceiling."""
-    after, ceiling = ledger.after(cost, adjacency=adjacency), ledger.ceiling
+    after, ceiling = ledger.after(cost, adjacency=unit.adjacency, unit=unit), ledger.ceiling
     note(
         f"Ledger of {ledger.dataset!r}: epsilon {ledger.spent.epsilon:.6g} is spent, and after "
         f"this {after.epsilon:.6g}, under a ceiling of {ceiling.epsilon:g} at delta "
@@ -214,7 +218,7 @@ def _charged_before(said: Study, ledger: Ledger) -> bool:
         run = json.loads(body)["id"]
     except (ValueError, KeyError, TypeError):
         return False
-    return any(charge.summary.get("run") == run for charge in ledger.charges)
+    return isinstance(run, str) and ledger.charge_of(run) is not None
 
 
 def _stopped(said: Study, ledger: Ledger | None) -> None:

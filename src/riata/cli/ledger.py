@@ -1,10 +1,11 @@
-"""`riata ledger`: start the record of what is spent on a data set, look at it, check it."""
+"""`riata ledger`: the record of what is spent on a data set: start, show, check and keep it."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from riata.cli.talk import AsJson, answer, answer_json, answer_table, note, out
 from riata.errors import InvalidArgument
+from riata.wording import number_of
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import
     from riata.privacy.ledger import Charge, Ledger
@@ -39,6 +41,9 @@ def create(
     adjacency: Annotated[
         str, typer.Option(help="replace-one, add-remove, or replace-person for a person column.")
     ] = "replace-one",
+    person: Annotated[
+        str, typer.Option(help="The column that identifies people, with replace-person.")
+    ] = "",
     head: Head = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,11 +51,11 @@ def create(
     from riata.privacy import Budget, Ledger
 
     ceiling = Budget(epsilon, delta, adjacency)
-    made = Ledger.create(where, dataset=dataset, ceiling=ceiling, head=head)
+    made = Ledger.create(where, dataset=dataset, ceiling=ceiling, person=person, head=head)
     if as_json:
         answer_json(_facts(made))
         return
-    answer(f"Started the ledger of {dataset!r} in {where}: {ceiling}.")
+    answer(f"Started the ledger of {dataset!r} in {where}: {ceiling}{_whose(person)}.")
     place = head if head is not None else f"{where}.head"
     answer(f"Its head is {place}. Keep a copy where others cannot write: it shows a rollback.")
 
@@ -64,7 +69,8 @@ def show(where: Where, dataset: Dataset = None, head: Head = None, as_json: AsJs
         answer_json(facts)
         return
     console, ceiling = out(), opened.ceiling
-    console.print(Text(f"Ledger of {opened.dataset!r}, {ceiling.adjacency}", "bold"))
+    whose = _whose(facts["person"])
+    console.print(Text(f"Ledger of {opened.dataset!r}, {ceiling.adjacency}{whose}", "bold"))
     charges = opened.charges
     if charges:
         table = Table("", "charged", "what", "asked", "total", "of the ceiling", box=None)
@@ -128,6 +134,54 @@ def export(
         note(f"Wrote {len(opened.charges)} charges to {file}.")
 
 
+@app.command()
+def backup(
+    where: Where,
+    file: Annotated[Path, typer.Argument(help="Where to write the backup.")],
+    dataset: Dataset = None,
+    head: Head = None,
+    as_json: AsJson = False,
+    force: Annotated[bool, typer.Option(help="Replace an older backup.")] = False,
+) -> None:
+    """Write all charges to one file, while the ledger is in use. The key is not among them."""
+    opened = _opened(where, dataset, head)
+    charges = opened.backup(file, force=force)
+    if as_json:
+        answer_json({"out": str(file), "dataset": opened.dataset, "charges": charges})
+        return
+    answer(f"Wrote the {number_of(charges, 'charge')} of {opened.dataset!r} to {file}.")
+    answer("To restore them you need the newest head, too: keep it in another place.")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="What riata ledger backup wrote.")],
+    where: Where,
+    head: Head = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a ledger back from a backup, or refuse if a charge would be forgotten."""
+    from riata.privacy.ledger import Ledger
+
+    done = Ledger.restore(file, where, head=head)
+    if as_json:
+        answer_json(asdict(done))
+        return
+    charges = number_of(done.charges, "charge")
+    if not done.changed:
+        answer(f"Nothing had to be restored: the ledger of {done.dataset!r} is whole, {charges}.")
+    else:
+        answer(f"Restored the ledger of {done.dataset!r}: {charges}.")
+    if done.kept:
+        answer(f"Kept {number_of(done.kept, 'charge')} from after the backup.")
+    if done.aside:
+        answer(f"The damaged file is now {done.aside}.")
+
+
+def _whose(person: str) -> str:
+    return f" by {person!r}" if person else ""
+
+
 def _opened(where: str, dataset: str | None, head: Path | None) -> Ledger:
     from riata.privacy.ledger import Ledger
 
@@ -140,6 +194,7 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
     return {
         "dataset": ledger.dataset,
         "adjacency": ceiling.adjacency,
+        "person": ledger.person,
         "ceiling": ceiling.epsilon,
         "delta": ceiling.delta,
         "spent": total,

@@ -55,6 +55,7 @@ def tune(
     )  # fmt: skip
     folder = checked(said, force, yes)
     from riata.data import read
+    from riata.privacy.unit import PrivacyUnit
 
     opened = said.open_ledger()
     search = _search(said, opened)
@@ -68,7 +69,7 @@ def tune(
     if opened is None:
         warning("No ledger records this search, and nobody adds up what is spent.")
     else:
-        foreseen(opened, plan.event, plan.budget.adjacency)
+        foreseen(opened, plan.event, PrivacyUnit(plan.budget.adjacency))
     if not yes and not asked("Spend this, and search?"):
         note("Nothing was charged, and no row was read.")
         raise typer.Exit(0)

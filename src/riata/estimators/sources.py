@@ -14,7 +14,7 @@ from riata.data.people import PeopleSource
 from riata.data.schema import Schema
 from riata.data.source import Source
 from riata.errors import InvalidArgument
-from riata.privacy.budget import REPLACE_PERSON, Budget
+from riata.privacy.budget import Budget
 from riata.privacy.unit import PrivacyUnit
 
 
@@ -66,9 +66,8 @@ def people(source: Source) -> int | None:
 
 def unit_of(estimator: Any, budget: Budget) -> PrivacyUnit:
     """What a fit protects: the schema of its rows names the column of people."""
-    if budget.adjacency != REPLACE_PERSON:
-        return PrivacyUnit(budget.adjacency)
-    return PrivacyUnit(budget.adjacency, estimator.schema_.person, budget.rows_of_a_person)
+    schema = getattr(estimator, "schema_", None)
+    return PrivacyUnit.of(budget, "" if schema is None else schema.person)
 
 
 def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -71,7 +71,11 @@ class PureAccountant(Accountant):
         )
 
     def epsilon(self, event: Event, delta: float) -> float:
-        return math.fsum(self._epsilon(leaf) * k for leaf, k in leaves(event).items())
+        return rounded(self.total(event))
+
+    def total(self, event: Event) -> Fraction | None:
+        """The sum of the epsilons; only those of searches are rounded before. None if infinite."""
+        return exact_sum((k, self._epsilon(leaf)) for leaf, k in leaves(event).items())
 
     def _epsilon(self, leaf: Leaf) -> float:
         if isinstance(leaf, RandomlyRepeated):
@@ -132,7 +136,11 @@ class RenyiAccountant(Accountant):
         return lambda alpha: math.fsum(k * self.divergence(leaf, alpha) for leaf, k in parts)
 
     def epsilon(self, event: Event, delta: float) -> float:
-        curve, log_delta = self._curve(event), math.log(delta)
+        return self.converted(self._curve(event), delta)
+
+    def converted(self, curve: Callable[[float], float], delta: float) -> float:
+        """The epsilon at `delta` that follows from the divergence of each order."""
+        log_delta = math.log(delta)
 
         def bound(alpha: float) -> float:
             return (
@@ -161,7 +169,11 @@ class ZcdpAccountant(RenyiAccountant):
     name = "zero-concentrated differential privacy"
 
     def rho(self, event: Event) -> float:
-        return math.fsum(k * self._rho(leaf) for leaf, k in leaves(event).items())
+        return rounded(self.total(event))
+
+    def total(self, event: Event) -> Fraction | None:
+        """The sum of the rhos, each rounded once, or None if it is infinite."""
+        return exact_sum((k, self._rho(leaf)) for leaf, k in leaves(event).items())
 
     def exactly(self, event: Event) -> Fraction:
         """`rho` without rounding, for events whose rho is a rational function of their numbers."""
@@ -169,6 +181,10 @@ class ZcdpAccountant(RenyiAccountant):
 
     def divergence(self, leaf: Leaf, alpha: float) -> float:
         return alpha * self._rho(leaf)
+
+    def _curve(self, event: Event) -> Callable[[float], float]:
+        rho = self.rho(event)
+        return lambda alpha: alpha * rho
 
     def _rho(self, leaf: Leaf) -> float:
         match leaf:
@@ -335,10 +351,26 @@ class CeilingAccountant(RenyiAccountant):
     name = "Renyi differential privacy at the order of the ceiling"
 
     def __init__(self, ceiling: Budget) -> None:
-        self._order = _order_of_ceiling(ceiling.epsilon, ceiling.delta) if ceiling.delta else 2.0
+        self.order = _order_of_ceiling(ceiling.epsilon, ceiling.delta) if ceiling.delta else 2.0
+
+    @classmethod
+    def at(cls, order: float) -> CeilingAccountant:
+        """The accountant of a ceiling whose order was fixed before, perhaps on another machine."""
+        made = cls.__new__(cls)
+        made.order = order
+        return made
+
+    def total(self, event: Event) -> Fraction | None:
+        """The sum of the divergences, each rounded once, or None if it is infinite."""
+        parts = leaves(event).items()
+        return exact_sum((k, self.divergence(leaf, self.order)) for leaf, k in parts)
+
+    def _curve(self, event: Event) -> Callable[[float], float]:
+        total = rounded(self.total(event))
+        return lambda alpha: total
 
     def _best(self, bound: Callable[[float], float]) -> float:
-        return bound(self._order)
+        return bound(self.order)
 
 
 @lru_cache(maxsize=2**8)
@@ -406,6 +438,27 @@ def spent(
         )
     epsilon, name = min((a.epsilon(event, delta), a.name) for a in able)
     return Spent(epsilon, delta, name)
+
+
+def exact_sum(terms: Iterable[tuple[int, float]]) -> Fraction | None:
+    """The sum of each number repeated as often as it says, without rounding; None if infinite.
+
+    Numbers are multiples of 2^-1074, so a sum of any number of them keeps to a few hundred digits.
+    """
+    total = Fraction()
+    for times, value in terms:
+        if math.isinf(value):
+            return None
+        total += times * Fraction(value)
+    return total
+
+
+def rounded(total: Fraction | None) -> float:
+    """The nearest float. None, and what is too large, are infinite."""
+    try:
+        return math.inf if total is None else float(total)
+    except OverflowError:
+        return math.inf
 
 
 def _best_order(bound: Callable[[float], float]) -> float:

@@ -9,7 +9,7 @@ import contextlib
 import hmac
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -41,45 +41,98 @@ def new_head(dataset: str, header: Fields) -> Head:
     return Head(dataset, key, 0, _header_mac(key, header))
 
 
-def following(head: Head, fields: Fields) -> Head:
-    """The head after one line more."""
-    mac = _mac(head.key, bytes.fromhex(head.mac) + _canonical(fields))
-    return replace(head, seq=head.seq + 1, mac=mac)
+def skipped(seq: int) -> int:
+    """The earlier line that line `seq` is linked to, beside the one before it.
+
+    The lowest bit of the number is cleared. So a few links lead from any line to any earlier one.
+    """
+    return seq & (seq - 1)
 
 
-def verify(head: Head, header: Line, lines: Sequence[Line], where: str) -> Head:
+def path(last: int, seq: int) -> Iterator[int]:
+    """The lines whose links lead from line `last` back to line `seq`, both included."""
+    while last > seq:
+        yield last
+        last = skipped(last) if skipped(last) >= seq else last - 1
+    yield seq
+
+
+def needed(seqs: Iterable[int]) -> set[int]:
+    """The lines whose macs go into the macs of these."""
+    return {before for seq in seqs for before in (seq - 1, skipped(seq))}
+
+
+def following(head: Head, macs: Mapping[int, object], fields: Fields) -> Head:
+    """The head after one line more. `macs` has that of the line to which it is linked."""
+    seq = head.seq + 1
+    mac = _line_mac(head.key, {**macs, head.seq: head.mac}, seq, fields)
+    return replace(head, seq=seq, mac=mac)
+
+
+def genuine(key: bytes, macs: Mapping[int, object], seq: int, line: Line) -> bool:
+    """Whether riata wrote this line at this place behind lines with these macs."""
+    fields, mac = line
+    try:
+        return fields[0] == seq and _same(mac, _line_mac(key, macs, seq, fields))
+    except LedgerError:  # a value that riata never writes
+        return False
+
+
+def verify(
+    head: Head,
+    header: Line,
+    lines: Sequence[Line],
+    where: str,
+    *,
+    start: int = 1,
+    before: Mapping[int, object] | None = None,
+) -> Head:
     """The head of all these lines, or an error if they do not continue the one that was seen.
 
     Lines beyond the head are a colleague's, or were written by a process that died before it could
     move the head. Their macs prove that they are genuine.
+
+    Parameters
+    ----------
+    head : Head
+        What was seen.
+    header : Line
+    lines : sequence of Line
+        From number `start` to the last.
+    where : str
+        The ledger, for messages.
+    start : int, default=1
+        At most what the head has seen, or 1.
+    before : mapping, optional
+        The macs, as they are stored, of earlier lines to which these are linked. They need no
+        trust: a wrong one does not lead to the macs of these lines.
     """
     fields, mac = header
-    reached = Head(head.dataset, head.key, 0, _header_mac(head.key, fields))
-    if not _same(mac, reached.mac):
+    if not _same(mac, _header_mac(head.key, fields)):
         raise LedgerError(
             f"The header of the ledger {where} was edited, or the head belongs to another ledger: "
             f"they do not match, so nothing can be spent. {_RESTORE}"
         )
-    passed = reached.seq == head.seq and _same(head.mac, reached.mac)
-    for fields, mac in lines:
-        reached = following(reached, fields)
-        if fields[0] != reached.seq or not _same(mac, reached.mac):
+    macs = {**(before or {}), 0: mac}
+    for seq, line in enumerate(lines, start):
+        if not genuine(head.key, macs, seq, line):
             raise LedgerError(
-                f"Charge {reached.seq} of the ledger {where} was edited, moved or removed: it does "
-                f"not continue the chain before it, so nothing can be spent. {_RESTORE}"
+                f"Charge {seq} of the ledger {where} was edited, moved or removed: it does not "
+                f"continue the chain before it, so nothing can be spent. {_RESTORE}"
             )
-        passed = passed or (reached.seq == head.seq and _same(head.mac, reached.mac))
-    if reached.seq < head.seq:
+        macs[seq] = line[1]
+    last = start + len(lines) - 1
+    if last < head.seq:
         raise LedgerError(
-            f"The ledger {where} was rolled back: it has {reached.seq} charges, and its head has "
-            f"seen {head.seq}. What was spent is not all there, so nothing can be spent. {_RESTORE}"
+            f"The ledger {where} was rolled back: it has {last} charges, and its head has seen "
+            f"{head.seq}. What was spent is not all there, so nothing can be spent. {_RESTORE}"
         )
-    if not passed:
+    if not _same(macs.get(head.seq), head.mac):
         raise LedgerError(
             f"The ledger {where} was rolled back: its charge {head.seq} is not the one that its "
             f"head has seen, so nothing can be spent. {_RESTORE}"
         )
-    return reached
+    return replace(head, seq=last, mac=str(macs.get(last)))
 
 
 _RESTORE = "Put back the newest ledger and the head that belongs to it."
@@ -204,14 +257,25 @@ def _header_mac(key: bytes, header: Fields) -> str:
     return _mac(key, _canonical([_LABEL, *header]))
 
 
+def _line_mac(key: bytes, macs: Mapping[int, object], seq: int, fields: Fields) -> str:
+    links = (macs.get(seq - 1), macs.get(skipped(seq)))
+    if any(not isinstance(link, str) or len(link) != _MAC_DIGITS for link in links):
+        raise _edited()  # and no link is ever taken for the label of a header
+    return _mac(key, _canonical([*links, *fields]))
+
+
 def _canonical(fields: Fields) -> bytes:
     """The bytes of one line: different fields, in value or in type, give different bytes."""
     if not all(value is None or type(value) in (int, str) for value in fields):
-        raise LedgerError(
-            "A line of the ledger holds a value of a kind that riata never writes: it was edited "
-            f"or damaged, so nothing can be spent. {_RESTORE}"
-        )
+        raise _edited()
     return json.dumps(list(fields), separators=(",", ":")).encode("ascii")
+
+
+def _edited() -> LedgerError:
+    return LedgerError(
+        "A line of the ledger holds a value of a kind that riata never writes: it was edited or "
+        f"damaged, so nothing can be spent. {_RESTORE}"
+    )
 
 
 def _mac(key: bytes, message: bytes) -> str:

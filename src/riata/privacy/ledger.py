@@ -2,81 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, insert
+from sqlalchemy import insert
 
-from riata.errors import BudgetExceeded, InvalidArgument, LedgerError
-from riata.privacy.accountants import Spent, spent
+from riata.errors import InvalidArgument, LedgerError
+from riata.privacy import filters
+from riata.privacy import unit as units
+from riata.privacy.accountants import Spent
 from riata.privacy.budget import Budget
-from riata.privacy.chain import (
-    Head,
-    HeadFile,
-    HeadInMemory,
-    Line,
-    following,
-    new_head,
-    verify,
-)
-from riata.privacy.events import Composed, Event, compose, from_json, to_json
-from riata.privacy.storage import (
-    CHARGE,
-    HEADER,
-    TABLES,
-    VERSION,
-    Storage,
-    charge_row_of,
-    charge_rows,
-    create_file,
-    datasets,
-    in_file,
-    in_memory,
-    in_postgresql,
-    locked_header,
-)
+from riata.privacy.chain import HeadFile, HeadInMemory, following, skipped
+from riata.privacy.creation import create_ledger
+from riata.privacy.events import Event, to_json
+from riata.privacy.lines import Charge, Lines, added_up, verified
+from riata.privacy.listing import exported, listing
+from riata.privacy.places import PathLike, is_url, places
+from riata.privacy.storage import CHARGE, Storage, datasets, locked_header, macs_at
 from riata.privacy.unit import PrivacyUnit, check_same_unit
-from riata.privacy.unit import from_json as unit_from_json
-from riata.privacy.unit import to_json as unit_to_json
 
-IN_MEMORY = ":memory:"
+if TYPE_CHECKING:
+    from riata.privacy.backup import Restored
 
-#: Epsilons are compared as whole numbers of this many parts of 1.
-_NANO = 10**9
-#: In nano-units this stays far below 2^63, the end of a database's integers.
-_LARGEST_CEILING = 1e9
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One line of the ledger."""
-
-    seq: int
-    charged_at: str
-    unit: PrivacyUnit
-    event: Composed
-    summary: dict[str, Any]
-    #: The cost of all charges up to this one, in units of 1e-9 epsilon, rounded up.
-    total: int
-
-    @property
-    def adjacency(self) -> str:
-        return self.unit.adjacency
-
-    @property
-    def run(self) -> str | None:
-        """The id of the run that the charge pays for, if it has a checkpoint."""
-        return self.summary.get("run")
+#: Between machines, the last digits of a divergence differ.
+_TOLERANCE = 1e-9
+_LONGEST_RUN = 200
 
 
 @dataclass(frozen=True)
@@ -89,25 +46,6 @@ class Verified:
     mac: str
 
 
-@dataclass(frozen=True)
-class _Pages:
-    """What one transaction read and verified."""
-
-    db: Connection
-    header: Row[Any]
-    rows: Sequence[Row[Any]]
-    head: Head
-
-    @property
-    def charges(self) -> list[Charge]:
-        return [_charge(row) for row in self.rows]
-
-    @property
-    def person(self) -> str:
-        """The column that identifies people: the header names it, or the first charge."""
-        return self.header.person or (_charge(self.rows[0]).unit.person if self.rows else "")
-
-
 class Ledger:
     """An append-only record of the privacy spent on one data set.
 
@@ -115,7 +53,8 @@ class Ledger:
     ``ledger=``: a fit charges its whole plan before it reads a row, and a plan that does not fit
     under the ceiling is refused with nothing charged. What was charged is never refunded.
 
-    A keyed chain runs through the charges, and a small file, the head, holds its key and its last
+    A charge costs the same however many there are: the last line has the sums of all. A keyed
+    chain runs through the charges, and a small file, the head, holds its key and its last
     link. A ledger that was edited, shortened or rolled back no longer matches its head, and nothing
     more can be spent from it.
 
@@ -140,19 +79,18 @@ class Ledger:
         weakref.finalize(self, storage.engine.dispose)
         self.path = storage.where
         self.dataset = dataset if dataset is not None else self._only_dataset()
-        with self._verified() as pages:
-            header = pages.header
-        self.ceiling = Budget(header.ceiling / _NANO, json.loads(header.delta), header.adjacency)
+        with self._verified() as lines:
+            self.ceiling = lines.ceiling
 
     @classmethod
     def create(
         cls,
-        where: str | os.PathLike[str],
+        where: PathLike,
         *,
         dataset: str,
         ceiling: Budget,
         person: str = "",
-        head: str | os.PathLike[str] | None = None,
+        head: PathLike | None = None,
     ) -> Ledger:
         """Start the ledger of a data set.
 
@@ -175,53 +113,16 @@ class Ledger:
             ledger in a file it is by default ``where`` with ".head" added; another disk or another
             owner is better. A ledger in PostgreSQL needs one, and each user a copy of it.
         """
-        if not isinstance(dataset, str) or not dataset or not dataset.isprintable():
-            raise InvalidArgument(
-                f"dataset must be a name in printable letters, got {dataset!r}. "
-                'Write dataset="claims-2026".'
-            )
-        if not isinstance(ceiling, Budget):
-            raise InvalidArgument(
-                f"ceiling must be a Budget, got {type(ceiling).__name__}. "
-                "Write ceiling=Budget(epsilon, delta)."
-            )
-        if ceiling.epsilon > _LARGEST_CEILING:
-            raise InvalidArgument(
-                f"The ceiling's epsilon {ceiling.epsilon:g} is no limit: a ledger counts up to "
-                f"{_LARGEST_CEILING:g}, where nothing is protected any more. "
-                "Common ceilings lie between 0.1 and 10."
-            )
-        if person != "":
-            PrivacyUnit(ceiling.adjacency, person)  # checks that it is a column of people
-        limit = _nano(ceiling.epsilon, ROUND_FLOOR)
-        header = (dataset, VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency, person)
-        first = new_head(dataset, header)
-        storage, kept = _places(where, head, first)
-        with contextlib.ExitStack() as undo:  # what is removed is new: nothing was charged to it
-            if isinstance(kept, HeadFile):
-                if not _is_url(where):
-                    create_file(storage.where)
-                    undo.callback(os.unlink, storage.where)
-                kept.create(first)
-                undo.callback(os.unlink, kept.path)
-            with storage.transaction() as db:
-                TABLES.create_all(db)
-                if dataset in datasets(db):
-                    raise LedgerError(
-                        f"{storage.where} has a ledger of {dataset!r}: a new one would forget what "
-                        "was spent. Use Ledger.open, or another name."
-                    )
-                db.execute(insert(HEADER).values((*header, first.mac)))
-            undo.pop_all()
+        storage, kept = create_ledger(where, dataset, ceiling, person, head)
         return cls(storage, kept, dataset)
 
     @classmethod
     def open(
         cls,
-        where: str | os.PathLike[str],
+        where: PathLike,
         *,
         dataset: str | None = None,
-        head: str | os.PathLike[str] | None = None,
+        head: PathLike | None = None,
     ) -> Ledger:
         """Open the ledger that `create` started.
 
@@ -234,11 +135,11 @@ class Ledger:
         head : path-like, optional
             Where the head is, if it is not beside the file.
         """
-        if not _is_url(where) and not Path(where).is_file():
+        if not is_url(where) and not Path(where).is_file():
             raise LedgerError(
                 f"{Path(where).absolute()} does not exist. Start a ledger there with Ledger.create."
             )
-        return cls(*_places(where, head), dataset)
+        return cls(*places(where, head), dataset)
 
     def charge(
         self,
@@ -269,63 +170,46 @@ class Ledger:
         """
         unit, run = _unit(adjacency, unit), _run(summary)
         facts = json.dumps(summary, sort_keys=True)
-        with self._verified() as pages:
-            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=pages.person)
-            self._check_new(run, pages.db)
-            before = [charge.event for charge in pages.charges]
-            cost = self._cost([*before, event])
-            total = _nano(cost.epsilon, ROUND_CEILING) if math.isfinite(cost.epsilon) else math.inf
-            limit, used = pages.header.ceiling, pages.rows[-1].total if pages.rows else 0
-            if total > limit:
-                raise BudgetExceeded(
-                    f"The plan does not fit: with it, {self.dataset!r} would have spent epsilon "
-                    f"{_decimal(total)} at delta {cost.delta:g}, and its ceiling is "
-                    f"{_decimal(limit)}. So far {_decimal(used)} is spent. Nothing was charged. "
-                    "Ask for a smaller epsilon."
-                )
-            self._head.write(pages.head)  # a head that cannot be written charges nothing
+        with self._verified() as lines:
+            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=lines.person)
+            self._check_new(run, lines)
+            total = lines.total_with(event)
+            self._head.write(lines.head)  # a head that cannot be written charges nothing
+            seq = lines.head.seq + 1
             fields = (
-                pages.head.seq + 1,
+                seq,
                 datetime.now(UTC).isoformat(),
                 run,
-                unit_to_json(unit),
+                units.to_json(unit),
                 to_json(event),
                 facts,
+                filters.to_json(lines.sums.plus(event)),
                 total,
             )
-            head = following(pages.head, fields)
-            pages.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
+            links = {0: lines.header.mac, **macs_at(lines.db, self.dataset, {skipped(seq)})}
+            head = following(lines.head, links, fields)
+            lines.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
         with self._verified():  # the charge is durable now, and this moves the head
             pass
-        return head.seq
+        return seq
 
     def charge_of(self, run: str) -> Charge | None:
-        """The charge of a run, if it was charged.
+        """The charge of a run, if it was charged: verified by the links that lead to it.
 
         Parameters
         ----------
         run : str
             What the summary of the charge has under "run".
         """
-        with self._verified() as pages:
-            row = charge_row_of(pages.db, self.dataset, run)
-            return None if row is None else _charge(row)
-
-    def _check_new(self, run: str | None, db: Connection) -> None:
-        row = None if run is None else charge_row_of(db, self.dataset, run)
-        if row is not None:
-            raise LedgerError(
-                f"The run {run!r} was charged before, as charge {row.seq}, and a run is charged "
-                "once. Nothing was charged now. Let the other process go on with it, or start a "
-                "new run."
-            )
+        with self._verified() as lines:
+            return lines.charge_of(run)
 
     def after(self, event: Event, *, adjacency: str, unit: PrivacyUnit | None = None) -> Spent:
         """What all charges would cost together with one more, which is not made."""
         unit = _unit(adjacency, unit)
-        with self._verified() as pages:
-            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=pages.person)
-            return self._cost([*(charge.event for charge in pages.charges), event])
+        with self._verified() as lines:
+            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=lines.person)
+            return lines.cost(event)
 
     @property
     def person(self) -> str:
@@ -333,14 +217,14 @@ class Ledger:
 
         Also empty as long as neither `create` nor a charge named one.
         """
-        with self._verified() as pages:
-            return pages.person
+        with self._verified() as lines:
+            return lines.person
 
     @property
     def charges(self) -> list[Charge]:
-        """Every charge, in order."""
-        with self._verified() as pages:
-            return pages.charges
+        """Every charge, in order. This verifies the whole chain."""
+        with self._verified(whole=True) as lines:
+            return lines.charges
 
     @property
     def spent(self) -> Spent:
@@ -349,49 +233,86 @@ class Ledger:
         Later charges may depend on what earlier models showed, so from the second charge on only
         sums that are privacy filters count.
         """
-        return self._cost([charge.event for charge in self.charges])
+        with self._verified() as lines:
+            return lines.cost()
 
     def verify(self) -> Verified:
-        """Check every line against the chain and the chain against its head.
+        """Check every line against the chain, the chain against its head, and the sums.
 
-        Every other use of the ledger does this too, and raises the same `LedgerError`.
+        `charges`, `show`, `export` and `backup` check every line, too. What spends and what looks
+        for one charge checks the last lines, on whose sums it depends. All raise `LedgerError`.
         """
-        with self._verified() as pages:
-            total = self._cost([charge.event for charge in pages.charges])
-            return Verified(self.dataset, len(pages.charges), total, pages.head.mac)
+        with self._verified(whole=True) as lines:
+            if lines.sums.below(added_up(lines), _TOLERANCE):
+                raise LedgerError(
+                    f"The sums that the ledger {self.path} recorded are below what its charges "
+                    "cost, so nothing can be spent. Report this: riata wrote them."
+                )
+            return Verified(self.dataset, lines.head.seq, lines.cost(), lines.head.mac)
 
     def show(self) -> str:
         """The ceiling, what is spent and left, and one line a charge."""
-        charges = self.charges
-        used = self._cost([charge.event for charge in charges])
-        limit = _nano(self.ceiling.epsilon, ROUND_FLOOR)
-        total = _nano(used.epsilon, ROUND_CEILING)
-        lines = [
-            f"Ledger of {self.dataset!r}, {self.ceiling.adjacency}",
-            f"ceiling  epsilon {_decimal(limit)} at delta {self.ceiling.delta:g}",
-            f"spent    epsilon {_decimal(total)} by {used.accountant}",
-            f"left     epsilon {_decimal(limit - total)}",
-        ]
-        for c in charges:
-            what = ", ".join(str(c.summary[k]) for k in ("estimator", "solver") if k in c.summary)
-            lines.append(
-                f"{c.seq:>5}  {c.charged_at[:19]}Z  {what or '-'}  total {_decimal(c.total)}"
-            )
-        return "\n".join(lines)
+        with self._verified(whole=True) as lines:
+            return listing(lines)
 
     def export(self) -> str:
         """Header, charges and macs as JSON, for an archive or an auditor. Never the key."""
-        with self._verified() as pages:
-            pass
-        charges = [
-            {**row._mapping, "event": json.loads(row.event), "summary": json.loads(row.summary)}
-            for row in pages.rows
-        ]
-        return json.dumps({"header": dict(pages.header._mapping), "charges": charges}, indent=1)
+        with self._verified(whole=True) as lines:
+            return exported(lines)
 
-    def _cost(self, events: Sequence[Event]) -> Spent:
-        total = compose(*((event, 1) for event in events))
-        return spent(total, self.ceiling.delta, adaptive=len(events) > 1, ceiling=self.ceiling)
+    def backup(self, file: PathLike, *, force: bool = False) -> int:
+        """Write all lines and their macs to a file, while the ledger is in use.
+
+        Parameters
+        ----------
+        file : path-like
+            Where to. The key is not in it, so `restore` needs the head, too.
+        force : bool, default=False
+            Whether to replace a file that exists.
+
+        Returns
+        -------
+        charges : int
+            How many charges the backup has.
+        """
+        from riata.privacy.backup import write_backup
+
+        with self._verified(whole=True) as lines:
+            pass
+        write_backup(lines, file, (self.path, self._head.path), force)
+        return lines.head.seq
+
+    @classmethod
+    def restore(
+        cls, backup: PathLike, where: PathLike, *, head: PathLike | None = None
+    ) -> Restored:
+        """Bring a ledger back from a backup, or refuse if a charge would be forgotten.
+
+        Charges that are newer than the backup are kept, if the ledger still has them.
+
+        Parameters
+        ----------
+        backup : path-like
+            What `backup` wrote.
+        where : path-like or URL
+            Where the ledger was, or is to be.
+        head : path-like, optional
+            The newest head, if it is not beside the file.
+        """
+        from riata.privacy.backup import restore
+
+        result = restore(backup, where, head=head)
+        cls.open(where, dataset=result.dataset, head=head).verify()
+        return result
+
+    def _check_new(self, run: str | None, lines: Lines) -> None:
+        before = None if run is None else lines.charge_of(run)
+        if before is not None:
+            raise LedgerError(
+                f"The run {run!r} was charged before, as charge {before.seq}, and a run is charged "
+                "once. Nothing was charged now. Let the other process go on with it, or start a "
+                "new run."
+            )
 
     def _only_dataset(self) -> str:
         with self._storage.transaction() as db:
@@ -404,8 +325,8 @@ class Ledger:
         return known[0]
 
     @contextmanager
-    def _verified(self) -> Iterator[_Pages]:
-        """One serialised transaction that starts by verifying everything.
+    def _verified(self, *, whole: bool = False) -> Iterator[Lines]:
+        """One serialised transaction that starts by verifying all lines, or the last ones.
 
         The head moves here and nowhere else: under the database's write lock, and only forward.
         """
@@ -423,12 +344,10 @@ class Ledger:
                     f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
                     "one is."
                 )
-            rows = charge_rows(db, self.dataset)
-            lines = [_line(row[1:]) for row in rows]
-            head = verify(seen, _line(header), lines, self.path)
-            if head != seen:
-                self._head.write(head)
-            yield _Pages(db, header, rows, head)
+            lines = verified(db, header, seen, self.path, whole=whole)
+            if lines.head != seen:
+                self._head.write(lines.head)
+            yield lines
 
     def __copy__(self) -> Ledger:
         return self
@@ -448,55 +367,17 @@ class Ledger:
         return (_reopen, (self.path, self.dataset, self._head.path))
 
     def __repr__(self) -> str:
-        charges, ceiling = self.charges, self.ceiling
-        used = self._cost([charge.event for charge in charges])
+        ceiling = self.ceiling
+        with self._verified() as lines:
+            used, charges = lines.cost(), lines.head.seq
         return (
             f"<Ledger of {self.dataset!r}: epsilon {used.epsilon:.6g} of {ceiling.epsilon:g} spent "
-            f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {len(charges)}>"
+            f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {charges}>"
         )
-
-
-def _is_url(where: str | os.PathLike[str]) -> bool:
-    return isinstance(where, str) and "://" in where
-
-
-def _places(
-    where: str | os.PathLike[str],
-    head: str | os.PathLike[str] | None,
-    first: Head | None = None,
-) -> tuple[Storage, HeadFile | HeadInMemory]:
-    """Where the charges are and where the head is. Only a new ledger can be in memory."""
-    if first is not None and where == IN_MEMORY:
-        if head is not None:
-            raise InvalidArgument(
-                "A ledger in memory keeps its head in memory. Leave out head=, or create the "
-                "ledger in a file."
-            )
-        return in_memory(), HeadInMemory(first)
-    if not _is_url(where):
-        path = str(Path(where).absolute())
-        return in_file(path), HeadFile(head if head is not None else f"{path}.head")
-    if head is None:
-        raise InvalidArgument(
-            "A ledger in a database needs head=: the path of a file of your own that remembers "
-            "how far the ledger went, so that you see when it is rolled back."
-        )
-    return in_postgresql(str(where)), HeadFile(head)
 
 
 def _reopen(where: str, dataset: str, head: str) -> Ledger:
     return Ledger.open(where, dataset=dataset, head=head)
-
-
-def _charge(row: Row[Any]) -> Charge:
-    return Charge(
-        row.seq,
-        row.charged_at,
-        unit_from_json(row.unit),
-        from_json(row.event),
-        json.loads(row.summary),
-        row.total,
-    )
 
 
 def _unit(adjacency: str, unit: PrivacyUnit | None) -> PrivacyUnit:
@@ -513,20 +394,11 @@ def _unit(adjacency: str, unit: PrivacyUnit | None) -> PrivacyUnit:
 
 def _run(summary: dict[str, Any]) -> str | None:
     run = summary.get("run")
-    if run is not None and (not isinstance(run, str) or not run):
-        raise InvalidArgument(f"The id of a run must be a text, got {run!r}. Pass its name.")
+    if run is None:
+        return None
+    if not isinstance(run, str) or not run.isprintable() or not 0 < len(run) <= _LONGEST_RUN:
+        raise InvalidArgument(
+            f"The id of a run must be a text of 1 to {_LONGEST_RUN} printable letters, got "
+            f"{run!r:.40}. Pass its name."
+        )
     return run
-
-
-def _line(row: Sequence[Any]) -> Line:
-    *fields, mac = row
-    return fields, mac
-
-
-def _nano(epsilon: float, rounding: str) -> int:
-    """`epsilon`, as the decimal number that Python prints, in units of 1e-9."""
-    return int(Decimal(repr(float(epsilon))).scaleb(9).to_integral_value(rounding))
-
-
-def _decimal(nano: float) -> str:
-    return f"{Decimal(nano).scaleb(-9).normalize():f}"

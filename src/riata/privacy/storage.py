@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -24,6 +26,7 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    func,
     make_url,
     select,
 )
@@ -40,6 +43,9 @@ PATIENCE = 60
 VERSION = 1
 
 TABLES = MetaData()
+
+#: PostgreSQL's lock for making the tables: any number that others are unlikely to use.
+_CREATION = int.from_bytes(b"riata", "big")
 
 HEADER = Table(
     "ledger",
@@ -63,6 +69,7 @@ CHARGE = Table(
     Column("unit", Text, nullable=False),
     Column("event", Text, nullable=False),
     Column("summary", Text, nullable=False),
+    Column("sums", Text, nullable=False),  # of all charges up to this one, exactly
     Column("total", BigInteger, nullable=False),  # nano-epsilon of all charges up to this one
     Column("mac", Text, nullable=False),
     UniqueConstraint("dataset", "run"),  # a run is charged once
@@ -84,20 +91,33 @@ class Storage:
 
     where: str
     engine: Engine
+    #: Raises if locks and journals do not hold in this place; else says which file is there.
+    place: Callable[[], object] = field(default=lambda: None)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """One serialised read or read-and-append. In PostgreSQL, lock the header first."""
-        with _TURN:
-            try:
-                with self.engine.begin() as db:
-                    yield db
-            except (SQLAlchemyError, UnicodeError) as error:  # damaged text in a damaged file
-                reason = " ".join(str(getattr(error, "orig", None) or error).split())
-                raise LedgerError(
-                    f"The ledger {self.where} cannot be used ({reason}), so nothing can be spent. "
-                    "Check that it is a ledger, that it is writable and that the disk has room."
-                ) from error
+        with _TURN, self.guarded():
+            before = self.place()  # before SQLite looks for a journal
+            with self.engine.begin() as db:
+                if self.place() != before:
+                    raise LedgerError(
+                        f"The ledger {self.where} was exchanged for another file just now. "
+                        "Nothing was charged. Try again."
+                    )
+                yield db
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """What the database says, as an error of the ledger."""
+        try:
+            yield
+        except (SQLAlchemyError, UnicodeError) as error:  # damaged text in a damaged file
+            reason = " ".join(str(getattr(error, "orig", None) or error).split())
+            raise LedgerError(
+                f"The ledger {self.where} cannot be used ({reason}), so nothing can be spent. "
+                "Check that it is a ledger, that it is writable and that the disk has room."
+            ) from error
 
 
 def in_memory() -> Storage:
@@ -111,7 +131,14 @@ def in_file(path: str) -> Storage:
     # mode=rw: a ledger that was deleted is an error, never a new and empty one
     uri = f"file:{quote(path)}?mode=rw"
     engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
-    return _starting_with(engine, path, "BEGIN IMMEDIATE")
+    return _starting_with(engine, path, "BEGIN IMMEDIATE", place=partial(only_name, path))
+
+
+def in_file_for_reading(path: str) -> Storage:
+    """A file that nobody writes to."""
+    uri = f"file:{quote(path)}?mode=ro&immutable=1"
+    engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
+    return _starting_with(engine, path, "BEGIN")
 
 
 def in_postgresql(url: str) -> Storage:
@@ -145,6 +172,13 @@ def in_postgresql(url: str) -> Storage:
     )
 
 
+def create_tables(db: Connection) -> None:
+    """Make the tables where there are none. Whoever else does so at the same time waits."""
+    if db.dialect.name == "postgresql":  # which does not serialise the making of tables
+        db.execute(select(func.pg_advisory_xact_lock(_CREATION)))
+    TABLES.create_all(db)
+
+
 def datasets(db: Connection) -> list[str]:
     return sorted(map(str, db.execute(select(HEADER.c.dataset)).scalars()))
 
@@ -165,20 +199,45 @@ def locked_header(db: Connection, dataset: str, where: str) -> Row[Any]:
     return row
 
 
-def charge_rows(db: Connection, dataset: str) -> Sequence[Row[Any]]:
-    return db.execute(
-        select(CHARGE).where(CHARGE.c.dataset == dataset).order_by(CHARGE.c.seq)
-    ).all()
+def last_seq(db: Connection, dataset: str) -> int:
+    """The last number of a charge, or 0."""
+    last = db.execute(select(func.max(CHARGE.c.seq)).where(CHARGE.c.dataset == dataset)).scalar()
+    return last if type(last) is int else 0  # SQLite lets anything stand in a column
+
+
+def charge_rows(db: Connection, dataset: str, start: int = 1) -> Sequence[Row[Any]]:
+    """The charges from a number on."""
+    wanted = select(CHARGE).where(CHARGE.c.dataset == dataset)
+    if start > 1:  # otherwise all, also what has an impossible number
+        wanted = wanted.where(CHARGE.c.seq >= start)
+    return db.execute(wanted.order_by(CHARGE.c.seq)).all()
+
+
+def charge_rows_at(db: Connection, dataset: str, seqs: Collection[int]) -> Sequence[Row[Any]]:
+    """The charges that have these numbers."""
+    wanted = select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.seq.in_(seqs))
+    return db.execute(wanted.order_by(CHARGE.c.seq)).all()
+
+
+def macs_at(db: Connection, dataset: str, seqs: Collection[int]) -> dict[int, object]:
+    """The macs that are stored with these numbers."""
+    wanted = select(CHARGE.c.seq, CHARGE.c.mac)
+    found = db.execute(wanted.where(CHARGE.c.dataset == dataset, CHARGE.c.seq.in_(seqs)))
+    return {row.seq: row.mac for row in found}
 
 
 def charge_row_of(db: Connection, dataset: str, run: str) -> Row[Any] | None:
-    return db.execute(
-        select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
-    ).one_or_none()
+    """The charge of a run."""
+    wanted = select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
+    return db.execute(wanted).one_or_none()
 
 
 def create_file(path: str) -> None:
-    """An empty SQLite file of our own, in WAL mode."""
+    """An empty SQLite file of our own.
+
+    With a rollback journal, which is SQLite's default: its locks are on the file itself, whatever
+    it is called. Those of a WAL are on a file beside it.
+    """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
@@ -189,12 +248,51 @@ def create_file(path: str) -> None:
     except OSError as error:
         raise _cannot_be_created(path, error) from None
     try:
-        with closing(sqlite3.connect(path)) as db:
-            db.execute("PRAGMA journal_mode = WAL")
         sync_directory(path)
-    except (sqlite3.Error, OSError) as error:
+    except OSError as error:
         os.unlink(path)
         raise _cannot_be_created(path, error) from None
+
+
+def only_name(path: str) -> tuple[int, int]:
+    """Which file has this name, or an error if it has a second one.
+
+    SQLite's journal lies beside the name that was used. Whoever comes by another name after a crash
+    does not find it, and reads what was half written.
+    """
+    try:
+        file = os.stat(path)
+    except OSError as error:
+        raise LedgerError(
+            f"The ledger {path} cannot be found any more ({error.strerror}), so nothing can be "
+            "spent. Put it back where it was."
+        ) from None
+    if file.st_nlink > 1:
+        raise LedgerError(
+            f"The file {path} has {file.st_nlink} names (hard links), so nothing can be spent: "
+            "after a crash one of them would not see what the other was writing. Remove the "
+            "others, and make copies with: riata ledger backup."
+        )
+    if path in _mount_points():
+        raise LedgerError(
+            f"The file {path} is mounted by itself, so nothing can be spent: under its other name "
+            "it has another directory, and after a crash one would not see what the other was "
+            "writing. Mount the directory that it is in."
+        )
+    return file.st_dev, file.st_ino
+
+
+def _mount_points() -> set[str]:
+    """Where something is mounted, as far as the system says: Linux does."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            fields = [line.split(b" ")[4] for line in file]
+    except (OSError, IndexError):
+        return set()
+    octal = re.compile(rb"\\([0-7]{3})")
+    return {
+        os.fsdecode(octal.sub(lambda found: bytes([int(found[1], 8)]), each)) for each in fields
+    }
 
 
 def _cannot_be_created(path: str, error: Exception) -> LedgerError:
@@ -209,20 +307,28 @@ def _connect(database: str, *, uri: bool) -> sqlite3.Connection:
         database, uri=uri, timeout=PATIENCE, isolation_level=None, check_same_thread=False
     )
     try:
-        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA synchronous = EXTRA")  # or a commit may come undone with the power
+        (mode,) = db.execute("PRAGMA journal_mode = DELETE").fetchone()
+        if mode == "wal":  # somebody changed it, and has the file open
+            raise sqlite3.OperationalError("it is in WAL mode, whose locks depend on its name")
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _starting_with(engine: Engine, where: str, *statements: str) -> Storage:
+def _starting_with(
+    engine: Engine,
+    where: str,
+    *statements: str,
+    place: Callable[[], object] = lambda: None,
+) -> Storage:
     @event.listens_for(engine, "begin")
     def begin(db: Connection) -> None:
         for statement in statements:
             db.exec_driver_sql(statement)
 
-    return Storage(where, engine)
+    return Storage(where, engine, place)
 
 
 def _not_a_url(url: str) -> InvalidArgument:

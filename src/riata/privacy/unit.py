@@ -49,6 +49,12 @@ class PrivacyUnit:
             )
         Budget(1.0, 0.0, self.adjacency, self.rows_of_a_person)  # checks the number of rows
 
+    @classmethod
+    def of(cls, budget: Budget, person: str) -> PrivacyUnit:
+        """What a plan with this budget protects; `person` is the column of people, if any."""
+        people = budget.adjacency == REPLACE_PERSON
+        return cls(budget.adjacency, person if people else "", budget.rows_of_a_person)
+
     def __str__(self) -> str:
         if self.adjacency != REPLACE_PERSON:
             return self.adjacency
@@ -63,7 +69,8 @@ def to_json(unit: PrivacyUnit) -> str:
 def from_json(text: str) -> PrivacyUnit:
     """The inverse of `to_json`."""
     try:
-        return PrivacyUnit(*json.loads(text))
+        adjacency, person, rows_of_a_person = json.loads(text)
+        return PrivacyUnit(adjacency, person, rows_of_a_person)
     except (ValueError, TypeError) as error:
         raise LedgerError(
             "A recorded unit of privacy cannot be read, so nothing more can be spent. Restore the "

@@ -1,0 +1,437 @@
+"""A restore brings back every charge that anything still knows of, or changes nothing."""
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from riata import Budget, Ledger
+from riata.errors import InvalidArgument, LedgerError
+
+from helpers import charge, make
+
+WIDE = Budget(100.0, 0.0)
+
+
+def edit(path, *statements):
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "study.db"
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return tmp_path / "backup.db"
+
+
+@pytest.fixture
+def ledger(path):
+    ledger = make(path, WIDE)
+    for number in range(4):
+        charge(ledger, 0.25, number=number, run=f"run {number}")
+    return ledger
+
+
+def check_refused(match, saved, path, **places):
+    before = files(path.parent)
+    with pytest.raises(LedgerError, match=match):
+        Ledger.restore(saved, path, **places)
+    assert files(path.parent) == before
+
+
+# backups
+
+
+def test_a_backup_has_every_line_and_no_key(ledger, path, saved):
+    assert ledger.backup(saved) == 4
+    key = ledger._head.read().key
+    content = saved.read_bytes()
+    assert key not in content
+    assert key.hex().encode() not in content
+    for table in ("ledger", "charge"):
+        one, other = (
+            sqlite3.connect(each).execute(f"SELECT * FROM {table}").fetchall()
+            for each in (path, saved)
+        )
+        assert one == other
+    assert saved.stat().st_mode & 0o077 == 0
+
+
+def test_a_backup_replaces_nothing_unless_it_must(ledger, path, saved):
+    ledger.backup(saved)
+    charge(ledger)
+    before = saved.read_bytes()
+    with pytest.raises(InvalidArgument, match="--force"):
+        ledger.backup(saved)
+    assert saved.read_bytes() == before
+    assert ledger.backup(saved, force=True) == 5
+    assert sorted(files(path.parent)) == ["backup.db", "study.db", "study.db.head"]
+
+
+@pytest.mark.parametrize("name", ["study.db", "study.db.head", "link"])
+def test_a_backup_never_replaces_the_ledger_or_its_head(ledger, path, name):
+    (path.parent / "link").symlink_to(path)
+    before = files(path.parent)
+    with pytest.raises(InvalidArgument, match="ledger itself"):
+        ledger.backup(path.parent / name, force=True)
+    assert files(path.parent) == before
+
+
+def test_a_ledger_that_was_edited_is_not_backed_up(ledger, path, saved):
+    edit(path, "UPDATE charge SET summary = '{}' WHERE seq = 1")
+    with pytest.raises(LedgerError, match="was edited"):
+        ledger.backup(saved)
+    assert not saved.exists()
+
+
+def test_a_backup_that_cannot_be_written_leaves_nothing(ledger, path):
+    with pytest.raises(LedgerError, match="cannot be created"):
+        ledger.backup(path.parent / "missing" / "backup.db")
+    assert sorted(files(path.parent)) == ["study.db", "study.db.head"]
+
+
+def test_backups_that_are_made_while_others_charge_are_whole(tmp_path):
+    path = tmp_path / "study.db"
+    ledger = make(path, WIDE)
+    code = textwrap.dedent(
+        """
+        import sys
+        from riata import Ledger
+        from riata.privacy.events import Pure
+        ledger = Ledger.open(sys.argv[1])
+        print("ready", flush=True)
+        for _ in range(25):
+            ledger.charge(Pure(0.01), adjacency="replace-one", summary={})
+        """
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "ready\n"
+        counts = []
+        while other.poll() is None:
+            counts.append(ledger.backup(tmp_path / f"backup{len(counts)}.db"))
+    assert counts == sorted(counts)
+    path.unlink()
+    for number, count in enumerate(counts):
+        saved, head = tmp_path / f"backup{number}.db", tmp_path / "study.db.head"
+        with closing(sqlite3.connect(saved)) as db:
+            assert db.execute("SELECT count(*) FROM charge").fetchone() == (count,)
+        if count == 25:
+            assert Ledger.restore(saved, tmp_path / f"new{number}.db", head=head).charges == 25
+        else:
+            check_refused(f"would forget {25 - count}", saved, path, head=head)
+
+
+# restores that work
+
+
+def test_a_lost_ledger_comes_back(ledger, path, saved):
+    expected = ledger.charges
+    ledger.backup(saved)
+    path.unlink()
+    done = Ledger.restore(saved, path)
+    assert (done.dataset, done.charges, done.kept, done.changed) == ("claims", 4, 0, True)
+    assert ledger.charges == expected  # the ledger that was open, too
+    assert ledger.charge_of("run 2").seq == 3
+    assert charge(ledger) == 5
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_ledger_may_come_back_in_another_place(ledger, path, saved, tmp_path):
+    expected, head = ledger.charges, ledger._head.path
+    ledger.backup(saved)
+    path.unlink()
+    other = tmp_path / "disk" / "other.db"
+    other.parent.mkdir()
+    Ledger.restore(saved, other, head=head)
+    assert Ledger.open(other, head=head).charges == expected
+
+
+def test_what_is_whole_stays_as_it_is(ledger, path, saved):
+    ledger.backup(saved)
+    charge(ledger)
+    charge(ledger)
+    before = files(path.parent)
+    done = Ledger.restore(saved, path)
+    assert (done.charges, done.kept, done.changed) == (6, 2, False)
+    assert files(path.parent) == before
+
+
+DAMAGE = {
+    "an edited line": "UPDATE charge SET event = '[]' WHERE seq = 2",
+    "a missing line": "DELETE FROM charge WHERE seq = 1",
+    "missing lines": "DELETE FROM charge WHERE seq <= 4",
+    "a raised ceiling": "UPDATE ledger SET ceiling = 9 * ceiling",
+    "no header": "DELETE FROM ledger",
+    "a line that riata never wrote": "UPDATE charge SET sums = x'00' WHERE seq = 3",
+    "a line with another number": "UPDATE charge SET seq = -1 WHERE seq = 2",
+    "a number as text": "UPDATE charge SET seq = 'two' WHERE seq = 2",
+    "one line more": "INSERT INTO charge SELECT dataset, 'x', charged_at, "
+    "'x', unit, event, summary, sums, total, mac FROM charge WHERE seq = 1",
+}
+
+
+@pytest.mark.parametrize("later", [0, 3])
+@pytest.mark.parametrize("statement", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_ledger_keeps_what_was_charged_since(ledger, path, saved, statement, later):
+    ledger.backup(saved)
+    for _ in range(later):
+        charge(ledger)
+    expected = ledger.charges
+    edit(path, statement)
+    damaged = path.read_bytes()
+    with pytest.raises(LedgerError):
+        ledger.verify()
+    done = Ledger.restore(saved, path)
+    assert (done.charges, done.kept, done.changed) == (4 + later, later, True)
+    assert ledger.charges == expected
+    assert Path(done.aside).read_bytes() == damaged
+    assert charge(ledger) == 5 + later
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense " * 1000, b"SQLite format 3\0" + bytes(9000)])
+def test_a_file_that_is_no_database_any_more_comes_back(ledger, path, saved, content):
+    expected = ledger.charges
+    ledger.backup(saved)
+    path.write_bytes(content)
+    Path(f"{path}-journal").write_bytes(b"left by a crash")
+    done = Ledger.restore(saved, path)
+    assert Path(done.aside).read_bytes() == content
+    assert ledger.charges == expected
+    assert not Path(f"{path}-journal").exists()
+
+
+def test_damaged_bytes_forget_nothing(ledger, path, saved):
+    """Whatever is damaged, a restore finds every charge or changes nothing."""
+    for _ in range(6):
+        charge(ledger, note="x" * 2000)
+    ledger.backup(saved)
+    for _ in range(3):
+        charge(ledger)
+    expected, whole = ledger.charges, path.read_bytes()
+    rng, outcomes = random.Random(7), {"restored": 0, "refused": 0, "whole": 0}
+    for _ in range(120):
+        damaged = bytearray(whole)
+        for _ in range(rng.choice((1, 1, 8))):
+            at = rng.randrange(len(whole) - 64)
+            damaged[at : at + 64] = rng.randbytes(64)
+        path.write_bytes(damaged)
+        try:
+            done = Ledger.restore(saved, path)
+        except LedgerError:
+            outcomes["refused"] += 1
+            assert path.read_bytes() == damaged
+        else:
+            outcomes["restored" if done.changed else "whole"] += 1
+            assert Ledger.open(path).charges == expected
+        for leftover in path.parent.glob("study.db.damaged*"):
+            leftover.unlink()
+        Path(f"{path}-journal").unlink(missing_ok=True)
+    assert min(outcomes.values()) > 5, outcomes
+
+
+def test_a_ledger_that_was_rolled_back_gets_its_charges_back(ledger, path, saved, tmp_path):
+    shutil.copy(path, tmp_path / "old.db")
+    charge(ledger)
+    expected = ledger.charges
+    ledger.backup(saved)
+    shutil.copy(tmp_path / "old.db", path)
+    assert Ledger.restore(saved, path).charges == 5
+    assert ledger.charges == expected
+
+
+def test_an_old_ledger_with_an_old_head_gets_what_the_backup_knows(ledger, path, saved, tmp_path):
+    head = Path(ledger._head.path)
+    for file in (path, head):
+        shutil.copy(file, tmp_path / f"{file.name}.old")
+    charge(ledger)
+    expected = ledger.charges
+    ledger.backup(saved)
+    for file in (path, head):
+        shutil.copy(tmp_path / f"{file.name}.old", file)
+    done = Ledger.restore(saved, path)
+    assert (done.charges, done.changed, done.aside) == (5, True, "")
+    assert ledger.charges == expected
+    assert ledger._head.read().seq == 5
+
+
+# restores that would forget
+
+
+@pytest.mark.parametrize("later", [1, 3])
+def test_a_lost_ledger_does_not_come_back_without_what_its_head_has_seen(
+    ledger, path, saved, later
+):
+    ledger.backup(saved)
+    for _ in range(later):
+        charge(ledger)
+    path.unlink()
+    check_refused(f"would forget {later}. .* Find a newer backup", saved, path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE charge SET event = '[]' WHERE seq = 6",
+        "DELETE FROM charge WHERE seq = 5",
+        "UPDATE charge SET mac = '' WHERE seq = 5",
+        "DELETE FROM charge WHERE seq = 7",
+        "DELETE FROM charge",
+        "DROP TABLE charge",
+    ],
+)
+def test_charges_since_the_backup_that_are_damaged_are_not_forgotten(
+    ledger, path, saved, statement
+):
+    ledger.backup(saved)
+    for _ in range(3):
+        charge(ledger)
+    edit(path, statement)
+    check_refused(r"would forget|two histories", saved, path)
+
+
+def test_a_lost_head_stops_a_restore(ledger, path, saved):
+    ledger.backup(saved)
+    Path(ledger._head.path).unlink()
+    check_refused("head .* is missing", saved, path)
+    path.unlink()
+    check_refused("head .* is missing", saved, path)
+
+
+def test_an_old_copy_of_the_head_is_enough_for_a_whole_ledger(ledger, path, saved, tmp_path):
+    head = Path(ledger._head.path)
+    shutil.copy(head, tmp_path / "copy.head")
+    charge(ledger)
+    ledger.backup(saved)
+    charge(ledger)
+    shutil.copy(tmp_path / "copy.head", head)
+    done = Ledger.restore(saved, path)
+    assert (done.charges, done.kept, done.changed) == (6, 1, False)
+
+
+def test_an_old_copy_of_the_head_cannot_tell_what_a_lost_ledger_had(ledger, path, saved, tmp_path):
+    head = Path(ledger._head.path)
+    shutil.copy(head, tmp_path / "copy.head")
+    charge(ledger)
+    ledger.backup(saved)
+    charge(ledger)  # which the backup does not have, nor the old head
+    shutil.copy(tmp_path / "copy.head", head)
+    path.unlink()
+    check_refused("is an old copy", saved, path)
+
+
+def test_a_backup_of_another_data_set_is_refused(ledger, path, tmp_path):
+    other = Ledger.create(tmp_path / "other.db", dataset="trips", ceiling=WIDE)
+    other.backup(tmp_path / "trips.db")
+    check_refused(r"backup of the ledger of \['trips'\]", tmp_path / "trips.db", path)
+
+
+def test_a_backup_of_another_ledger_of_the_same_name_is_refused(ledger, path, tmp_path):
+    other = make(tmp_path / "other.db", WIDE)
+    for _ in range(9):
+        charge(other)
+    other.backup(tmp_path / "others.db")
+    check_refused("head belongs to another ledger", tmp_path / "others.db", path)
+
+
+def test_a_backup_that_was_edited_is_refused(ledger, path, saved):
+    ledger.backup(saved)
+    edit(saved, "UPDATE charge SET event = '[]' WHERE seq = 2")
+    path.unlink()
+    check_refused("Charge 2 .* was edited", saved, path)
+
+
+def test_a_backup_that_is_none_is_refused(ledger, path, saved):
+    check_refused("does not exist", saved, path)
+    saved.write_bytes(b"nothing")
+    check_refused("cannot be used", saved, path)
+    os.unlink(saved)
+    sqlite3.connect(saved).close()
+    check_refused("cannot be used|does not exist|no such table", saved, path)
+
+
+@pytest.fixture
+def forked(ledger, path, saved, tmp_path):
+    """A custodian rolled the ledger back, and a colleague with an older head went on from there."""
+    head = Path(ledger._head.path)
+    shutil.copy(path, tmp_path / "old.db")
+    shutil.copy(head, tmp_path / "colleague.head")
+    charge(ledger, 0.5)
+    charge(ledger, 0.5)
+    ledger.backup(saved)
+    shutil.copy(tmp_path / "old.db", path)
+    colleague = Ledger.open(path, head=tmp_path / "colleague.head")
+    charge(colleague, 0.125)
+    return colleague
+
+
+def test_of_two_histories_none_is_forgotten(forked, path, saved, tmp_path):
+    check_refused("two histories, and both were spent", saved, path)
+    check_refused("two histories", saved, path, head=tmp_path / "colleague.head")
+    charge(forked, 0.125)
+    charge(forked, 0.125)  # longer than the backup now
+    check_refused("two histories", saved, path)
+    edit(path, "UPDATE charge SET event = '[]' WHERE seq = 1")  # and damaged, too
+    check_refused("two histories", saved, path)
+
+
+def test_a_backup_of_the_other_history_is_refused(forked, path, tmp_path):
+    forked.backup(tmp_path / "colleague.db")
+    path.unlink()
+    check_refused(r"two histories|would forget", tmp_path / "colleague.db", path)
+    new, head = tmp_path / "new.db", tmp_path / "colleague.head"
+    assert Ledger.restore(tmp_path / "colleague.db", new, head=head).charges == 5
+
+
+# crashes
+
+
+@pytest.mark.parametrize("call", range(1, 5))
+def test_a_restore_that_dies_can_be_repeated(ledger, path, saved, monkeypatch, call):
+    ledger.backup(saved)
+    charge(ledger)
+    expected = ledger.charges
+    edit(path, "DELETE FROM charge WHERE seq = 2")
+    real, calls = os.rename, []
+
+    class Died(BaseException):
+        pass
+
+    def deadly(*names):
+        calls.append(names)
+        if len(calls) == call:
+            raise Died
+        real(*names)
+
+    Path(f"{path}-wal").write_bytes(b"")
+    monkeypatch.setattr(os, "rename", deadly)
+    died = False
+    try:
+        Ledger.restore(saved, path)
+    except Died:
+        died = True
+    monkeypatch.undo()
+    assert died == (call <= 3)
+    if not path.exists():  # it was set aside: what was charged since is there
+        (aside,) = path.parent.glob("study.db.damaged-?")
+        check_refused("would forget 1", saved, path)
+        os.rename(aside, path)
+    Ledger.restore(saved, path)
+    assert ledger.charges == expected
