@@ -131,8 +131,10 @@ def _list_bytes(stream: BinaryIO, size: int) -> float:
     """The size of the list of members by the end of the archive; infinite if that is damaged."""
     stream.seek(0)
     begins = stream.read(4) == b"PK\x03\x04"
-    stream.seek(max(0, size - _END_BYTES - _LOCATOR_64_BYTES - _END_64_BYTES))
-    before, end = (tail := stream.read())[:-_END_BYTES], tail[-_END_BYTES:]
+    ends = _END_64_BYTES + _LOCATOR_64_BYTES + _END_BYTES
+    stream.seek(max(0, size - ends))
+    tail = stream.read(ends)
+    before, end = tail[:-_END_BYTES], tail[-_END_BYTES:]
     if not (begins and len(end) == _END_BYTES and end.startswith(_END)):
         return math.inf
     if not before[-_LOCATOR_64_BYTES:].startswith(_LOCATOR_64):

@@ -8,7 +8,7 @@ import tomllib
 from typing import Any
 
 from riata.files.limit import ReadLimit
-from riata.files.toml_names import most_name_parts
+from riata.files.toml_check import check_toml
 
 #: Bytes that a byte of text may become: read, decoded with four bytes for each character, cut out
 #: as a string, and once more on the way.
@@ -17,8 +17,6 @@ _BYTES_OF_TEXT = 16
 _JSON = {"[": 128, "{": 256, ",": 128, ":": 128}
 #: The same for TOML, whose parser keeps a kilobyte of its own for each part of each name.
 _TOML = {"[": 1024, "{": 512, ",": 128, "=": 1024, ".": 1536}
-#: The parser of TOML takes the square of the parts of a name. No file of riata has more than three.
-_MOST_PARTS = 32
 _AT_ONCE = 2**20
 
 
@@ -59,8 +57,7 @@ def parse_toml(text: bytes | str, limit: ReadLimit, what: str) -> dict[str, Any]
     limit.take(_size(text, _TOML), what)
     try:
         decoded = _decoded(text)
-        if most_name_parts(decoded) > _MOST_PARTS:
-            raise ValueError(f"a name has more than {_MOST_PARTS} parts")
+        check_toml(decoded)
         return tomllib.loads(decoded)
     except (ValueError, RecursionError) as problem:
         raise limit.error(f"{what} is not TOML: {problem}.") from None
