@@ -1,4 +1,4 @@
-"""The versions that are locked fit what the project asks for, and private parts have upper bounds."""
+"""The locked versions fit what the project asks for, and private parts have upper bounds."""
 
 import ast
 import re

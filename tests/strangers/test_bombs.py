@@ -137,8 +137,8 @@ def test_any_value_of_a_model_may_be_large(name, good, reads, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_every_value_of_a_model_may_be_large(name, good, reads, tmp_path):
-    check_spoilt(name, good, reads, tmp_path, 10**9)
+def test_many_values_of_a_model_may_be_large(name, good, reads, tmp_path):
+    check_spoilt(name, good, reads, tmp_path, 400)
 
 
 def check_spoilt(name, good, reads, tmp_path, number):

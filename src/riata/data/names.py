@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from riata.data.features import MOST_COLUMNS, Feature, Text
 from riata.data.wide import Wide
 from riata.errors import SchemaError
-from riata.files import ReadLimit
+from riata.files.limit import ReadLimit
 from riata.wording import shown
 
 if TYPE_CHECKING:

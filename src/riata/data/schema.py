@@ -21,7 +21,8 @@ from riata.data.target import Target, read_target
 from riata.data.wide import Wide, read_wide
 from riata.errors import SchemaError
 from riata.fields import TABLE_BYTES, size_of
-from riata.files import MAX_BYTES, ReadLimit, parse_toml, read_bytes
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.files.text import parse_toml, read_bytes
 from riata.grid import MOST_ROWS
 
 #: How many rows one person may count as.

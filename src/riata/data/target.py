@@ -10,7 +10,7 @@ import numpy as np
 from riata.data.columns import Column
 from riata.data.features import flags
 from riata.data.fields import Fields
-from riata.files import ReadLimit
+from riata.files.limit import ReadLimit
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.files import MAX_BYTES, Archive, ReadLimit, json_size
+from riata.files.archive import Archive
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.files.text import json_size
 from riata.local import wire
 from riata.local.arms import Arm
 from riata.local.play import choose_arms

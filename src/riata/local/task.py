@@ -17,7 +17,8 @@ import numpy as np
 
 from riata.errors import InvalidArgument, TaskError
 from riata.fields import TABLE_BYTES, size_of
-from riata.files import MAX_BYTES, ReadLimit, parse_json, parse_toml, read_bytes
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.files.text import parse_json, parse_toml, read_bytes
 from riata.local.arms import SKETCH_WIDTH, SKETCHED, Arm
 from riata.local.channel import LARGEST_EPSILON, Channel, channel
 from riata.local.encoding import MOST_ENCODED, Encoding, Feature

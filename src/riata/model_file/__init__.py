@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from riata.errors import InvalidArgument, ModelFileError
-from riata.files import MAX_BYTES, Archive, ReadLimit
+from riata.files.archive import Archive
+from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.model_file.archive import pack, require
 from riata.model_file.model import Model, build, describe
 

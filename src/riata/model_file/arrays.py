@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.files import Archive
-from riata.files.archive import DTYPE
+from riata.files.archive import DTYPE, Archive
 from riata.model_file.archive import require
 from riata.wording import shown
 

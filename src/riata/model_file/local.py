@@ -10,7 +10,7 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.estimators import LocalLogisticRegression
 from riata.estimators.local import LocalEstimator
-from riata.files import json_size
+from riata.files.text import json_size
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
 from riata.model_file.archive import require

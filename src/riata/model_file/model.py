@@ -10,7 +10,9 @@ from riata import estimators
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local import LocalEstimator
-from riata.files import Archive, ReadLimit, json_size, parse_json
+from riata.files.archive import Archive
+from riata.files.limit import ReadLimit
+from riata.files.text import json_size, parse_json
 from riata.local.learners.model import LocalModel
 from riata.model_file.archive import require
 from riata.model_file.fitted import (

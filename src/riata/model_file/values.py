@@ -10,7 +10,8 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.files import Archive, ReadLimit
+from riata.files.archive import Archive
+from riata.files.limit import ReadLimit
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
 from riata.model_file.archive import require
 from riata.model_file.arrays import read_array, read_dtype, write_array
