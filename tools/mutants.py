@@ -51,6 +51,7 @@ REPORTS = ("tests/statistical/test_local_reports.py",)
 TASKS = ("tests/unit/test_local_task.py",)
 CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
+STRANGERS = ("tests/strangers",)
 CHECKPOINT = ("tests/unit/test_checkpoint.py",)
 GROUPS = ("tests/unit/test_groups.py",)
 SCANS = ("tests/unit/test_scan_engines.py",)
@@ -733,6 +734,51 @@ MUTANTS = [
     Mutant(
         "local: repeats that count", "local/aggregator.py",
         "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
+    ),
+    # Files from strangers
+    Mutant(
+        "files: a limit that each part has for itself", "files/limit.py",
+        "        self.left -= n_bytes\n", "", STRANGERS,
+    ),
+    Mutant(
+        "files: text that is parsed without asking", "files/text.py",
+        "    limit.take(json_size(text), what)\n", "", STRANGERS,
+    ),
+    Mutant(
+        "files: TOML that is parsed without a look", "files/text.py",
+        "        check_toml(decoded)\n", "", STRANGERS,
+    ),
+    Mutant(
+        "files: members that are compressed", "files/archive.py",
+        "        require(stored, f", "        require(True, f", STRANGERS,
+    ),
+    Mutant(
+        "files: members that nobody asked for", "files/archive.py",
+        "self._limit.require(not unused,", "self._limit.require(True,", STRANGERS,
+    ),
+    Mutant(
+        "files: an array as large as its head says", "files/archive.py",
+        "            require(size == 10 + length + n_bytes, refusal)\n", "", STRANGERS,
+    ),
+    Mutant(
+        "files: zeros that nobody asked for", "model_file/fitted.py",
+        '    reader.limit.take(8 * size, f"Its {size} coefficients")\n', "", STRANGERS,
+    ),
+    Mutant(
+        "files: lists of texts that become arrays", "model_file/values.py",
+        "    return leaves * (32 + 12 * longest)", "    return 0", STRANGERS,
+    ),
+    Mutant(
+        "files: names of all buckets", "data/names.py",
+        "        if isinstance(feature, Text):\n            continue\n", "", STRANGERS,
+    ),
+    Mutant(
+        "files: classes as wide as the longest", "data/target.py",
+        "    limit.take(16 * longest * len(labels), ", "    limit.take(0, ", STRANGERS,
+    ),
+    Mutant(
+        "files: sums of a task that nobody asked for", "local/aggregator.py",
+        '        limit.take(sums, "The sums of its task")\n', "", STRANGERS,
     ),
     # People and checkpoints
     Mutant(

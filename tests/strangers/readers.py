@@ -135,6 +135,15 @@ class LimitedReader:
         return Answer(**json.loads(line))
 
 
+def _ran_out(problem):
+    """Whether an error, or one that it hides, is that there was no memory left."""
+    while problem is not None:
+        if isinstance(problem, MemoryError):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
 def _one(request):
     """The answer to one request, in a process that may use only so much from here on."""
     reader = READERS[request["reader"]][0]
@@ -145,7 +154,8 @@ def _one(request):
     try:
         reader(request["path"], request["max_bytes"])
     except BaseException as problem:
-        return {"error": type(problem).__name__, "message": str(problem)[-300:]}
+        name = "MemoryError" if _ran_out(problem) else type(problem).__name__
+        return {"error": name, "message": str(problem)[-300:]}
     return {"error": "", "message": ""}
 
 
