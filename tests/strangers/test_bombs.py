@@ -70,11 +70,9 @@ def inflated_columns(said, size):
 @pytest.mark.parametrize(
     "size", [MANY, 2**31 - 1, 10**12, 10**4000], ids=["2e7", "2^31", "1e12", "1e4000"]
 )
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS[:-1])  # the columns of a survey follow from its task
 def test_a_model_of_many_columns(name, size, good, reads, tmp_path):
     members, said = manifest(good["model"][name])
-    if "n_features_in_" not in said["fitted"]:
-        pytest.skip("the number of its columns follows from its task")
     inflated_columns(said, size)
     for array in said.pop("_empty", {}):
         members.pop(f"{array}.npy")
