@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Exact versions of everything, where a run has to be repeatable: LOCKED=1 make test, or CI=1.
+LOCK := requirements/ci.txt
+LOCKED ?= $(CI)
+CONSTRAINTS := $(if $(LOCKED),--constraint $(LOCK))
 
-.PHONY: help demo test test-services audit mutants lint bench docs clean
+.PHONY: help demo test test-services audit mutants lint bench docs lock sbom clean
 
 help:
 	@echo "make demo           fit a private model on packaged data and write demo.html"
@@ -15,17 +19,19 @@ help:
 	@echo "make lint           format, lint, types and import rules"
 	@echo "make bench          the benchmarks, with tables and plots in benchmarks/results"
 	@echo "make docs           the documentation, in docs/_build/html"
+	@echo "make lock           the newest versions that fit, into requirements/ci.txt"
+	@echo "make sbom           what is installed here, as CycloneDX in sbom.json"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade "pip>=25.1"
 
-$(VENV)/.package: $(BIN)/python pyproject.toml
-	$(PIP) install --editable ".[report]"
+$(VENV)/.package: $(BIN)/python pyproject.toml $(if $(LOCKED),$(LOCK))
+	$(PIP) install $(CONSTRAINTS) --editable ".[report]"
 	@touch $@
 
 $(VENV)/.%-group: $(VENV)/.package pyproject.toml
-	$(PIP) install --group $*
+	$(PIP) install $(CONSTRAINTS) --group $*
 	@touch $@
 
 demo: $(VENV)/.package
@@ -85,5 +91,15 @@ bench: $(VENV)/.bench-group
 docs: $(VENV)/.docs-group
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
+lock: $(VENV)/.supply-group
+	$(BIN)/uv pip compile pyproject.toml --output-file $(LOCK) --upgrade --universal \
+	  --python-version 3.11 --all-extras --group test --group lint --group docs --group bench \
+	  --group supply --no-annotate --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command "make lock" --quiet
+
+sbom: $(VENV)/.supply-group
+	$(BIN)/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --mc-type library \
+	  --output-reproducible --output-file sbom.json
+
 clean:
-	rm -rf $(VENV) docs/_build demo.html audit.html .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) docs/_build demo.html audit.html sbom.json .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -53,6 +53,9 @@ DASHBOARD = ("tests/unit/test_collect_dashboard.py",)
 TASK_VECTORS = ("tests/unit/test_task_vectors.py",)
 CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
+LIMITS = ("tests/strangers/test_limit.py",)
+BOMBS = "tests/strangers/test_bombs.py"
+CONTAINERS = (f"{BOMBS}::test_a_container_that_is_none_of_ours",)
 CHECKPOINT = ("tests/unit/test_checkpoint.py",)
 GROUPS = ("tests/unit/test_groups.py",)
 SAME = ("tests/conformance/test_same_release.py",)
@@ -877,6 +880,52 @@ MUTANTS = [
         "collector: a dashboard that every key opens", "collect/dashboard.py",
         "same = hmac.compare_digest(key.strip(b\" \"), self.key.encode())", "same = len(key) > 0",
         DASHBOARD,
+    ),
+    # Files from strangers
+    Mutant(
+        "files: a limit that each part has for itself", "files/limit.py",
+        "        self.left -= n_bytes\n", "", LIMITS,
+    ),
+    Mutant(
+        "files: text that is parsed without asking", "files/text.py",
+        "    limit.take(json_size(text), what)\n", "", LIMITS,
+    ),
+    Mutant(
+        "files: TOML that is parsed without a look", "files/text.py",
+        "        check_toml(decoded)\n", "",
+        (f"{BOMBS}::test_toml_that_grows",),
+    ),
+    Mutant(
+        "files: members that are compressed", "files/archive.py",
+        "        require(stored, f", "        require(True, f", CONTAINERS,
+    ),
+    Mutant(
+        "files: members that nobody asked for", "files/archive.py",
+        "self._limit.require(not unused,", "self._limit.require(True,", CONTAINERS,
+    ),
+    Mutant(
+        "files: zeros that nobody asked for", "model_file/fitted.py",
+        '    reader.limit.take(8 * size, f"Its {size} coefficients")\n', "",
+        (f"{BOMBS}::test_a_model_of_many_columns",),
+    ),
+    Mutant(
+        "files: lists of texts that become arrays", "model_file/values.py",
+        "    return leaves * (32 + 12 * longest)", "    return 0",
+        (f"{BOMBS}::test_a_value_that_grows_when_it_is_used",),
+    ),
+    Mutant(
+        "files: names of all buckets", "data/names.py",
+        "        if isinstance(feature, Text):\n            continue\n", "",
+        (f"{BOMBS}::test_buckets_that_no_list_could_name_are_a_schema",),
+    ),
+    Mutant(
+        "files: classes as wide as the longest", "data/target.py",
+        "    limit.take(16 * longest * len(labels), ", "    limit.take(0, ", LIMITS,
+    ),
+    Mutant(
+        "files: sums of a task that nobody asked for", "local/aggregator.py",
+        '        limit.take(sums, "The sums of its task")\n', "",
+        (f"{BOMBS}::test_a_task_in_a_shard_has_large_sums",),
     ),
     # People and checkpoints
     Mutant(

@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from riata.errors import InvalidArgument
+from riata.wording import shown
 
 #: Scales are no smaller and numbers no larger than this: then nothing that is computed from them
 #: overflows or vanishes.
 SMALLEST, LARGEST = 1e-60, 1e60
-#: Characters of a wrong value that an error quotes.
-_QUOTED = 80
+#: What a table of a file takes while it is read, besides its texts and numbers.
+TABLE_BYTES = 4096
 
 
 class Fields:
@@ -49,7 +50,7 @@ class Fields:
 
     def wrong(self, name: str, value: object, why: str) -> InvalidArgument:
         """An error about one field."""
-        said = _shown(value)
+        said = shown(value)
         return self.error(f"The field {self.path(name)} is {said}: {why}. Correct the {self.file}.")
 
     def take(self, name: str, default: Any = ...) -> Any:
@@ -150,6 +151,12 @@ class Fields:
             raise self.error(f"The field {self.path(str(name))} is unknown.{hint} Remove it.")
 
 
+def size_of(table: Any, name: str) -> int:
+    """How many items a field of a table has, as far as that can be said before it is checked."""
+    value = table.get(name) if isinstance(table, Mapping) else None
+    return len(value) if isinstance(value, list | tuple) else 0
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -171,11 +178,3 @@ def _near(value: object, known: Sequence[str]) -> str:
     """The known word that was perhaps meant."""
     near = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
     return near[0] if near else ""
-
-
-def _shown(value: object) -> str:
-    try:
-        said = repr(value)
-    except (ValueError, RecursionError):  # too many digits, too deep
-        return "not printable"
-    return said if len(said) <= _QUOTED else f"{said[:_QUOTED]}..."

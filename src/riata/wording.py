@@ -1,6 +1,35 @@
-"""Numbers with their nouns."""
+"""Numbers with their nouns, and values as an error quotes them."""
+
+from __future__ import annotations
+
+import reprlib
+
+#: Characters of a wrong value that an error quotes.
+_QUOTED = 80
 
 
 def number_of(n: int, one: str, many: str | None = None) -> str:
     """Such as "1 report" or "2,000 reports"."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def shown(value: object) -> str:
+    """A value of any size for an error: its beginning, made without making the whole."""
+    try:
+        said = _Short().repr(value)
+    except (ValueError, RecursionError):  # too many digits, too deep
+        return "not printable"
+    return said if len(said) <= _QUOTED else f"{said[:_QUOTED]}..."
+
+
+class _Short(reprlib.Repr):
+    """Python's `repr`, cut off only where `shown` would cut it off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 8
+        self.maxtuple = self.maxlist = self.maxset = self.maxfrozenset = self.maxdict = _QUOTED
+        self.maxlong = self.maxother = 8 * _QUOTED
+
+    def repr_str(self, x: str, level: int) -> str:
+        return repr(x[: 2 * _QUOTED])

@@ -179,6 +179,49 @@ def test_every_mistake_in_a_block_of_columns_is_an_error(changes, said):
         Schema.from_table(changed(WIDE, **changes))
 
 
+def named(*features):
+    return Schema.from_table({"features": list(features)})
+
+
+TEXT = {"name": "t", "kind": "text", "buckets": 4}
+
+
+@pytest.mark.parametrize("name", ["t[0]", "t[3]"])
+def test_a_column_that_is_called_like_a_bucket_is_refused(name):
+    with pytest.raises(SchemaError, match="Two encoded columns"):
+        named(TEXT, {"name": name, "kind": "yes-no"})
+    with pytest.raises(SchemaError, match="Two encoded columns"):
+        named({"name": name, "kind": "yes-no"}, TEXT)
+    choice = {"name": "a", "kind": "choice", "choices": [f"b={name}"]}
+    with pytest.raises(SchemaError, match="Two encoded columns"):
+        named(choice, {**TEXT, "name": "a=b=t"})
+
+
+@pytest.mark.parametrize("name", ["t[4]", "t[03]", "t[-1]", "t[]", "t[0", "t [0]", "T[0]", "[0]"])
+def test_a_column_that_is_almost_called_like_a_bucket_is_a_column(name):
+    schema = named(TEXT, {"name": name, "kind": "yes-no"})
+    assert len(set(schema.feature_names)) == schema.n_features == 5
+
+
+def test_choices_that_are_called_alike_are_refused():
+    other = {"name": "a", "kind": "choice", "choices": ["(other)", "b"]}
+    with pytest.raises(SchemaError, match=r"a=\(other\)"):
+        named(other)
+    assert named({**other, "other": False}).n_features == 2
+    with pytest.raises(SchemaError, match="a=b=c"):
+        named(
+            {"name": "a", "kind": "choice", "choices": ["b=c"]},
+            {"name": "a=b", "kind": "choice", "choices": ["c"]},
+        )
+
+
+@pytest.mark.parametrize("label", [10**400, -(10**70), 1e300, float("inf"), float("nan")])
+def test_labels_beyond_all_numbers_are_refused(label):
+    table = {"features": [TEXT], "target": {"name": "y", "classes": [1, label]}}
+    with pytest.raises(SchemaError, match=r"target\.classes"):
+        Schema.from_table(table)
+
+
 def test_files_that_are_none(tmp_path):
     with pytest.raises(SchemaError, match="Cannot read"):
         Schema.load(tmp_path / "none.toml")

@@ -13,8 +13,10 @@ from rich.console import Console
 from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
+from riata.cli.options import MaxBytes
 from riata.cli.talk import AsJson
 from riata.errors import CollectError, RiataError
+from riata.files.limit import MAX_BYTES
 from riata.wording import number_of
 
 if TYPE_CHECKING:  # SciPy is slow to import
@@ -137,6 +139,7 @@ def learn(
         typer.Option(help="A folder for model, Statement and report; the store if that is one."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about it, as HTML.")] = None,
+    max_bytes: MaxBytes = MAX_BYTES,
 ) -> None:
     """Fit the model, print it with its guarantee, and write both to files."""
     from riata.collect.learned import write
@@ -147,7 +150,7 @@ def learn(
     stores = store or ([] if shard else ["reports"])
     aggregator = _aggregated(_task(path), stores)
     for one in shard or []:
-        aggregator.merge(Aggregator.load(one))
+        aggregator.merge(Aggregator.load(one, max_bytes=max_bytes))
     outcome = Outcome.of(aggregator)
     typer.echo(f"{outcome.model}\n{outcome.statement.sentence}")
     if out is None:

@@ -15,6 +15,9 @@ StudyFile = Annotated[
     Path | None,
     typer.Argument(metavar="[STUDY.TOML]", help="A study file. Options go before what it says."),
 ]
+MaxBytes = Annotated[
+    int, typer.Option(help="The most memory that a file from somebody else may take.", min=0)
+]
 SchemaFile = Annotated[Path | None, typer.Option(help="What the columns are (TOML).")]
 Estimator = Annotated[
     str | None,

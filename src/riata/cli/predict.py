@@ -12,9 +12,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from riata.cli.options import MaxBytes
 from riata.cli.report import ModelFile
 from riata.cli.talk import AsJson
 from riata.errors import InvalidArgument
+from riata.files.limit import MAX_BYTES
 
 READABLE, WRITABLE = (".csv", ".npy", ".npz"), (".csv", ".npy")
 
@@ -25,6 +27,7 @@ def predict(
         Path, typer.Option(help="Rows: .csv with a header, .npy or .npz, or as in the fit.")
     ],
     out: Annotated[Path, typer.Option(help="Predictions: .csv or .npy.")],
+    max_bytes: MaxBytes = MAX_BYTES,
     as_json: AsJson = False,
 ) -> None:
     """Predict for each row of a file. Missing values count as 0, as in the fit."""
@@ -33,7 +36,7 @@ def predict(
 
     if out.suffix not in WRITABLE:
         raise InvalidArgument(f"{out} must end in .csv or .npy, which say how to write it.")
-    found = load(model)
+    found = load(model, max_bytes=max_bytes)
     rows = read_rows(data, found)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's, about names: columns have been matched

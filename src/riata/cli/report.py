@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+from riata.cli.options import MaxBytes
 from riata.cli.talk import AsJson
+from riata.files.limit import MAX_BYTES
 
 ModelFile = Annotated[Path, typer.Argument(help="A file that riata.save wrote.")]
 
@@ -22,6 +24,7 @@ def report(
     dataset: Annotated[str | None, typer.Option(help="Which of several data sets.")] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    max_bytes: MaxBytes = MAX_BYTES,
     as_json: AsJson = False,
 ) -> None:
     """Write a page about a model: its guarantee in plain words, its coefficients, its budget."""
@@ -30,7 +33,7 @@ def report(
     from riata.report import write
     from riata.report.facts import statement_of
 
-    found = load(model)
+    found = load(model, max_bytes=max_bytes)
     opened = None if ledger is None else Ledger.open(ledger, dataset=dataset, head=head)
     write(found, out, ledger=opened, title=title)
     said = statement_of(found)

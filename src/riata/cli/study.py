@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from riata import fields
 from riata.errors import InvalidArgument
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.files.text import parse_toml
 
 if TYPE_CHECKING:  # scikit-learn is slow to import, and so is a database
     from riata.bounds import Bounds
@@ -129,10 +130,8 @@ def load_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
     """The study in a file, with what flags say in its place. Paths in a file are beside it."""
     table: dict[str, Any] = {}
     if path is not None:
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
-            raise InvalidArgument(f"{path} is not TOML: {problem}. Correct the study.") from None
+        limit = ReadLimit(MAX_BYTES, InvalidArgument)
+        table = parse_toml(path.read_bytes(), limit, f"The study {path}")
         if "features" in table:
             raise InvalidArgument(
                 f"{path} is a schema, and not a study. Pass it with --schema, or write schema = "

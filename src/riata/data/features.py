@@ -33,6 +33,11 @@ class Feature(ABC):
     kind: ClassVar[str]
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that the names of its columns are made of, where it has any."""
+        return ()
+
+    @property
     @abstractmethod
     def names(self) -> list[str]:
         """A name for each column of numbers that it becomes."""
@@ -121,6 +126,10 @@ class Choice(Feature):
     other: bool = True
 
     kind = "choice"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.choices
 
     @property
     def names(self) -> list[str]:

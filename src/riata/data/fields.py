@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from riata import fields
@@ -52,7 +51,7 @@ class Fields(fields.Fields):
             if isinstance(label, str):
                 good = fields.is_text(label) and label and label == label.strip()
             else:
-                good = isinstance(label, int | float) and math.isfinite(label)
+                good = isinstance(label, int | float) and abs(label) <= fields.LARGEST
             if not good:
                 why = "a label is text without spaces around it, a number, true or false"
                 raise self.wrong(name, label, why)

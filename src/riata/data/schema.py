@@ -14,11 +14,15 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.data.columns import Column, Texts
-from riata.data.features import MOST_COLUMNS, Feature, Text, read_feature
+from riata.data.features import Feature, Text, read_feature
 from riata.data.fields import Fields
+from riata.data.names import MOST_NAMES, check_names
 from riata.data.target import Target, read_target
 from riata.data.wide import Wide, read_wide
 from riata.errors import SchemaError
+from riata.fields import TABLE_BYTES, size_of
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.files.text import parse_toml, read_bytes
 from riata.grid import MOST_ROWS
 
 #: How many rows one person may count as.
@@ -33,7 +37,8 @@ _WORDS_OF_TEXT, _ENTRIES_OF_WIDE_ROW = 64, 256
 class Schema:
     """What each column of a data set is, from public knowledge alone.
 
-    Make one with `Schema.load`, `Schema.read` or `Schema.from_table`, which check every field.
+    Make one with `Schema.load`, `Schema.read` or `Schema.from_table`, which check every field and
+    take no more memory than `max_bytes`.
 
     Attributes
     ----------
@@ -83,32 +88,35 @@ class Schema:
     separator: str = ","
 
     @classmethod
-    def load(cls, path: str | Path) -> Schema:
-        """Read a schema file (TOML)."""
-        try:
-            text = Path(path).read_bytes()
-        except OSError as problem:
-            raise SchemaError(f"Cannot read the schema {path}: {problem.strerror}.") from None
-        return cls.read(text)
+    def load(cls, path: str | Path, *, max_bytes: int = MAX_BYTES) -> Schema:
+        """Read a schema file (TOML), whoever made it, in at most `max_bytes` of memory."""
+        limit = ReadLimit(max_bytes, SchemaError)
+        return cls.read_within(read_bytes(path, limit, "the schema"), limit)
 
     @classmethod
-    def read(cls, text: bytes | str) -> Schema:
+    def read(cls, text: bytes | str, *, max_bytes: int = MAX_BYTES) -> Schema:
         """Read the text of a schema file."""
-        try:
-            table = tomllib.loads(text.decode() if isinstance(text, bytes) else text)
-        except (ValueError, RecursionError) as problem:
-            raise SchemaError(f"The schema is not TOML: {problem}.") from None
-        return cls.from_table(table)
+        return cls.read_within(text, ReadLimit(max_bytes, SchemaError))
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Schema:
+    def read_within(cls, text: bytes | str, limit: ReadLimit) -> Schema:
+        """Read the text of a schema that is a part of something larger."""
+        return cls._from_table(parse_toml(text, limit, "The schema"), limit)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], *, max_bytes: int = MAX_BYTES) -> Schema:
         """Check a table of fields, such as a dict."""
+        return cls._from_table(table, ReadLimit(max_bytes, SchemaError))
+
+    @classmethod
+    def _from_table(cls, table: Mapping[str, Any], limit: ReadLimit) -> Schema:
         fields = Fields(table)
         wide = isinstance(table.get("features"), Mapping)
         features: tuple[Feature, ...] | Wide
         if wide:
             features = read_wide(fields.table("features"))
         else:
+            limit.take(TABLE_BYTES * size_of(table, "features"), "The features of the schema")
             features = tuple(map(read_feature, fields.tables("features")))
         target = fields.take("target", None)
         person = "" if "person" not in table else fields.name("person")
@@ -117,7 +125,7 @@ class Schema:
             raise fields.wrong("person", person, why)
         made = cls(
             features,
-            None if target is None else read_target(Fields(target, "target"), named=not wide),
+            None if target is None else read_target(Fields(target, "target"), not wide, limit),
             person,
             _of_people(fields, person, "rows_of_a_person", 1, MOST_ROWS_OF_A_PERSON),
             _of_people(fields, person, "people", None, MOST_ROWS),
@@ -130,7 +138,7 @@ class Schema:
         if person and made.rows is not None:
             why = "with a person column the number of people decides; say people = ... instead"
             raise fields.wrong("rows", made.rows, why)
-        _check_names(made)
+        check_names(made, limit)
         return made
 
     def save(self, path: str | Path) -> None:
@@ -160,6 +168,11 @@ class Schema:
     @cached_property
     def feature_names(self) -> list[str]:
         """A name for each encoded column."""
+        if self.n_features > MOST_NAMES:
+            raise SchemaError(
+                f"The schema has {self.n_features} encoded columns, and a list of their names "
+                f"holds at most {MOST_NAMES}. Use fewer buckets."
+            )
         if isinstance(self.features, Wide):
             return self.features.names
         return [name for feature in self.features for name in feature.names]
@@ -246,27 +259,3 @@ def _of_people(fields: Fields, person: str, name: str, default: Any, most: int) 
             "grows with it. Choose it from public knowledge and add it to the schema."
         )
     return default if value is None else value
-
-
-def _check_names(schema: Schema) -> None:
-    """No column stands twice, and no two encoded columns have one name."""
-    named = [*schema.columns, *schema.ignore]
-    named += [schema.person] if schema.person else []
-    named += [schema.target.name] if schema.target is not None and schema.target.name else []
-    for name in named:
-        if named.count(name) > 1:
-            raise SchemaError(
-                f"The column {name!r} stands twice in the schema: a column is one feature, the "
-                "target, the person or ignored. Remove one of them."
-            )
-    if schema.n_features > MOST_COLUMNS:
-        raise SchemaError(
-            f"The schema has {schema.n_features} encoded columns, and {MOST_COLUMNS} is the most. "
-            "Use fewer buckets."
-        )
-    if not schema.wide and len(set(schema.feature_names)) < schema.n_features:
-        names = schema.feature_names
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SchemaError(
-            f"Two encoded columns would be called {twice!r}. Rename a column or a choice."
-        )

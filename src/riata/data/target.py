@@ -10,6 +10,7 @@ import numpy as np
 from riata.data.columns import Column
 from riata.data.features import flags
 from riata.data.fields import Fields
+from riata.files.limit import ReadLimit
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Target:
         return [*named, ("bounds", list(self.bounds), meaning)]
 
 
-def read_target(fields: Fields, named: bool) -> Target:
+def read_target(fields: Fields, named: bool, limit: ReadLimit) -> Target:
     """From a table of a schema, whose file has named columns or not."""
     name = fields.name("name") if named else ""
     if not named and (said := fields.take("name", "")):
@@ -89,4 +90,8 @@ def read_target(fields: Fields, named: bool) -> Target:
     fields.end()
     if bounds is not None:
         return Target(name, bounds=again.pair("bounds"))
-    return Target(name, labels=again.classes("classes"))
+    labels = again.classes("classes")
+    longest = max(len(label) if isinstance(label, str) else 1 for label in labels)
+    # An array of texts gives each of them the room of the longest, and is sorted in a copy.
+    limit.take(16 * longest * len(labels), f"The {len(labels)} classes of the schema")
+    return Target(name, labels=labels)

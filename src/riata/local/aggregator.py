@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from riata.errors import InvalidArgument
+from riata.files.archive import Archive
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.files.text import json_size
 from riata.local import wire
+from riata.local.arms import Arm
 from riata.local.play import choose_arms
 from riata.local.seen import MOST_EXPECTED, Seen
-from riata.local.tally import Honesty, Tally
+from riata.local.tally import Honesty, Tally, sums_shape
 from riata.local.task import MOST_COLUMNS, Task
 from riata.wording import number_of
 
@@ -24,6 +29,10 @@ if TYPE_CHECKING:
 
 #: Reports that are looked at together.
 _BATCH = 1 << 16
+#: Arrays in a file: some for the sums, and two for each aggregator that was merged.
+_MOST_MEMBERS = 1 << 16
+#: Characters of another error that an error quotes.
+_QUOTED = 500
 REJECTIONS = ("repeated", "malformed", "wrong task", "late")
 
 
@@ -46,10 +55,8 @@ class Aggregator:
         if not 1 <= expected <= MOST_EXPECTED:
             raise InvalidArgument(f"expected is {expected}. It must be from 1 to {MOST_EXPECTED}.")
         self.task = task
-        wide = task.vector_size > MOST_COLUMNS
         self.tallies = {
-            arm.name: Tally(arm, task.generator, wide and arm.channel.degree == 2)
-            for arm in task.arms
+            arm.name: Tally(arm, task.generator, _keeps_seeds(task, arm)) for arm in task.arms
         }
         self.rejected = dict.fromkeys(REJECTIONS, 0)
         self._seen = [Seen(int(expected))]
@@ -172,39 +179,58 @@ class Aggregator:
         os.replace(beside, path)
 
     @classmethod
-    def load(cls, path: str | Path) -> Aggregator:
-        """Read what `save` wrote. Nothing in the file is executed."""
+    def load(cls, path: str | Path, *, max_bytes: int = MAX_BYTES) -> Aggregator:
+        """Read what `save` wrote. Nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : path
+        max_bytes : int, default=2**30
+            The most memory that the sums, and the reading of them, may take, whoever made the file.
+        """
+        limit = ReadLimit(max_bytes, InvalidArgument)
         try:
-            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-                return cls._restored({key: file[key] for key in file.files})
+            with open(path, "rb") as stream:
+                return cls._restored(Archive(stream, limit, "one", _MOST_MEMBERS), limit)
+        except MemoryError:
+            raise
+        except InvalidArgument as problem:
+            why = str(problem)[:_QUOTED]
         except Exception as problem:  # a damaged archive fails in a dozen ways
-            raise InvalidArgument(
-                f"{path} cannot be read as an aggregator's file ({type(problem).__name__}). It may "
-                "be damaged; use a copy."
-            ) from None
+            why = f"It may be damaged ({type(problem).__name__}); use a copy."
+        raise InvalidArgument(f"{path} cannot be read as an aggregator's file. {why}")
 
     @classmethod
-    def _restored(cls, held: dict[str, np.ndarray]) -> Aggregator:
-        aggregator = cls(Task.read(held["task"].tobytes()), expected=1)
+    def _restored(cls, archive: Archive, limit: ReadLimit) -> Aggregator:
+        text = archive.array("task").tobytes()
+        task = Task.read_within(text, limit)
+        limit.take(json_size(text), "Its task, written again,")
+        sums = sum(8 * math.prod(sums_shape(arm, _keeps_seeds(task, arm))) for arm in task.arms)
+        limit.take(sums, "The sums of its task")
+        aggregator = cls(task, expected=1)
         for name, tally in aggregator.tallies.items():
-            prefix = f"{name}/"
-            tally.restore(
-                {k.removeprefix(prefix): v for k, v in held.items() if k.startswith(prefix)}
-            )
-        rejected = held["rejected"]
+            tally.restore({key: archive.array(f"{name}/{key}") for key in tally.state_names})
+        rejected = archive.array("rejected")
         if rejected.shape != (len(REJECTIONS),) or rejected.dtype.kind != "i" or min(rejected) < 0:
             raise ValueError("rejected")
         aggregator.rejected = dict(zip(REJECTIONS, map(int, rejected), strict=True))
-        aggregator._seen = [
-            Seen.restored(int(expected), held[f"seen/{i}"], held[f"seen_keys/{i}"])
-            for i, expected in enumerate(held["expected"])
-        ]
-        if not aggregator._seen:
+        expected = archive.array("expected")
+        if expected.ndim != 1 or expected.dtype.kind != "i" or expected.size == 0:
             raise ValueError("expected")
+        aggregator._seen = [
+            Seen.restored(int(one), archive.array(f"seen/{i}"), archive.array(f"seen_keys/{i}"))
+            for i, one in enumerate(expected)
+        ]
+        archive.end()
         return aggregator
 
     def __repr__(self) -> str:
         return f"<Aggregator of task {self.task.id[:12]}: {number_of(self.count, 'report')}>"
+
+
+def _keeps_seeds(task: Task, arm: Arm) -> bool:
+    """Whether the sums of an arm would be too large, and its reports are kept instead."""
+    return task.vector_size > MOST_COLUMNS and arm.channel.degree == 2
 
 
 def _is_report(report: object) -> bool:

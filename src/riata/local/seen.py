@@ -67,7 +67,7 @@ class Seen:
             raise ValueError("the saved filter has another size")
         seen = cls(1)
         seen.expected, seen._log_bits = expected, _log_bits(expected)
-        seen.words, seen.keys = words.copy(), keys.copy()
+        seen.words, seen.keys = words, keys
         return seen
 
 

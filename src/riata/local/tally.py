@@ -36,13 +36,7 @@ class Tally:
         self.squares = 0.0
         self._generator = generator
         self.kept: list[np.ndarray] | None = [] if keeps_seeds else None
-        self.sums = np.zeros(() if keeps_seeds else self._shape())
-
-    def _shape(self) -> tuple[int, ...]:
-        size = self.arm.channel.size
-        if self.arm.channel.degree == 2:
-            return (size, size)
-        return (size if self.arm.sketch is None else self.arm.sketch.padded,)
+        self.sums = np.zeros(sums_shape(arm, keeps_seeds))
 
     def add(self, seeds: np.ndarray) -> None:
         """Count reports of this arm."""
@@ -121,6 +115,11 @@ class Tally:
             / (channel.lengthening * math.sqrt(self.count)),
         )
 
+    @property
+    def state_names(self) -> list[str]:
+        """The names of what `state` holds."""
+        return ["count", "squares", "sums", *(["seeds"] if self.kept is not None else [])]
+
     def state(self) -> dict[str, Any]:
         """Everything that a file has to hold."""
         state = {"count": self.count, "squares": self.squares, "sums": self.sums}
@@ -133,14 +132,25 @@ class Tally:
             raise ValueError("count")
         if squares.shape != () or squares.dtype != float or not 0 <= squares < math.inf:
             raise ValueError("squares")
-        if sums.shape != self.sums.shape or sums.dtype != float or not np.isfinite(sums).all():
+        ends = (sums.min(initial=0), sums.max(initial=0)) if sums.dtype == float else (np.nan,)
+        if sums.shape != self.sums.shape or not np.isfinite(ends).all():
             raise ValueError("sums")
-        self.count, self.squares, self.sums = int(count), float(squares), sums.copy()
+        self.count, self.squares, self.sums = int(count), float(squares), sums
         if self.kept is not None:
             seeds = state["seeds"]
             if seeds.shape != (self.count,) or seeds.dtype != np.uint64:
                 raise ValueError("seeds")
-            self.kept = [seeds.copy()]
+            self.kept = [seeds]
+
+
+def sums_shape(arm: Arm, keeps_seeds: bool) -> tuple[int, ...]:
+    """The shape of the sums of an arm, which are none where the seeds themselves are kept."""
+    size = arm.channel.size
+    if keeps_seeds:
+        return ()
+    if arm.channel.degree == 2:
+        return (size, size)
+    return (size if arm.sketch is None else arm.sketch.padded,)
 
 
 @dataclass(frozen=True)

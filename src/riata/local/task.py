@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from riata.errors import TaskError
+from riata.fields import TABLE_BYTES, size_of
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.files.text import parse_json, parse_toml, read_bytes
 from riata.local.arms import SKETCH_WIDTH, SKETCHED, Arm
 from riata.local.channel import LARGEST_EPSILON, Channel
 from riata.local.channel_fields import read_channel
@@ -24,6 +26,7 @@ from riata.local.fields import Fields
 from riata.local.fourier import Fourier
 from riata.local.generator import SEED_BITS, Generator
 from riata.local.sketch import Sketch
+from riata.wording import shown
 
 if TYPE_CHECKING:
     from riata.local.planning import TaskPlan
@@ -98,37 +101,45 @@ class Task:
     _channels: dict[str, Channel] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def load(cls, path: str | Path) -> Task:
-        """Read a task file: TOML or JSON, by its ending."""
-        path = Path(path)
-        try:
-            text = path.read_bytes()
-        except OSError as problem:
-            raise TaskError(f"Cannot read the task file {path}: {problem.strerror}.") from None
+    def load(cls, path: str | Path, *, max_bytes: int = MAX_BYTES) -> Task:
+        """Read a task file: TOML or JSON, by its ending.
+
+        Parameters
+        ----------
+        path : path
+        max_bytes : int, default=2**30
+            The most memory that reading it may take, whoever made it.
+        """
+        limit = ReadLimit(max_bytes, TaskError)
+        text = read_bytes(path, limit, "the task file")
         # No TOML begins with a brace: what `save` wrote is JSON, whatever the file is called.
-        return cls.read(text, toml=path.suffix == ".toml" and not text.startswith(b"{"))
+        toml = Path(path).suffix == ".toml" and not text.startswith(b"{")
+        return cls.read_within(text, limit, toml=toml)
 
     @classmethod
-    def read(cls, text: bytes | str, *, toml: bool = False) -> Task:
+    def read(cls, text: bytes | str, *, toml: bool = False, max_bytes: int = MAX_BYTES) -> Task:
         """Read the bytes of a task file."""
+        return cls.read_within(text, ReadLimit(max_bytes, TaskError), toml=toml)
+
+    @classmethod
+    def read_within(cls, text: bytes | str, limit: ReadLimit, *, toml: bool = False) -> Task:
+        """Read a task that is a part of something larger."""
         if len(text) > MOST_BYTES:
             raise TaskError(
                 f"The task file has {len(text):,} bytes: at most {MOST_BYTES:,} are possible. Ask "
                 "for less in one task."
             )
-        try:
-            decoded = text.decode() if isinstance(text, bytes) else text
-            table = tomllib.loads(decoded) if toml else json.loads(decoded, object_pairs_hook=_once)
-        except TaskError:
-            raise
-        except (ValueError, RecursionError) as problem:
-            form = "TOML" if toml else "JSON"
-            raise TaskError(f"The task file is not {form}: {problem}.") from None
-        return cls.from_table(table)
+        parse = parse_toml if toml else parse_json
+        return cls._from_table(parse(text, limit, "The task file"), limit)
 
     @classmethod
-    def from_table(cls, table: dict[str, Any]) -> Task:
+    def from_table(cls, table: dict[str, Any], *, max_bytes: int = MAX_BYTES) -> Task:
         """Check a table of fields, fill in what is left to defaults, and choose the channels."""
+        return cls._from_table(table, ReadLimit(max_bytes, TaskError))
+
+    @classmethod
+    def _from_table(cls, table: dict[str, Any], limit: ReadLimit) -> Task:
+        limit.take(TABLE_BYTES * size_of(table, "features"), "The features of the task")
         fields = Fields(table)
         fields.whole("format", default=FORMAT, least=FORMAT, most=FORMAT)
         kind = fields.one_of("kind", tuple(KINDS))
@@ -337,23 +348,13 @@ def owned(shares: Mapping[str, float]) -> dict[str, tuple[int, int]]:
     return owners
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A table of JSON, in which no field may stand twice."""
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise TaskError(f"The field {twice} stands twice in one table. Remove one.")
-    return table
-
-
 def _all_different(features: tuple[Feature, ...], target: Feature | None) -> None:
     asked = {f"features[{i}]": feature for i, feature in enumerate(features)}
     seen: set[str] = set()
     for where, feature in (asked | ({} if target is None else {"target": target})).items():
         if feature.name in seen:
             raise TaskError(
-                f"The field {where}.name is {feature.name!r}: another feature has this name. "
+                f"The field {where}.name is {shown(feature.name)}: another feature has this name. "
                 "Correct the task file."
             )
         seen.add(feature.name)

@@ -3,21 +3,32 @@
 A model file is a zip archive of `model.json` and one `.npy` member for each array. Nothing in it
 names a function, a module or a member: objects are written by the names in `values.CLASSES`, and
 the member of an array is named after the place of the array in the model, so a reader knows every
-name before it looks. Members are not compressed, so a file never unpacks to more than its size.
+name before it looks. Members are not compressed, so a file never unpacks to more than its size, and
+whatever is built from them asks a `ReadLimit` first.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from riata.errors import InvalidArgument, ModelFileError
-from riata.model_file.archive import pack, require, require_small, unpack
+from riata.files.archive import Archive
+from riata.files.limit import MAX_BYTES, ReadLimit
+from riata.model_file.archive import pack, require
 from riata.model_file.model import Model, build, describe
 
 __all__ = ["load", "save"]
+
+#: More members than any model has.
+_MOST_MEMBERS = 64
+
+#: Characters of another error that an error quotes.
+_QUOTED = 500
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -56,7 +67,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     """
     content = pack(describe(model))
     try:
-        _read(content, sys.maxsize)
+        _read(io.BytesIO(content), sys.maxsize)
     except ModelFileError as problem:  # such as a parameter that was changed after the fit
         raise InvalidArgument(
             f"The model cannot be saved, because the file could not be loaded again: {problem}"
@@ -64,15 +75,15 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     _write(Path(path), content)
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = 2**30) -> Model:
+def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
     """Read a model that `save` wrote. Runs no code from the file, whoever made it.
 
     Parameters
     ----------
     path : path-like
     max_bytes : int, default=2**30
-        The most that the file, and the coefficients that it describes, may take. Few bytes can
-        describe many zeros, so a file from a stranger could otherwise fill the memory.
+        The most memory that all of the model, and the reading of it, may take. Few bytes can
+        describe many columns, so a file from a stranger could otherwise fill the memory.
 
     Returns
     -------
@@ -86,22 +97,24 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 2**30) -> Model:
     path = Path(path)
     try:
         require(path.is_file(), "There is no file at this path. Check it.")
-        require_small(path.stat().st_size, max_bytes, "It is larger")
-        return _read(path.read_bytes(), max_bytes)
+        with path.open("rb") as stream:
+            return _read(stream, max_bytes)
     except OSError as problem:
         raise ModelFileError(f"Cannot read {path}: {problem.strerror or problem}.") from problem
     except ModelFileError as problem:
         raise ModelFileError(f"Cannot load a model from {path}: {problem}") from problem.__cause__
 
 
-def _read(content: bytes, max_bytes: int) -> Model:
-    """The model in the bytes of a file. Whatever goes wrong, the file is at fault."""
+def _read(stream: BinaryIO, max_bytes: int) -> Model:
+    """The model in a file. Whatever goes wrong, the file is at fault."""
+    limit = ReadLimit(max_bytes, ModelFileError)
     try:
-        return build(unpack(content), max_bytes)
-    except ModelFileError:
+        return build(Archive(stream, limit, "a model file", _MOST_MEMBERS), limit)
+    except (ModelFileError, MemoryError):
         raise
     except Exception as problem:
-        raise ModelFileError(f"A value in it does not fit its place ({problem}).") from problem
+        why = f"{problem}"[:_QUOTED]
+        raise ModelFileError(f"A value in it does not fit its place ({why}).") from problem
 
 
 def _write(path: Path, content: bytes) -> None:

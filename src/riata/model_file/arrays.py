@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 import struct
 import sys
 from typing import Any
@@ -11,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from riata.errors import InvalidArgument
+from riata.files.archive import DTYPE, Archive
 from riata.model_file.archive import require
-
-#: Booleans, integers, floats, bytes and text of a fixed width: nothing that could hold an object.
-_DTYPE = re.compile(r"[<>|][biufSU][1-9][0-9]{0,8}")
+from riata.wording import shown
 
 
 def head(code: str, shape: tuple[int, ...]) -> bytes:
@@ -25,7 +22,7 @@ def head(code: str, shape: tuple[int, ...]) -> bytes:
 
 
 def write_array(value: np.ndarray, place: str) -> bytes:
-    if not _DTYPE.fullmatch(value.dtype.str):
+    if not DTYPE.fullmatch(value.dtype.str):
         raise InvalidArgument(
             f"Cannot save {place}, an array of {value.dtype} with {value.ndim} dimensions: a "
             "model file holds arrays of numbers, booleans and text. Convert it to one."
@@ -33,28 +30,27 @@ def write_array(value: np.ndarray, place: str) -> bytes:
     return head(value.dtype.str, value.shape) + value.tobytes()
 
 
-def read_array(member: bytes, dtype: np.dtype[Any], shape: Any, place: str) -> np.ndarray:
-    """The array of a member. Its head is compared with the one that `save` writes, not parsed."""
-    sizes = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    require(sizes, f"The array {place} has the shape {shape!r}.")
-    expected = head(dtype.str, tuple(shape))
-    fits = len(member) == len(expected) + math.prod(shape) * dtype.itemsize
-    what = f"an array of {dtype.str} with the shape {tuple(shape)}"
-    require(fits and member.startswith(expected), f"Its member {place}.npy is not {what}.")
-    body = memoryview(member)[len(expected) :]
+def read_array(archive: Archive, dtype: np.dtype[Any], shape: Any, place: str) -> np.ndarray:
+    """The array of a member, which has to be the one that the model describes."""
+    sizes = isinstance(shape, list) and all(type(n) is int for n in shape)
+    require(sizes, f"The array {place} has the shape {shown(shape)}.")
+    found = archive.array(place)
+    fits = found.dtype.str == dtype.str and list(found.shape) == shape
+    what = f"an array of {dtype.str} with the shape {shown(shape)}"
+    require(fits, f"Its member {place}.npy is not {what}.")
     if dtype.kind == "b":
-        most = np.frombuffer(body, "u1").max(initial=0)
+        most = found.view(np.uint8).max(initial=0)
         require(most <= 1, f"{place} holds more than True and False.")
     if dtype.kind == "U":
-        most = np.frombuffer(body, f"{dtype.str[0]}u4").max(initial=0)
+        most = found.reshape(-1).view(f"{dtype.str[0]}u4").max(initial=0)
         require(most <= sys.maxunicode, f"{place} holds numbers that are no characters.")
-    return np.frombuffer(body, dtype).reshape(shape).copy()
+    return found
 
 
 def read_dtype(code: Any, place: str) -> np.dtype[Any]:
-    known = type(code) is str and _DTYPE.fullmatch(code)
+    known = type(code) is str and DTYPE.fullmatch(code)
     holds = "a model file holds numbers, booleans and text"
-    require(known, f"{place} has the type {code!r}, and {holds}.")
+    require(known, f"{place} has the type {shown(code)}, and {holds}.")
     return np.dtype(code)
 
 
@@ -62,4 +58,5 @@ def require_array(value: Any, place: str, code: str, shape: tuple[int, ...]) -> 
     """Refuse what is not a finite array of this type and shape."""
     fits = isinstance(value, np.ndarray) and value.dtype.str == code and value.shape == shape
     require(fits, f"{place} is not an array of {code} with the shape {shape}.")
-    require(np.all(np.isfinite(value)), f"{place} is not finite.")
+    ends = (value.min(initial=0), value.max(initial=0))  # which NaN is too, if it occurs
+    require(np.all(np.isfinite(ends)), f"{place} is not finite.")

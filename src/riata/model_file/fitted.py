@@ -11,11 +11,12 @@ from riata.data import Schema
 from riata.errors import InvalidArgument
 from riata.estimators import HeavyTailedRegression
 from riata.estimators.classifier import LogisticClassifier, PrivateClassifier
-from riata.model_file.archive import require, require_small
+from riata.model_file.archive import require
 from riata.model_file.arrays import require_array
 from riata.model_file.values import PLAIN, Reader, Writer
 from riata.privacy.budget import ADJACENCY_IN_WORDS, LARGEST_SCALE, SMALLEST_SCALE
 from riata.privacy.statement import Statement
+from riata.wording import shown
 
 NAMES, SCHEMA = "feature_names_in_", "schema_"
 OPTIONAL = {NAMES, SCHEMA}
@@ -73,9 +74,9 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     found = {name: reader.value(node, name) for name, node in nodes.items() if name not in _COLUMNS}
     n, intercept = found["n_features_in_"], found["intercept_"]
     check_columns(n, found.get(NAMES))
-    require(type(found["n_iter_"]) is int, f"Its number of steps is {found['n_iter_']!r}.")
+    require(type(found["n_iter_"]) is int, f"Its number of steps is {shown(found['n_iter_'])}.")
     if SCHEMA in found:
-        found[SCHEMA] = _read_schema(found[SCHEMA], n)
+        found[SCHEMA] = _read_schema(reader, found[SCHEMA], n)
     if "truncation_" in found:
         cut = found["truncation_"]
         usual = isinstance(cut, float) and SMALLEST_SCALE <= cut <= LARGEST_SCALE
@@ -83,7 +84,7 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     size = model._n_coefficients(n)
     shape: tuple[int, ...] = (size,)
     if "classes_" in found:
-        shape = (number_of_fits(found["classes_"]), size)
+        shape = (number_of_fits(reader, found["classes_"]), size)
         require_array(intercept, "intercept_", "<f8", shape[:1])
         weights = found["class_weight_"]
         require_array(weights, "class_weight_", "<f8", found["classes_"].shape)
@@ -100,20 +101,22 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         usual = type(found[name]) is type(intercept) and beside.dtype == np.float64
         require(usual and beside.shape == shape[:-1], f"Its {name} does not fit its intercept.")
     errors = _read_coefficients(reader, nodes["coef_error_"], shape, "coef_error_")
+    errors[errors == 0] = math.nan
     order = _read_coefficients(reader, nodes["selection_order_"], shape, "selection_order_")
+    reader.limit.take(3 * order.nbytes, "Its order of selection")
     places = np.clip(order, 0, size).astype(np.int64)
     require(np.array_equal(places, order), "Its order of selection is not made of whole numbers.")
     return {
         **found,
         "selection_order_": places,
         "coef_": _read_coefficients(reader, nodes["coef_"], shape, "coef_"),
-        "coef_error_": np.where(errors == 0, math.nan, errors),
+        "coef_error_": errors,
     }
 
 
-def _read_schema(text: Any, n_features: int) -> Schema:
+def _read_schema(reader: Reader, text: Any, n_features: int) -> Schema:
     require(type(text) is str, "Its schema is no text.")
-    schema = Schema.read(text)
+    schema = Schema.read_within(text, reader.limit)
     fits = schema.n_features == n_features and schema.target is not None
     require(fits, f"Its schema is not one of {n_features} columns and a target.")
     return schema
@@ -121,15 +124,16 @@ def _read_schema(text: Any, n_features: int) -> Schema:
 
 def check_columns(n: Any, names: Any) -> None:
     """Refuse a number of columns that is none, and names that do not fit it."""
-    require(type(n) is int and n >= 1, f"Its number of columns is {n!r}.")
+    require(type(n) is int and n >= 1, f"Its number of columns is {shown(n)}.")
     if names is not None:
         named = isinstance(names, np.ndarray) and names.dtype == object
         named = named and names.shape == (n,) and all(type(name) is str for name in names)
         require(named, f"It does not have one name for each of its {n} columns.")
 
 
-def number_of_fits(classes: Any) -> int:
+def number_of_fits(reader: Reader, classes: Any) -> int:
     row = isinstance(classes, np.ndarray) and classes.ndim == 1
+    reader.limit.take(3 * classes.nbytes if row else 0, "Its classes")
     different = row and len(np.unique(classes)) == len(classes) >= 2
     require(different, "Its classes are not two different labels or more.")
     return 1 if len(classes) == 2 else len(classes)
@@ -150,18 +154,18 @@ def _write_coefficients(writer: Writer, coef: np.ndarray, name: str) -> dict[str
 def _read_coefficients(reader: Reader, node: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     """Coefficients of this shape, which the rest of the file implies."""
     size = math.prod(shape)
-    require_small(8 * size, reader.max_bytes, f"Its {size} coefficients would take more")
     if not (isinstance(node, dict) and node.keys() == {"sparse"}):
         coef = reader.value(node, name)
         require_array(coef, name, "<f8", shape)
         return coef
+    reader.limit.take(8 * size, f"Its {size} coefficients")
     declared, places, values = node["sparse"]
     support = reader.value(places, f"{name}.support")
     require_array(support, f"{name}.support", "<i8", (len(support),))
     found = reader.value(values, f"{name}.values")
     require_array(found, f"{name}.values", "<f8", support.shape)
-    inside = np.all((support >= 0) & (support < size)) and np.all(support[1:] > support[:-1])
-    fits = declared == list(shape) and inside
+    inside = len(support) == 0 or (support[0] >= 0 and support[-1] < size)
+    fits = declared == list(shape) and inside and np.all(support[1:] > support[:-1])
     require(fits, f"The places of its coefficients do not fit the shape {shape}.")
     coef = np.zeros(size)
     coef[support] = found

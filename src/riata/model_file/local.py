@@ -10,12 +10,16 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.estimators import LocalLogisticRegression
 from riata.estimators.local import LocalEstimator
+from riata.files.text import json_size
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
-from riata.model_file.archive import require, require_small
+from riata.model_file.archive import require
 from riata.model_file.arrays import require_array
 from riata.model_file.fitted import NAMES, check_columns, number_of_fits
 from riata.model_file.values import Reader, Writer
+
+#: What a column takes in the arrays of coefficients, and what it takes as a question of a task.
+_COLUMN, _QUESTION = 256, 4096
 
 _LEARNED = ("task", "reports", "signal", "theta", "theta_errors", "offset", "evidence")
 
@@ -35,11 +39,11 @@ def read_learned(reader: Reader, nodes: Any) -> LocalModel:
     )
     text = nodes["task"]
     require(type(text) is str, "Its task is not a text.")
-    task = Task.read(text)
+    task = Task.read_within(text, reader.limit)
+    reader.limit.take(json_size(text), "Its task, written again,")
     require(task.canonical.decode() == text, "Its task is not written as riata writes it.")
     found = {name: reader.value(nodes[name], name) for name in _LEARNED[1:]}
     size = task.vector_size - (task.intercept > 0)
-    require_small(16 * size, reader.max_bytes, f"Its {size} coefficients would take more")
     for name in ("theta", "theta_errors"):
         require_array(found[name], name, "<f8", (size,))
     offset, evidence, reports = found["offset"], found["evidence"], found["reports"]
@@ -75,8 +79,12 @@ def read_simulated(reader: Reader, model: LocalEstimator, nodes: Any) -> dict[st
     n = found["n_features_in_"]
     check_columns(n, found.get(NAMES))
     if "classes_" in found:
-        require(number_of_fits(found["classes_"]) == 1, "It does not have two classes.")
+        require(number_of_fits(reader, found["classes_"]) == 1, "It does not have two classes.")
     learned = read_learned(reader, nodes["model_"])
+    columns = len(learned.task.encoding.features) + learned.task.encoding.columns
+    reader.limit.take(_COLUMN * columns, f"The coefficients of its {n} columns")
+    if np.ndim(getattr(model.bounds, "x", 0.0)) > 0:
+        reader.limit.take(_QUESTION * n, f"A task of {n} columns")
     same = learned.task.kind == model.task(n).kind and learned.task.encoding.columns == n
     require(same, "Its task is not one of its parameters and columns.")
     before = {*vars(model)}

@@ -7,11 +7,14 @@ import json
 from typing import Any
 
 from riata import estimators
-from riata.errors import InvalidArgument, ModelFileError
+from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local import LocalEstimator
+from riata.files.archive import Archive
+from riata.files.limit import ReadLimit
+from riata.files.text import json_size, parse_json
 from riata.local.learners.model import LocalModel
-from riata.model_file.archive import require, require_small
+from riata.model_file.archive import require
 from riata.model_file.fitted import (
     SCHEMA,
     check_attributes,
@@ -30,6 +33,7 @@ from riata.model_file.values import Reader, Writer
 from riata.privacy.statement import Statement
 from riata.solvers import Solver
 from riata.solvers.plan import check_steps
+from riata.wording import shown
 
 Model = PrivateLinearModel | LocalEstimator | LocalModel
 
@@ -42,9 +46,6 @@ FORMAT, VERSION = "riata model", 1
 
 _MANIFEST = "model.json"
 _ENTRIES = ["format", "version", "riata", "estimator", "parameters", "fitted", "statement"]
-
-#: What Python's objects take for each byte of the JSON that they are read from, at most.
-_JSON_GROWTH = 32
 
 
 def describe(model: Any) -> dict[str, bytes]:
@@ -96,13 +97,10 @@ def _statement(model: Any) -> Statement:
     return model.privacy if isinstance(model, LocalModel) else model.privacy_
 
 
-def build(members: dict[str, bytes], max_bytes: int) -> Model:
-    """The model that the members of an archive describe. May raise anything, and runs no code."""
-    require(_MANIFEST in members, f"It has no member {_MANIFEST}.")
-    text = members.pop(_MANIFEST)
-    require_small(_JSON_GROWTH * len(text), max_bytes, f"Its {_MANIFEST} could take more")
-    manifest = _manifest(text)
-    reader = Reader(members, max_bytes)
+def build(archive: Archive, limit: ReadLimit) -> Model:
+    """The model that an archive describes. May raise anything, and runs no code."""
+    manifest = _manifest(archive.read(_MANIFEST), limit)
+    reader = Reader(archive, limit)
     kind, said = ESTIMATORS[manifest["estimator"]], read_statement(reader, manifest["statement"])
     model: Model
     if kind is LocalModel:
@@ -112,7 +110,7 @@ def build(members: dict[str, bytes], max_bytes: int) -> Model:
     else:
         model = _unfitted(reader, kind, manifest["parameters"])
         vars(model).update(_read_fitted(reader, model, manifest["fitted"]), privacy_=said)
-    require(not members, f"It has members that no array needs: {sorted(members)[:5]}.")
+    archive.end()
     return model
 
 
@@ -126,32 +124,21 @@ def _read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     return fitted
 
 
-def _manifest(text: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text.decode("ascii"), object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError) as problem:
-        raise ModelFileError(
-            f"Its {_MANIFEST} is not JSON that riata writes ({problem})."
-        ) from None
+def _manifest(text: bytes, limit: ReadLimit) -> dict[str, Any]:
+    found = parse_json(text, limit, f"Its {_MANIFEST}")
+    limit.take(json_size(text), f"What its {_MANIFEST} describes")
     known = isinstance(found, dict) and found.get("format") == FORMAT
     require(known, f"Its {_MANIFEST} does not say that it is a {FORMAT}.")
     version, writer, name = (found.get(entry) for entry in ("version", "riata", "estimator"))
     require(
         type(version) is int and version == VERSION,
-        f"It has version {version!r} of the format, by riata {writer!r}, and this riata reads "
-        f"version {VERSION}. Use the riata that wrote it, or a newer one.",
+        f"It has version {shown(version)} of the format, by riata {shown(writer)}, and this riata "
+        f"reads version {VERSION}. Use the riata that wrote it, or a newer one.",
     )
     require(found.keys() == {*_ENTRIES}, f"Its {_MANIFEST} does not have the entries {_ENTRIES}.")
     require(type(writer) is str, "It does not say which riata wrote it.")
     known = type(name) is str and name in ESTIMATORS
-    require(known, f"It holds a {name!r}, and riata loads a {_ANY_OF_THEM}.")
-    return found
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name occurs twice")
+    require(known, f"It holds a {shown(name)}, and riata loads a {_ANY_OF_THEM}.")
     return found
 
 
@@ -159,8 +146,9 @@ def _unfitted(reader: Reader, kind: type[Any], nodes: Any) -> Any:
     """An estimator with the parameters of the file."""
     require(isinstance(nodes, dict), "It has no parameters.")
     unknown = sorted(nodes.keys() - (inspect.signature(kind).parameters.keys() - {"ledger"}))
-    require(not unknown, f"{kind.__name__} has no parameters {unknown} that a file may set.")
-    return kind(**{name: reader.value(node, name) for name, node in nodes.items()})
+    what = f"{kind.__name__} has no parameters {shown(unknown)} that a file may set."
+    require(not unknown, what)
+    return kind(**reader.arguments(nodes))
 
 
 def _check_parameters(model: Any, n_features: int) -> None:

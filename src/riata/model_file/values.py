@@ -10,8 +10,10 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
+from riata.files.archive import Archive
+from riata.files.limit import ReadLimit
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
-from riata.model_file.archive import require, require_small
+from riata.model_file.archive import require
 from riata.model_file.arrays import read_array, read_dtype, write_array
 from riata.projections import (
     GaussianProjection,
@@ -37,6 +39,7 @@ from riata.solvers import (
     ScaledGradient,
     SufficientStatistics,
 )
+from riata.wording import shown
 
 _LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest, Weighted)
 _SETS = (L1Ball, Simplex, GroupL1Ball, L2Ball, LpBall, Polytope, SparseBall)
@@ -71,6 +74,12 @@ PLAIN = (bool, int, float, str, type(None), np.generic)
 _SCALARS = "?bhilqBHILQefdU"
 
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+#: Characters of the name of a place, which each place in it has again.
+_LONGEST_PLACE = 1000
+
+#: What an item of a range may take, as a list and as an array.
+_RANGE_ITEM = 64
 
 #: One-dimensional arrays that are written as lists, since their items have no fixed width.
 _LISTED: dict[str, Any] = {"objects": np.dtype(object), "strings": np.dtypes.StringDType()}
@@ -126,14 +135,14 @@ class Writer:
 
 
 class Reader:
-    """The inverse of `Writer`: takes each array out of `members` where it belongs."""
+    """The inverse of `Writer`: takes each array out of the archive where it belongs."""
 
-    def __init__(self, members: dict[str, bytes], max_bytes: int) -> None:
-        self.members, self.max_bytes = members, max_bytes
+    def __init__(self, archive: Archive, limit: ReadLimit) -> None:
+        self.archive, self.limit = archive, limit
 
     def value(self, node: Any, place: str) -> Any:
         if isinstance(node, list):
-            return [self.value(item, f"{place}.{i}") for i, item in enumerate(node)]
+            return [self._item(item, place, i) for i, item in enumerate(node)]
         if not isinstance(node, dict):
             return node
         require(len(node) == 1, f"{place} has {len(node)} kinds.")
@@ -144,22 +153,32 @@ class Reader:
             return _FLOATS[content]
         if kind == "dict":
             require(isinstance(content, dict), f"{place} is not a dict.")
-            return {k: self.value(v, f"{place}.{k}") for k, v in content.items()}
+            return {k: self._item(v, place, k) for k, v in content.items()}
         known = kind in ("tuple", "range", "scalar", "array", *_LISTED)
         upgrade = "If a newer riata wrote the file, upgrade."
-        require(known, f"{place} is a {kind!r}, which this riata does not know. {upgrade}")
+        require(known, f"{place} is a {shown(kind)}, which this riata does not know. {upgrade}")
         require(isinstance(content, list), f"{place} is not a list.")
         if kind in ("scalar", "array"):
             code, part = content
             return self._typed(kind, code, part, place)
         return self._sequence(kind, self.value(content, place), place)
 
+    def _item(self, node: Any, place: str, name: str | int) -> Any:
+        """The value of an item of a list or a dict, at its own place."""
+        if not isinstance(node, list | dict):
+            return node
+        within = len(place) < _LONGEST_PLACE and len(str(name)) < _LONGEST_PLACE
+        require(within, f"{place[:80]}... is too deep, or its name is too long.")
+        return self.value(node, f"{place}.{name}")
+
     def _sequence(self, kind: str, items: list[Any], place: str) -> Any:
         if kind == "tuple":
             return tuple(items)
         if kind == "range":
             found = range(*items)
-            require_small(8 * len(found), self.max_bytes, f"{place} is longer")
+            # Not len(found), which fails beyond what a machine could count.
+            count = max(0, (found.stop - found.start) // found.step + 1)
+            self.limit.take(_RANGE_ITEM * count, f"The range {place}")
             return found
         labels = all(isinstance(item, PLAIN) for item in items)
         require(labels, f"{place} holds more than labels.")
@@ -170,8 +189,7 @@ class Reader:
         if kind == "scalar":
             require(dtype.char in _SCALARS, f"{place} has the type {code!r}.")
             return dtype.type(self.value(content, place))
-        require(f"{place}.npy" in self.members, f"Its member {place}.npy is missing.")
-        return read_array(self.members.pop(f"{place}.npy"), dtype, content, place)
+        return read_array(self.archive, dtype, content, place)
 
     def build(self, kind: type[Any], content: Any, place: str) -> Any:
         """An object of riata's own, through its own checks."""
@@ -180,4 +198,25 @@ class Reader:
             isinstance(content, dict) and content.keys() <= known,
             f"{place} is not made of the fields of {kind.__name__}, {sorted(known)}.",
         )
-        return kind(**{name: self.value(node, f"{place}.{name}") for name, node in content.items()})
+        return kind(**self.arguments(content, f"{place}."))
+
+    def arguments(self, nodes: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+        """Values by name, for a function that may make arrays of the lists among them."""
+        found = {name: self.value(node, f"{prefix}{name}") for name, node in nodes.items()}
+        for name, value in found.items():
+            self.limit.take(_array_bytes(value), f"The list {prefix}{name}")
+        return found
+
+
+def _array_bytes(value: Any) -> int:
+    """What NumPy may need for a list of any depth: each text gets the room of the longest."""
+    leaves = longest = 0
+    left = [value] if isinstance(value, list | tuple) else []
+    while left:
+        for item in left.pop():
+            if isinstance(item, list | tuple):
+                left.append(item)
+            else:
+                leaves += 1
+                longest = max(longest, len(item) if isinstance(item, str) else 0)
+    return leaves * (32 + 12 * longest)
