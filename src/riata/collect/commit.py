@@ -81,7 +81,7 @@ class Committer:
         """Raise what the store raises if it could not keep a report now."""
         if self._closing:
             raise ConnectionAbortedError("The collector stops.")
-        # Who asks meanwhile shares the answer, so that many who ask do not keep others from writing.
+        # Who asks meanwhile shares the answer: many who ask must not keep others from writing.
         if self._probing is None or self._probing.done():
             loop = asyncio.get_running_loop()
             self._probing = loop.run_in_executor(self._thread, self._probe)
