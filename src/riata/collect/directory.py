@@ -143,11 +143,13 @@ class ReadDirectory:
         return Records(np.concatenate([*reports, np.empty(0, np.uint64)]), pairs[:, 0], pairs[:, 1])
 
     def batches(self) -> Iterator[np.ndarray]:
-        """All reports, some at a time."""
-        for rows in read(self.path, _REPORTS, 1):
-            yield rows[:, 0]
-        for rows in read(self.path, _PAIRS, 2):
-            yield rows[:, 0]
+        """All reports, each once, some at a time."""
+        known = Known()
+        for name, width in ((_REPORTS, 1), (_PAIRS, 2)):
+            for rows in read(self.path, name, width):
+                new = known.new(rows[:, 0])  # several tokens may have come with one report
+                known.add(new)
+                yield new
 
     def close(self) -> None:
         """Nothing is held."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -45,16 +44,19 @@ def text(
         "Requests whose reports the collector could not keep since the start, by reason.",
         {reason: errors[reason] for reason in _ERRORS},
     )
-    if disk is not None:
-        with contextlib.suppress(OSError):
-            room = os.statvfs(disk)
-            lines += _metric(
-                "riata_disk_free_bytes",
-                "gauge",
-                "Room on the disk of the store.",
-                room.f_bavail * room.f_frsize,
-            )
+    room = free_bytes(disk)
+    if room is not None:
+        lines += _metric("riata_disk_free_bytes", "gauge", "Room on the disk of the store.", room)
     return "\n".join(lines) + "\n"
+
+
+def free_bytes(disk: Path | None) -> int | None:
+    """The room on a disk, if there is one that can be asked."""
+    try:
+        room = os.statvfs(disk) if disk is not None else None
+    except OSError:
+        return None
+    return room.f_bavail * room.f_frsize if room is not None else None
 
 
 def _metric(name: str, kind: str, sentence: str, value: int | Mapping[str, int]) -> list[str]:

@@ -9,6 +9,7 @@ import errno
 import hmac
 import logging
 import math
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
@@ -43,6 +44,9 @@ from riata.local.task import Task
 _log = logging.getLogger(__name__)
 #: Bytes of large bodies that are held at once, and from where on a body is large.
 MOST_HELD, LARGE = 1 << 26, 1 << 12
+#: Bytes on the disk below which the collector is not ready: a database may need a few pages more
+#: for a report than it needed for the last one.
+LEAST_ROOM = 1 << 16
 #: How long the rest of a body may take.
 BODY_SECONDS = 30.0
 #: Nothing that a browser shows here may load anything from elsewhere, be shown elsewhere, or send
@@ -209,8 +213,11 @@ class Collector:
         return PlainTextResponse("ok\n", headers=_HEADERS)
 
     async def ready(self, request: Request) -> Response:
-        """Whether a report could be kept now: the store is asked to write."""
+        """Whether reports could be kept now: the store is asked to write."""
+        room = metrics.free_bytes(self.disk)
         try:
+            if room is not None and room < LEAST_ROOM:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             await self.committer.probe()
         except Exception:  # as for reports, its text might say too much
             return PlainTextResponse("the store cannot be written\n", 503, headers=_HEADERS)
