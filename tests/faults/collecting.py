@@ -160,8 +160,8 @@ class Server:
 class Person:
     """A connection that sends bodies one after another and reads the status of each answer."""
 
-    def __init__(self, port, task):
-        self.connection = socket.create_connection(("127.0.0.1", port), 20)
+    def __init__(self, port, task, address="127.0.0.1"):
+        self.connection = socket.create_connection(("127.0.0.1", port), 20, (address, 0))
         self.connection.settimeout(20)
         self.stream = self.connection.makefile("rb")
         self.head = (
