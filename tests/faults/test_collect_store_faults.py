@@ -315,19 +315,31 @@ def test_a_disk_that_cannot_be_written_is_not_ready(serve, disk, kind):
     crowd.server.stop()
 
 
-def test_a_whole_frame_that_was_not_durable_becomes_so_when_it_is_found(tmp_path, monkeypatch):
-    store = Directory(tmp_path, TASK)
-    store.add(words(1), words(1))
-    store.close()
-    synced, real = [], os.fsync
+@pytest.fixture
+def synced(monkeypatch):
+    """The size of each file when it was last made durable."""
+    sizes, real = {}, os.fsync
 
     def note(file):
-        synced.append(os.readlink(f"/proc/self/fd/{file}"))
         real(file)
+        sizes[os.path.basename(os.readlink(f"/proc/self/fd/{file}"))] = os.fstat(file).st_size
 
     monkeypatch.setattr(os, "fsync", note)
-    Directory(tmp_path, TASK).close()
-    assert str(tmp_path / "00000001.pairs") in synced
+    return sizes
+
+
+def test_what_is_accepted_is_synced_and_so_is_what_is_found(tmp_path, synced):
+    store = Directory(tmp_path, TASK)
+    for i in range(3):
+        store.add(words(i), words(i))
+        assert synced["00000001.pairs"] == (tmp_path / "00000001.pairs").stat().st_size > 0
+        store.add(words(10 + i))
+        assert synced["00000001.reports"] == (tmp_path / "00000001.reports").stat().st_size > 0
+    store.close()
+    synced.clear()
+    Directory(tmp_path, TASK).close()  # another process may have been killed before its sync
+    for name in ("00000001.pairs", "00000001.reports"):
+        assert synced[name] == (tmp_path / name).stat().st_size > 0
 
 
 def test_a_torn_frame_before_an_empty_file_is_of_a_crash(tmp_path):
