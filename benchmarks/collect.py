@@ -53,6 +53,7 @@ def serve(code: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
         port = free.getsockname()[1]
     command = [sys.executable, "-c", code + SERVE, "collect", "serve", str(folder / "task.toml")]
     command += ["--store", str(folder / f"store-{port}"), "--port", str(port)]
+    command += ["--reports-per-address", "0", "--most-reports", "0"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     while True:
         try:

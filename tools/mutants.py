@@ -67,6 +67,13 @@ REPEATED = ("tests/unit/test_repeated_events.py",)
 CHANCE = ("tests/statistical/test_chance.py",)
 SEARCHES = ("tests/conformance/test_private_search.py",)
 ERRORS = ("tests/sensitivity/test_prediction_queries.py",)
+STORES = ("tests/unit/test_collect_store.py",)
+STORE_FAULTS = (
+    "tests/faults/test_collect_store_faults.py", "-k", "of_python or statement or torn or synced",
+)  # fmt: skip
+MERGES = ("tests/unit/test_collect_merge.py",)
+LIMITS = ("tests/unit/test_collect_limits.py",)
+GUARD = ("tests/faults/test_collect_guard.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -1074,6 +1081,76 @@ MUTANTS = [
     Mutant(
         "tuning: predictions that are not cut", "queries/prediction.py",
         "np.abs(np.clip(margins[:, 0], -top, top) - y)", "np.abs(margins[:, 0] - y)", ERRORS,
+    ),
+    # The collector.
+    Mutant(
+        "collector: a token is remembered before its report is written", "collect/directory.py",
+        "            self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))\n",
+        "            self._used.add(self._used.new(tokens[unused]))\n"
+        "            self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))\n",
+        STORE_FAULTS,
+    ),
+    Mutant(
+        "collector: a failed write stays in the file", "collect/segments.py",
+        "        except BaseException:\n            with contextlib.suppress(OSError):\n"
+        "                self._cut()\n            raise",
+        "        except BaseException:\n            self._size = os.fstat(self._file).st_size\n"
+        "            raise",
+        STORE_FAULTS,
+    ),
+    Mutant(
+        "collector: a write is acknowledged before it is durable", "collect/segments.py",
+        "            os.fsync(self._file)\n        except", "            pass\n        except",
+        STORE_FAULTS,
+    ),
+    Mutant(
+        "collector: a frame that was found is taken for durable", "collect/segments.py",
+        "                if last:\n", "                if good < len(data):\n", STORE_FAULTS,
+    ),
+    Mutant(
+        "collector: a database counts what it was not asked again", "collect/sql.py",
+        "            self._certain = False\n", "            pass\n", STORE_FAULTS,
+    ),
+    Mutant(
+        "collector: a used token is accepted", "collect/directory.py",
+        "unused = fresh(tokens) & ~self._used.holds(tokens)", "unused = fresh(tokens)", STORES,
+    ),
+    Mutant(
+        "collector: doubled tokens count in each store", "collect/records.py",
+        "        kept[start:end] = False\n", "", MERGES,
+    ),
+    Mutant(
+        "collector: the first store wins", "collect/records.py",
+        "return min(range(len(digests)), key=digests.__getitem__)", "return 0", MERGES,
+    ),
+    Mutant(
+        "collector: sums of one token are added", "local/aggregator.py",
+        "        if len(both):\n", "        if False:\n", MERGES,
+    ),
+    Mutant(
+        "collector: stores hold the random part of a token", "collect/tokens.py",
+        'return int.from_bytes(number[:_NUMBER], "big")',
+        'return int.from_bytes(data[:_NONCE], "big")', MERGES,
+    ),
+    Mutant(
+        "collector: an address is slowed down but never stopped", "collect/limits.py",
+        "        if excess > 1e-6:\n", "        if excess > 1e9:\n", LIMITS,
+    ),
+    Mutant(
+        "collector: reports beyond the cap", "collect/commit.py",
+        "if new and len(self.store) + new > self._most:", "if new > self._most:", LIMITS,
+    ),
+    Mutant(
+        "collector: one address may hold all places", "collect/guard.py",
+        "if self.address is not None and most and len(own) >= most:", "if False:", GUARD,
+    ),
+    Mutant(
+        "collector: idle connections keep others out", "collect/guard.py",
+        "        if idle:\n            sizes", "        if False:\n            sizes", GUARD,
+    ),
+    Mutant(
+        "collector: anybody is a proxy", "collect/run.py",
+        "forwarded_allow_ips=proxies.names,", 'forwarded_allow_ips="*",', GUARD,
     ),
 ]  # fmt: skip
 

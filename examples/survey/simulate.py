@@ -1,6 +1,7 @@
 """Answer the survey for 50,000 made-up people, each on a device of their own.
 
-    riata collect serve examples/survey/sleep.toml --people 50000      # in another terminal
+    riata collect serve examples/survey/sleep.toml --people 50000 --reports-per-address 0
+                                                # in another terminal; all come from one address
     python examples/survey/simulate.py
     riata collect learn examples/survey/sleep.toml
 

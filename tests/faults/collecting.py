@@ -14,6 +14,8 @@ import time
 import numpy as np
 
 SOUND = ""
+#: For loads that stand for many people but come from one address.
+UNLIMITED = ("--reports-per-address", "0", "--most-reports", "0")
 #: Acknowledges what it has not written yet.
 BROKEN = """
 import asyncio
@@ -158,8 +160,8 @@ class Server:
 class Person:
     """A connection that sends bodies one after another and reads the status of each answer."""
 
-    def __init__(self, port, task):
-        self.connection = socket.create_connection(("127.0.0.1", port), 20)
+    def __init__(self, port, task, address="127.0.0.1"):
+        self.connection = socket.create_connection(("127.0.0.1", port), 20, (address, 0))
         self.connection.settimeout(20)
         self.stream = self.connection.makefile("rb")
         self.head = (
@@ -228,7 +230,7 @@ def killed(task, task_file, store, kills, seed, code=SOUND, tokens=None, people=
 
     with Forked(code) as collector:
         for _ in range(kills):
-            port = collector.serve(task_file, "--store", store, *options)
+            port = collector.serve(task_file, "--store", store, *UNLIMITED, *options)
             loads = [(i, port, one) for i, one in enumerate(rng.spawn(people))]
             threads = [threading.Thread(target=load, args=one) for one in loads]
             for thread in threads:

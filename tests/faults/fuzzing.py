@@ -12,7 +12,7 @@ import h11
 
 REFUSED = 400
 PAGES = ["/", "/survey.js", "/survey.css", "/riata.js", "/icon.svg", "/dashboard", "/dashboard.js",
-         "/task", "/health", "/metrics", "/openapi.json"]  # fmt: skip
+         "/task", "/health", "/ready", "/metrics", "/openapi.json"]  # fmt: skip
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND"]
 KIND = "application/octet-stream"
 STORIES = [

@@ -9,7 +9,7 @@ import pytest
 from riata.collect.directory import Directory, ReadDirectory
 from riata.local import Aggregator, Task
 
-from collecting import Person, Server
+from collecting import UNLIMITED, Person, Server
 from fuzzing import Fuzzer, memory
 
 TEXT = """
@@ -27,7 +27,7 @@ MARGIN = 16.0
 @pytest.fixture
 def server(tmp_path):
     (tmp_path / "task.toml").write_text(TEXT)
-    server = Server(tmp_path / "task.toml", tmp_path / "store")
+    server = Server(tmp_path / "task.toml", tmp_path / "store", *UNLIMITED)
     server.task = Task.load(tmp_path / "task.toml")
     server.store = tmp_path / "store"
     yield server

@@ -13,7 +13,7 @@ from riata.collect.run import to_read, to_write
 from riata.collect.tokens import Tokens
 from riata.local import Aggregator, Task
 
-from collecting import BROKEN, DOUBLE, Person, Server, killed
+from collecting import BROKEN, DOUBLE, UNLIMITED, Person, Server, killed
 
 TEXT = """
 kind = "mean"
@@ -143,7 +143,7 @@ def test_a_file_that_may_not_grow_is_a_full_disk(task_file, tmp_path):
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    server = Server(task_file, store, before=limited)
+    server = Server(task_file, store, *UNLIMITED, before=limited)
     person = Person(server.port, Task.load(task_file).id)
     acknowledged = set()
     for i in range(60):
@@ -167,7 +167,7 @@ def test_a_full_disk_answers_507_and_stays_consistent(task_file, tmp_path):
         pytest.skip("mounting is not allowed here")
     try:
         (disk / "ballast").write_bytes(bytes(100_000))
-        server = Server(task_file, disk / "store")
+        server = Server(task_file, disk / "store", *UNLIMITED)
         acknowledged, refused, person = fill(task_file, server)
         assert len(acknowledged) > 10_000
         assert set(stored(task_file, disk / "store")) == acknowledged

@@ -35,7 +35,7 @@ bounds = [0, 24]
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("openapi")
     (folder / "task.toml").write_text(TEXT)
-    server = Server(folder / "task.toml", folder / "store")
+    server = Server(folder / "task.toml", folder / "store", "--reports-per-address", 2000)
     server.task = Task.load(folder / "task.toml").id
     yield server
     assert server.stop() == ""

@@ -10,12 +10,14 @@ from sqlalchemy.exc import DBAPIError
 from test_ledger_in_postgresql import execute, server  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
-from riata.collect.run import to_read
+from riata.collect.run import to_count, to_read, to_write
 from riata.collect.sql import Database
 from riata.collect.tokens import Tokens
+from riata.errors import CollectError
 from riata.local import Task
 
 from collecting import killed
+from database_faults import every_statement
 
 pytestmark = pytest.mark.services
 
@@ -159,6 +161,53 @@ def test_no_acknowledged_report_is_lost_and_no_token_is_good_twice_when_collecto
     spent = np.array(list(used.values()), dtype=np.uint64)
     assert not store.add(~np.array(list(used), dtype=np.uint64), spent).any()
     store.close()
+
+
+@pytest.mark.parametrize("with_tokens", [True, False])
+def test_each_failing_statement_and_commit(url, with_tokens):
+    def emptied():
+        execute(url, "DROP TABLE IF EXISTS riata_pair, riata_report, riata_task, riata_probe")
+        return url
+
+    assert every_statement(emptied, with_tokens) > 40
+
+
+def test_a_server_that_ends_connections_is_not_ready_and_then_is_again(url, server):  # noqa: F811
+    store = Database(url, TASK)
+    store.add(words(1), words(1))
+    store.probe()
+    name = url.rsplit("/", 1)[1]
+    execute(server + "postgres", f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    store._engine.dispose()
+    for call in (store.probe, lambda: store.add(words(2), words(2))):
+        with pytest.raises(DBAPIError):
+            call()
+    assert len(store) == 1
+    execute(server + "postgres", f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    store._engine.dispose()
+    store.probe()
+    assert store.add(words(2, 3), words(2, 1)).tolist() == [True, False]
+    assert len(store) == 2
+    store.close()
+
+
+def test_stores_are_merged_with_directories(url, tmp_path):
+    for place, report in ((url, 10), (str(tmp_path / "d"), 11)):
+        store = to_write(place, TASK)
+        store.add(words(report, 20), words(1, 2))
+        store.close()
+    found = to_count([url, str(tmp_path / "d")], TASK)
+    assert (found.doubled, sum(found.left_out)) == (1, 1)
+    assert len(np.unique(found.reports)) == 2
+
+
+def test_tokens_of_an_earlier_version_are_not_forgotten(url):
+    Database(url, TASK).close()
+    execute(url, "CREATE TABLE riata_token (task bytea, seed bigint)")
+    to_write(url, TASK).close()
+    execute(url, f"INSERT INTO riata_token VALUES ('\\x{TASK.id}', 3)")
+    with pytest.raises(CollectError, match="earlier version"):
+        to_write(url, TASK)
 
 
 def test_a_database_that_went_away_says_nothing_of_reports(url, server):  # noqa: F811

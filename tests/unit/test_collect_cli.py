@@ -268,6 +268,10 @@ def test_errors_of_serve(bad, task, tmp_path):
     (tmp_path / "file").write_text("")
     assert "File exists" in bad("serve", task, "--store", tmp_path / "file")
     assert "port" in bad("serve", task, "--port", "99999")
+    for proxy, said in (("*", "address or a network"), ("0.0.0.0/0", "everybody")):
+        assert said in bad("serve", task, "--store", tmp_path / "p", "--trusted-proxy", proxy)
+    assert not (tmp_path / "p").exists()
+    assert "greater than or" in bad("serve", task, "--reports-per-address", "-1")
     (tmp_path / "late.toml").write_text('deadline = "2020-01-01"\n' + MEAN)
     assert "2020-01-01" in bad("serve", tmp_path / "late.toml")
     (tmp_path / "key").write_text("short")

@@ -12,7 +12,6 @@ from riata.collect import segments
 from riata.collect.directory import Directory, ReadDirectory
 from riata.collect.known import Known
 from riata.collect.run import shown, to_read, to_write
-from riata.collect.slots import Slots
 from riata.collect.sql import Database
 from riata.collect.tokens import Tokens, fresh
 from riata.errors import CollectError
@@ -277,22 +276,6 @@ def spread(n, seed=0):
     return np.random.default_rng(seed).integers(0, 2**64, n, dtype=np.uint64)
 
 
-def test_used_tokens_do_not_tell_in_which_order_they_came(tmp_path):
-    tokens = np.sort(spread(500))
-    tokens = tokens[np.append(True, np.diff(tokens >> np.uint64(52)) > 1)]  # no slots that touch
-    assert len(tokens) > 300
-    files = []
-    for seed in range(3):
-        store = Slots(tmp_path / f"{seed}.tokens")
-        order = np.random.default_rng(seed).permutation(tokens)
-        for part in np.array_split(order, 10 * seed + 1):
-            store.add(part)
-        store.add(tokens[5:9])
-        store.close()
-        files.append((tmp_path / f"{seed}.tokens").read_bytes())
-    assert files[0] == files[1] == files[2]
-
-
 def test_a_file_of_sqlite_does_not_tell_the_order_either_once_it_is_closed(tmp_path):
     tokens, reports, files = spread(900, 1), spread(900, 2), []
     for seed in range(3):
@@ -303,92 +286,6 @@ def test_a_file_of_sqlite_does_not_tell_the_order_either_once_it_is_closed(tmp_p
         store.close()
         files.append((tmp_path / f"{seed}.db").read_bytes()[100:])  # its head counts changes
     assert files[0] == files[1] == files[2]
-
-
-def test_tokens_whose_slots_touch_take_the_same_slots_in_any_order(tmp_path):
-    tokens = spread(150, 1) >> np.uint64(5)  # all in one part of the file
-    tokens[-3:] = 2**64 - 1, 2**64 - 2, 2**64 - 3  # and around its end
-    taken = []
-    for seed in range(2):
-        store = Slots(tmp_path / f"{seed}.tokens")
-        for one in np.random.default_rng(seed).permutation(tokens):
-            store.add(one[None])
-        taken.append(store._taken)
-        store.close()
-        again = Slots(tmp_path / f"{seed}.tokens")
-        assert again.known.everything().tolist() == np.unique(tokens).tolist()
-        again.close()
-    assert (taken[0] == taken[1]).all()
-
-
-def test_a_file_of_tokens_grows_and_keeps_all(tmp_path):
-    store, tokens = Slots(tmp_path / "used.tokens"), spread(20_000)
-    tokens[0] = 0
-    for part in np.array_split(tokens, 10):
-        store.add(part)
-        store.add(part[:3])
-        assert 2 * len(store.known) <= len(store._taken)
-    store.close()
-    again = Slots(tmp_path / "used.tokens")
-    assert again.known.everything().tolist() == np.unique(tokens).tolist()
-    assert (again._taken == store._taken).all()
-    again.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["used.tokens"]
-
-
-@pytest.mark.parametrize("step", ["replace", "fsync", "open"])
-def test_a_crash_or_a_full_disk_while_a_file_of_tokens_grows_loses_none(
-    tmp_path, monkeypatch, step
-):
-    store, tokens = Slots(tmp_path / "used.tokens"), spread(3000)
-    store.add(tokens[:2000])
-
-    def stop(*arguments):
-        raise OSError(errno.ENOSPC, "full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, step, stop)
-        with pytest.raises(OSError, match="full"):
-            store.add(tokens[2000:])
-    for held_now in (store, Slots(tmp_path / "used.tokens")):
-        assert held_now.known.everything().tolist() == np.sort(tokens[:2000]).tolist()
-    store.add(tokens[2000:])  # there is room again
-    store.close()
-    again = Slots(tmp_path / "used.tokens")
-    assert again.known.everything().tolist() == np.sort(tokens).tolist()
-
-
-def test_a_token_that_could_not_be_written_can_be_written_later(tmp_path, monkeypatch):
-    store = Slots(tmp_path / "used.tokens")
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", lambda file: (_ for _ in ()).throw(OSError(errno.EIO, "no")))
-        with pytest.raises(OSError, match="no"):
-            store.add(words(5, 7))
-    assert not store.known.holds(words(5, 7)).any()
-    store.add(words(6))
-    store.add(words(7, 5))
-    store.close()
-    assert Slots(tmp_path / "used.tokens").known.everything().tolist() == [5, 6, 7]
-
-
-def test_a_damaged_file_of_tokens_is_an_error(tmp_path):
-    path = tmp_path / "used.tokens"
-    store = Slots(path)
-    store.add(words(1 << 63))
-    store.close()
-    whole = path.read_bytes()
-    at = whole.index(0x80)
-    for place in [0, 8, 15, *range(at, at + 16), len(whole) - 1]:
-        for bit in range(8):
-            damaged = bytearray(whole)
-            damaged[place] ^= 1 << bit
-            path.write_bytes(damaged)
-            with pytest.raises(CollectError, match="damaged"):
-                Slots(path)
-    for size in (0, 16, len(whole) - 1, len(whole) - 16, len(whole) + 16):
-        path.write_bytes((whole + bytes(16))[:size])
-        with pytest.raises(CollectError, match="damaged"):
-            Slots(path)
 
 
 def test_keys_that_are_made_at_once_are_one(tmp_path, monkeypatch):
@@ -410,7 +307,8 @@ def test_files_are_closed_to_other_users(tmp_path):
     store = Directory(tmp_path / "new", TASK)
     store.add(words(1), words(1))
     store.close()
-    files = [*(tmp_path / "new").glob("0*"), tmp_path / "new" / "used.tokens"]
+    files = list((tmp_path / "new").glob("0*"))
+    assert len(files) == 2
     database = Database(f"sqlite:///{tmp_path}/r.db", TASK)
     database.add(words(1), words(1))
     database.close()

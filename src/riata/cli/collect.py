@@ -20,6 +20,7 @@ from riata.files.limit import MAX_BYTES
 from riata.wording import number_of
 
 if TYPE_CHECKING:  # SciPy is slow to import
+    from riata.collect.records import Merged
     from riata.local import Aggregator, Task
 
 app = typer.Typer(help="Collect reports from people who trust nobody.", no_args_is_help=True)
@@ -78,8 +79,31 @@ def serve(
     tokens: Annotated[
         Path | None, typer.Option(help="The file with the key of one-time tokens.")
     ] = None,
+    connections_per_address: Annotated[
+        int | None, typer.Option(help="Connections at once; 0: any number. [default: 100]", min=0)
+    ] = None,
+    reports_per_address: Annotated[
+        int | None,
+        typer.Option(
+            help="Reports in an hour; 0: any number. [default: 10000 without --tokens, else 0]",
+            min=0,
+        ),
+    ] = None,
+    most_reports: Annotated[
+        int | None,
+        typer.Option(
+            help="Reports in all; 0: any number. [default without --tokens: ten times --people, "
+            "or 1000000; else 0]",
+            min=0,
+        ),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="A reverse proxy's address or network: its X-Forwarded-For is believed."),
+    ] = None,
 ) -> None:
     """Serve the survey's page and accept reports."""
+    from riata.collect.limits import Limits, Proxies
     from riata.collect.run import run, shown
 
     task = _task(path)
@@ -88,8 +112,22 @@ def serve(
             f"The deadline of the task was {task.deadline}, and all reports would be refused. "
             "Learn from what came, or begin another task."
         )
+    limits = Limits.chosen(
+        tokens=tokens is not None,
+        people=people,
+        connections=connections_per_address,
+        reports_per_hour=reports_per_address,
+        most_reports=most_reports,
+    )
+    proxies = Proxies(trusted_proxy or ())
     typer.echo(f"{task!r}\nSurvey:    http://{host}:{port}/\nReports:   {shown(store)}")
-    run(task, store, host, port, people=people, tokens=tokens)
+    typer.echo(f"Limits:    {limits}")
+    if not proxies:
+        typer.echo(
+            "           Behind a reverse proxy, name it with --trusted-proxy: else everybody"
+        )
+        typer.echo("           has its address.")
+    run(task, store, host, port, people=people, tokens=tokens, limits=limits, proxies=proxies)
 
 
 @app.command()
@@ -109,9 +147,12 @@ def invite(
 @app.command()
 def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> None:
     """Count what has come so far."""
-    aggregator = _aggregated(_task(path), store or ["reports"])
+    aggregator, merged = _aggregated(_task(path), store or ["reports"], silent=as_json)
     checks = {name: check.share for name, check in aggregator.honesty().items()}
-    facts = {"task": aggregator.task.id, "reports": aggregator.count, "honest": checks}
+    facts = {
+        "task": aggregator.task.id, "reports": aggregator.count, "honest": checks,
+        "doubled_tokens": merged.doubled, "left_out": sum(merged.left_out),
+    }  # fmt: skip
     if as_json:
         typer.echo(json.dumps(facts))
         return
@@ -124,7 +165,7 @@ def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> Non
 @app.command()
 def export(path: TaskFile, out: Path, store: Stores = None) -> None:
     """Write the sums of all reports to a file that other shards can be merged with."""
-    aggregator = _aggregated(_task(path), store or ["reports"])
+    aggregator, _ = _aggregated(_task(path), store or ["reports"])
     aggregator.save(out)
     typer.echo(f"Wrote the sums of {number_of(aggregator.count, 'report')} to {out}.")
 
@@ -148,7 +189,7 @@ def learn(
     from riata.report import page
 
     stores = store or ([] if shard else ["reports"])
-    aggregator = _aggregated(_task(path), stores)
+    aggregator, _ = _aggregated(_task(path), stores)
     for one in shard or []:
         aggregator.merge(Aggregator.load(one, max_bytes=max_bytes))
     outcome = Outcome.of(aggregator)
@@ -171,18 +212,19 @@ def _task(path: Path) -> Task:
     return Task.load(path)
 
 
-def _aggregated(task: Task, stores: list[str]) -> Aggregator:
-    """The sums of all reports in some stores; a report that two of them hold counts once."""
-    from riata.collect.run import to_read
+def _aggregated(task: Task, stores: list[str], silent: bool = False) -> tuple[Aggregator, Merged]:
+    """The sums of all reports in some stores: each report once, and one for each token."""
+    from riata.collect.run import shown, to_count
     from riata.local import Aggregator
 
+    merged = to_count(stores, task)
+    warning = merged.warning([shown(one) for one in stores])
+    if warning and not silent:
+        typer.echo(warning)
     aggregator = Aggregator(task, expected=10_000_000)
-    for place in stores:
-        reports = to_read(place, task)
-        for seeds in reports.batches():
-            aggregator.add(seeds)
-        reports.close()
-    return aggregator
+    aggregator.add(merged.reports)
+    aggregator.tokens = merged.tokens
+    return aggregator, merged
 
 
 def _wizard() -> str:

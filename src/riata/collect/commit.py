@@ -17,7 +17,12 @@ _AT_ONCE = 1 << 22
 class Store(Protocol):
     """Where reports are kept."""
 
-    def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray: ...
+    def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
+        """Keep all that is accepted, or raise and keep nothing."""
+
+    def holds(self, seeds: np.ndarray) -> np.ndarray: ...
+
+    def probe(self) -> None: ...
 
     def __len__(self) -> int: ...
 
@@ -30,21 +35,29 @@ class _Waiting(NamedTuple):
     done: asyncio.Future[bool]
 
 
+class CapReached(Exception):
+    """The store has as many reports as it may have."""
+
+
 class Committer:
     """Hands reports to a store in one thread, as many at a time as have come meanwhile.
 
     Parameters
     ----------
     store : Store
+    most : int, optional
+        Reports that the store may have.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, most: int | None = None) -> None:
         self.store = store
         self.counted = len(store)
+        self._most = most
         self._queue: list[_Waiting] = []
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "riata-store")
         self._running: asyncio.Task[None] | None = None
+        self._probing: asyncio.Future[None] | None = None
         self._closing = False
 
     def start(self) -> None:
@@ -64,27 +77,42 @@ class Committer:
         self._wake.set()
         return done
 
+    async def probe(self) -> None:
+        """Raise what the store raises if it could not keep a report now."""
+        if self._closing:
+            raise ConnectionAbortedError("The collector stops.")
+        # Who asks meanwhile shares the answer: many who ask must not keep others from writing.
+        if self._probing is None or self._probing.done():
+            loop = asyncio.get_running_loop()
+            self._probing = loop.run_in_executor(self._thread, self._probe)
+        await asyncio.shield(self._probing)
+
+    def _probe(self) -> None:
+        """In the store's thread."""
+        self.store.probe()
+        self.counted = len(self.store)
+
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while not self._closing or self._queue:
             await self._wake.wait()
             queue = self._taken()
-            try:
+            if queue:
                 results = await loop.run_in_executor(self._thread, self._write, queue)
-                self.counted = len(self.store)
-            except Exception as problem:
-                for one in queue:
-                    if not one.done.done():
-                        one.done.set_exception(problem)
-            else:
-                for one, accepted in zip(queue, results, strict=True):
-                    if not one.done.done():
-                        one.done.set_result(accepted)
+                for one, result in zip(queue, results, strict=True):
+                    if one.done.done():  # its sender has gone
+                        continue
+                    if isinstance(result, Exception):
+                        one.done.set_exception(result)
+                    else:
+                        one.done.set_result(result)
 
     def _taken(self) -> list[_Waiting]:
-        """Those that have waited longest. The rest waits for the next write."""
+        """Those that have waited longest, with tokens or without. The rest waits."""
         size, n = 0, 0
         while n < len(self._queue) and size < _AT_ONCE:
+            if (self._queue[n].token is None) != (self._queue[0].token is None):
+                break  # what is written together is one call of the store, and one commit
             size += len(self._queue[n].reports)
             n += 1
         taken, self._queue = self._queue[:n], self._queue[n:]
@@ -92,18 +120,37 @@ class Committer:
             self._wake.clear()
         return taken
 
-    def _write(self, queue: list[_Waiting]) -> list[bool]:
-        """In the store's thread."""
-        free = [one.reports for one in queue if one.token is None]
-        if free:
-            self.store.add(wire.from_bytes(b"".join(free)))
-        bound = [one for one in queue if one.token is not None]
-        if not bound:
+    def _write(self, queue: list[_Waiting]) -> list[bool | Exception]:
+        """In the store's thread: whether each was accepted, or why it could not be kept."""
+        try:
+            size = sum(len(one.reports) for one in queue) // wire.REPORT_BYTES
+            if self._most is None or len(self.store) + size <= self._most:
+                return self._kept(queue)
+            return [self._kept_below_cap(one) for one in queue]
+        except Exception as problem:
+            return [problem] * len(queue)
+        finally:
+            self.counted = len(self.store)
+
+    def _kept(self, queue: list[_Waiting]) -> list[bool | Exception]:
+        seeds = wire.from_bytes(b"".join(one.reports for one in queue))
+        if queue[0].token is None:
+            self.store.add(seeds)
             return [True] * len(queue)
-        tokens = np.array([one.token for one in bound], dtype=np.uint64)
-        found = self.store.add(wire.from_bytes(b"".join(one.reports for one in bound)), tokens)
-        accepted = iter(found.tolist())
-        return [True if one.token is None else next(accepted) for one in queue]
+        tokens = np.array([one.token for one in queue], dtype=np.uint64)
+        return self.store.add(seeds, tokens).tolist()
+
+    def _kept_below_cap(self, one: _Waiting) -> bool | Exception:
+        """Repeats are accepted at the cap too."""
+        assert self._most is not None
+        try:
+            seeds = wire.from_bytes(one.reports)
+            new = len(np.unique(seeds[~self.store.holds(seeds)]))
+            if new and len(self.store) + new > self._most:
+                return CapReached()
+            return self._kept([one])[0]
+        except Exception as problem:
+            return problem
 
     async def close(self) -> None:
         """Write what waits, then let go of the store."""

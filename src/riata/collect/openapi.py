@@ -10,6 +10,11 @@ from riata.local.task import Task
 
 #: Reports in one request, at most.
 MOST_REPORTS = 1 << 16
+_SECONDS = {
+    "description": "When to send the same bytes again, in seconds.",
+    "required": True,
+    "schema": {"type": "integer", "minimum": 1},
+}
 
 
 def description(task: Task) -> dict[str, Any]:
@@ -50,15 +55,28 @@ def description(task: Task) -> dict[str, Any]:
                     "responses": {
                         "201": {"description": "The reports are durable. Repeats change nothing."},
                         "400": _problem("Not accepted. The reason is never told."),
+                        "413": _problem("More reports than one address may send in an hour."),
+                        "429": _problem("Too many reports from this address.")
+                        | {"headers": {"Retry-After": _SECONDS}},
                         "503": _problem("Not kept. Send the same bytes again later."),
                         "507": _problem("No room. Send the same bytes again later."),
                     },
                 }
             },
             "/health": {"get": _get("Whether the service runs.", "text/plain")},
+            "/ready": {"get": _ready()},
             "/metrics": {"get": _get("Counts for Prometheus.", "text/plain")},
         },
     }
+
+
+def _ready() -> dict[str, Any]:
+    found = _get("Whether a report could be kept now: the store can be written.", "text/plain")
+    found["responses"]["503"] = {
+        "description": "The store cannot be written.",
+        "content": {"text/plain": {}},
+    }
+    return found
 
 
 def _get(summary: str, kind: str) -> dict[str, Any]:

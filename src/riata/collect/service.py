@@ -7,8 +7,12 @@ import contextlib
 import datetime
 import errno
 import logging
+import math
+import os
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,8 +21,20 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from riata.collect.commit import Committer
+from riata.collect import metrics
+from riata.collect.answers import (
+    CAPPED,
+    FULL,
+    MEMORY,
+    STORE,
+    TOO_LARGE,
+    TOO_MANY,
+    Refusal,
+    unaccepted,
+)
+from riata.collect.commit import CapReached, Committer
 from riata.collect.dashboard import Dashboard
+from riata.collect.limits import Limits, ReportRate
 from riata.collect.openapi import MOST_REPORTS, description
 from riata.collect.tokens import Tokens
 from riata.local import wire
@@ -27,6 +43,9 @@ from riata.local.task import Task
 _log = logging.getLogger(__name__)
 #: Bytes of large bodies that are held at once, and from where on a body is large.
 MOST_HELD, LARGE = 1 << 26, 1 << 12
+#: Bytes on the disk below which the collector is not ready: a database may need a few pages more
+#: for a report than it needed for the last one.
+LEAST_ROOM = 1 << 16
 #: How long the rest of a body may take.
 BODY_SECONDS = 30.0
 #: Nothing that a browser shows here may load anything from elsewhere, be shown elsewhere, or send
@@ -44,10 +63,6 @@ _HEADERS = {
 }
 _NO_BODY = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 _ANSWERS = [*_NO_BODY, (b"content-type", b"application/json")]
-#: Whatever was wrong with a request, this is all that its sender hears.
-_REFUSED = b'{"error": "The reports were not accepted."}'
-_FULL = b'{"error": "The collector has no room. Send the same bytes again later."}'
-_BROKEN = b'{"error": "The collector cannot keep reports now. Send the same bytes again later."}'
 
 
 class Collector:
@@ -63,6 +78,10 @@ class Collector:
         The organiser's page.
     today : callable, optional
         For tests: says which day it is (UTC).
+    limits : Limits, optional
+        What one address may send; by default as much as it likes.
+    disk : path, optional
+        Where the store is, if it is on a disk of this machine.
     """
 
     def __init__(
@@ -72,81 +91,118 @@ class Collector:
         tokens: Tokens | None = None,
         dashboard: Dashboard | None = None,
         today: Callable[[], datetime.date] = lambda: datetime.datetime.now(datetime.UTC).date(),
+        limits: Limits | None = None,
+        disk: Path | None = None,
     ) -> None:
         self.task = task
         self.committer = committer
         self.tokens = tokens
         self.dashboard = dashboard
         self.today = today
-        self.refused = 0
+        self.disk = disk
+        #: By reason: requests and connections that were refused, and what the store could not do.
+        self.refusals: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
+        per_hour = limits.reports_per_hour if limits is not None else 0
+        self._rate = ReportRate(per_hour) if per_hour else None
         self._held = 0
         self._broken = False
         self._path = f"/tasks/{task.id}/reports"
+
+    @property
+    def refused(self) -> int:
+        """How many requests and connections were refused since the start."""
+        return self.refusals.total()
 
     async def upload(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept reports: 201 when they are durable. A repeat changes nothing and is accepted.
 
         A bare ASGI endpoint, because everything that is sent goes through it.
         """
+        refusal, wait = await self._refusal(scope, receive)
+        if refusal is None:
+            self._broken = False
+            await _send(send, 201, b"")
+            return
+        (self.errors if refusal.ours else self.refusals)[refusal.reason] += 1
+        await _send(send, refusal.status, refusal.body, wait)
+
+    async def _refusal(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, int]:
+        """None when the reports are durable; else why not, and the seconds to wait."""
+        headers = _single(scope["headers"])
+        wrong = self._wrong(scope, headers)
+        if wrong:
+            return unaccepted(wrong), 0
+        size = int(headers[b"content-length"])
+        reports, host = size // wire.REPORT_BYTES, (scope.get("client") or (None,))[0]
+        if self._rate is not None:
+            if reports > self._rate.per_hour:
+                return TOO_LARGE, 0
+            wait = self._rate.take(host, reports)
+            if wait > 0:
+                return TOO_MANY, math.ceil(wait)
+        refusal = await self._held_refusal(receive, size, headers)
+        if self._rate is not None and refusal is not None and refusal.ours:
+            self._rate.give_back(host, reports)
+        return refusal, 0
+
+    async def _held_refusal(
+        self, receive: Receive, size: int, headers: dict[bytes, bytes]
+    ) -> Refusal | None:
+        """Keep large bodies within the memory that they may take."""
+        if size <= LARGE:
+            return await self._store_refusal(receive, size, headers)
+        if self._held + size > MOST_HELD:
+            return MEMORY
+        self._held += size
         try:
-            accepted = await self._accepted(scope, receive)
+            return await self._store_refusal(receive, size, headers)
+        finally:
+            self._held -= size
+
+    async def _store_refusal(
+        self, receive: Receive, size: int, headers: dict[bytes, bytes]
+    ) -> Refusal | None:
+        body = await _read(receive, size)
+        if body is None:
+            return unaccepted("body")
+        token = None
+        if self.tokens is not None:
+            token = self.tokens.read(headers.get(b"riata-token", b"").decode("latin-1"))
+            if token is None:
+                return unaccepted("token")
+        try:
+            accepted = await self.committer.add(body, token)
+        except CapReached:
+            return CAPPED
         except Exception as problem:  # of the store: the disk, the database
             if getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                await _send(send, 507, _FULL)
-                return
+                return FULL
             if not self._broken:
                 # Its name only: a text might hold what was sent. Once: many may send.
                 _log.error("Reports could not be kept: %s.", type(problem).__name__)
             self._broken = True
-            await _send(send, 503, _BROKEN)
-            return
-        if accepted:
-            self._broken = False
-            await _send(send, 201, b"")
-        else:
-            self.refused += 1
-            await _send(send, 400, _REFUSED)
+            return STORE
+        return None if accepted else unaccepted("used_token")
 
-    async def _accepted(self, scope: Scope, receive: Receive) -> bool:
-        headers = _single(scope["headers"])
-        size = self._size(scope, headers)
-        if size <= LARGE:
-            return size > 0 and await self._kept(receive, size, headers)
-        if self._held + size > MOST_HELD:
-            raise OSError(errno.ENOSPC, "memory")
-        self._held += size
-        try:
-            return await self._kept(receive, size, headers)
-        finally:
-            self._held -= size
-
-    async def _kept(self, receive: Receive, size: int, headers: dict[bytes, bytes]) -> bool:
-        body = await _read(receive, size)
-        if body is None:
-            return False
-        if self.tokens is None:
-            return await self.committer.add(body)
-        token = self.tokens.read(headers.get(b"riata-token", b"").decode("latin-1"))
-        if token is None or len(body) != wire.REPORT_BYTES:
-            return False
-        return await self.committer.add(body, token)
-
-    def _size(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
-        """The bytes that a request announces, if it is right in every way that shows so far."""
+    def _wrong(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
+        """What shows to be wrong with a request before its body, or nothing."""
         said = headers.get(b"content-length", b"")
-        good = (
-            said.isdigit()
-            and len(said) <= 7
-            and int(said) <= MOST_REPORTS * wire.REPORT_BYTES
-            and int(said) % wire.REPORT_BYTES == 0
-            and b"transfer-encoding" not in headers
-            and headers.get(b"host", b"") != b""
-            and scope["http_version"] in ("1.0", "1.1")
-            and scope["path"] == self._path
-            and headers.get(b"content-type") == b"application/octet-stream"
-            and self.task.open_on(self.today())
-        )
-        return int(said) if good else 0
+        if not (said.isdigit() and len(said) <= 7) or b"transfer-encoding" in headers:
+            return "form"
+        size = int(said)
+        most = wire.REPORT_BYTES * (MOST_REPORTS if self.tokens is None else 1)
+        if not 0 < size <= most or size % wire.REPORT_BYTES:
+            return "form"
+        if (
+            headers.get(b"host", b"") == b""
+            or scope["http_version"] not in ("1.0", "1.1")
+            or headers.get(b"content-type") != b"application/octet-stream"
+        ):
+            return "form"
+        if scope["path"] != self._path:
+            return "task"
+        return "" if self.task.open_on(self.today()) else "deadline"
 
     async def task_file(self, request: Request) -> Response:
         """The bytes whose SHA-256 is the task's id."""
@@ -155,18 +211,21 @@ class Collector:
     async def health(self, request: Request) -> Response:
         return PlainTextResponse("ok\n", headers=_HEADERS)
 
+    async def ready(self, request: Request) -> Response:
+        """Whether reports could be kept now: the store is asked to write."""
+        room = metrics.free_bytes(self.disk)
+        try:
+            if room is not None and room < LEAST_ROOM:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            await self.committer.probe()
+        except Exception:  # as for reports, its text might say too much
+            return PlainTextResponse("the store cannot be written\n", 503, headers=_HEADERS)
+        return PlainTextResponse("ready\n", headers=_HEADERS)
+
     async def metrics(self, request: Request) -> Response:
-        """Counts for Prometheus: reports and refusals, nothing about any of them."""
-        lines = [
-            "# HELP riata_reports Reports that are durable, each once.",
-            "# TYPE riata_reports gauge",
-            f"riata_reports {self.committer.counted}",
-            "# HELP riata_refused_total Requests that were refused since the start.",
-            "# TYPE riata_refused_total counter",
-            f"riata_refused_total {self.refused}",
-        ]
-        kind = "text/plain; version=0.0.4"
-        return Response("\n".join(lines) + "\n", media_type=kind, headers=_HEADERS)
+        """Counts for Prometheus, nothing about any report or sender."""
+        text = metrics.text(self.committer.counted, self.refusals, self.errors, self.disk)
+        return Response(text, media_type="text/plain; version=0.0.4", headers=_HEADERS)
 
     async def openapi(self, request: Request) -> Response:
         return JSONResponse(description(self.task), headers=_HEADERS)
@@ -208,8 +267,10 @@ async def _read(receive: Receive, size: int) -> bytes | None:
     return body if message["type"] == "http.request" and len(body) == size else None
 
 
-async def _send(send: Send, status: int, body: bytes) -> None:
+async def _send(send: Send, status: int, body: bytes, wait: int = 0) -> None:
     headers = _ANSWERS if body else _NO_BODY
+    if wait:
+        headers = [*headers, (b"retry-after", b"%d" % wait)]
     length = (b"content-length", b"%d" % len(body))
     with contextlib.suppress(RuntimeError, OSError):  # who has gone hears nothing
         await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
@@ -246,6 +307,7 @@ def application(collector: Collector) -> ASGIApp:
         Route("/dashboard/facts", collector.facts),
         Route("/health", collector.health),
         Route("/metrics", collector.metrics),
+        Route("/ready", collector.ready),
         Route("/openapi.json", collector.openapi),
     ]
     pages = Starlette(routes=routes, lifespan=lifespan)

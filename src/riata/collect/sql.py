@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 from collections.abc import Iterator
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from riata.collect.records import Records
 from riata.collect.tokens import fresh
 from riata.errors import CollectError
 from riata.local.task import Task
 
 _BATCH = 5_000
+_PROBE_BYTES = 1 << 12
 _TABLES = sa.MetaData()
 #: Seeds as signed integers: databases have no unsigned ones. Without the numbers that SQLite gives
-#: to rows as they come, which would pair tokens with reports.
+#: to rows as they come, which would tell when a report came.
 _REPORTS = sa.Table(
     "riata_report",
     _TABLES,
@@ -26,11 +29,21 @@ _REPORTS = sa.Table(
     sa.Column("seed", sa.BigInteger, primary_key=True, autoincrement=False),
     sqlite_with_rowid=False,
 )
-_TOKENS = sa.Table(
-    "riata_token",
+#: Which report a token came with. Each report stands in the table above too.
+_PAIRS = sa.Table(
+    "riata_pair",
     _TABLES,
     sa.Column("task", sa.LargeBinary(32), primary_key=True),
-    sa.Column("seed", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("token", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+#: Where `probe` writes.
+_PROBES = sa.Table(
+    "riata_probe",
+    _TABLES,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("filler", sa.LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
 _TASKS = sa.Table(
@@ -39,6 +52,8 @@ _TASKS = sa.Table(
     sa.Column("task", sa.LargeBinary(32), primary_key=True),
     sa.Column("file", sa.LargeBinary, nullable=False),
 )
+#: Where earlier versions kept used tokens, without their reports.
+_OLD_TOKENS = sa.table("riata_token", sa.column("task", sa.LargeBinary))
 
 
 class Database:
@@ -54,6 +69,7 @@ class Database:
     def __init__(self, url: str, task: Task) -> None:
         self._task = bytes.fromhex(task.id)
         self._written = False
+        self._certain = True
         try:
             # Without hide_parameters an error's text would hold reports.
             self._engine = sa.create_engine(url, pool_pre_ping=True, hide_parameters=True)
@@ -65,6 +81,7 @@ class Database:
                 )
             self._create_tables()
             self._count = self._begin(task)
+            self.tokens_without_reports = self._old_tokens()
         except (sa.exc.SQLAlchemyError, ImportError) as problem:
             raise CollectError(
                 f"The database cannot be used ({type(problem).__name__}). Check its address and "
@@ -89,8 +106,18 @@ class Database:
         with self._engine.begin() as connection:
             row = {"task": self._task, "file": task.canonical}
             connection.execute(self._insert(_TASKS), [row])
-            query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
-            return int(connection.execute(query.select_from(_REPORTS)).scalar_one())
+            return self._counted(connection)
+
+    def _counted(self, connection: sa.Connection) -> int:
+        query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
+        return int(connection.execute(query.select_from(_REPORTS)).scalar_one())
+
+    def _old_tokens(self) -> bool:
+        if not sa.inspect(self._engine).has_table(_OLD_TOKENS.name):
+            return False
+        query = sa.select(sa.literal(1)).where(_OLD_TOKENS.c.task == self._task).limit(1)
+        with self._engine.connect() as connection:
+            return connection.execute(query.select_from(_OLD_TOKENS)).first() is not None
 
     def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """An insertion that leaves out what is there already."""
@@ -99,13 +126,17 @@ class Database:
         return postgresql.insert(table).on_conflict_do_nothing()
 
     def __len__(self) -> int:
-        """What was there at the start, and what this collector has added."""
+        """What was there at the start, and what this collector has added.
+
+        After an error, which may have come before or after the rows were kept, all that is there.
+        """
         return self._count
 
     def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
         """Keep the reports that are new, durably, and say which were accepted, as `Directory` does.
 
-        Of two collectors that meet the same unused token at once, only one accepts it.
+        Tokens and reports are kept in one transaction. Of two collectors that meet the same unused
+        token at once, only one accepts it.
 
         Raises
         ------
@@ -113,29 +144,81 @@ class Database:
             With ENOSPC if the database has no room.
         """
         try:
-            with self._engine.begin() as connection:
+            with self._transaction() as connection:
                 accepted = np.ones(len(seeds), dtype=bool)
                 if tokens is not None:
                     # In the order of the tokens, then of the reports: collectors that wait for
                     # each other's rows never do so in a circle.
-                    unused = np.isin(tokens, self._keep(connection, _TOKENS, tokens))
-                    accepted = (unused & fresh(tokens)) | self._held(connection, seeds)
+                    unused = self._keep_pairs(connection, seeds, tokens)
+                    accepted = unused | self._held(connection, seeds)
                     accepted |= np.isin(seeds, seeds[accepted])
-                new = len(self._keep(connection, _REPORTS, seeds[accepted]))
-        except sa.exc.DBAPIError as problem:
-            raise _without_room(problem) or problem from None
+                new = self._keep_reports(connection, seeds[accepted])
+        except BaseException:
+            self._certain = False
+            with contextlib.suppress(Exception):
+                self._recount()
+            raise
         self._count += new
         self._written = True
+        with contextlib.suppress(Exception):  # the reports are kept, whatever comes of it
+            self._recount()
         return accepted
 
-    def _keep(self, connection: sa.Connection, table: sa.Table, words: np.ndarray) -> np.ndarray:
-        """Insert the words that are not there, and give them back."""
-        rows = [{"task": self._task, "seed": seed} for seed in _signed(words)]
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except sa.exc.DBAPIError as problem:
+            raise _without_room(problem) or problem from None
+
+    def _recount(self) -> None:
+        """Count what is there, if an error has left that open."""
+        if not self._certain:
+            with self._engine.connect() as connection:
+                self._count = self._counted(connection)
+            self._certain = True
+
+    def _keep_pairs(
+        self, connection: sa.Connection, seeds: np.ndarray, tokens: np.ndarray
+    ) -> np.ndarray:
+        """Insert the tokens that are not there with their reports, and say which they are."""
+        first = np.flatnonzero(fresh(tokens))
+        signed = tokens.view(np.int64)
+        first = first[np.argsort(signed[first])]
+        pairs = zip(signed[first].tolist(), seeds.view(np.int64)[first].tolist(), strict=True)
+        rows = [{"task": self._task, "token": token, "seed": seed} for token, seed in pairs]
         new: list[int] = []
         for start in range(0, len(rows), _BATCH):
-            statement = self._insert(table).values(rows[start : start + _BATCH])
-            new += connection.execute(statement.returning(table.c.seed)).scalars()
-        return np.array(new, dtype=np.int64).view(np.uint64)
+            statement = self._insert(_PAIRS).values(rows[start : start + _BATCH])
+            new += connection.execute(statement.returning(_PAIRS.c.token)).scalars()
+        unused = np.zeros(len(tokens), dtype=bool)
+        unused[first] = np.isin(signed[first], np.array(new, dtype=np.int64))
+        return unused
+
+    def _keep_reports(self, connection: sa.Connection, seeds: np.ndarray) -> int:
+        """Insert the reports that are not there, and say how many they are."""
+        rows = [{"task": self._task, "seed": seed} for seed in _signed(seeds)]
+        new = 0
+        for start in range(0, len(rows), _BATCH):
+            statement = self._insert(_REPORTS).values(rows[start : start + _BATCH])
+            inserted = connection.execute(statement.returning(_REPORTS.c.seed))
+            new += len(inserted.scalars().all())
+        return new
+
+    def holds(self, seeds: np.ndarray) -> np.ndarray:
+        """Which of the reports are there."""
+        with self._engine.connect() as connection:
+            return self._held(connection, seeds)
+
+    def probe(self) -> None:
+        """Raise an error if a report could not be kept now."""
+        row = {"id": secrets.randbits(63), "filler": bytes(_PROBE_BYTES)}
+        with self._transaction() as connection:
+            connection.execute(sa.insert(_PROBES), row)
+        with self._transaction() as connection:
+            connection.execute(sa.delete(_PROBES).where(_PROBES.c.id == row["id"]))
+        self._recount()
 
     def _held(self, connection: sa.Connection, seeds: np.ndarray) -> np.ndarray:
         """Which of the reports are there."""
@@ -155,6 +238,17 @@ class Database:
             streamed = connection.execution_options(yield_per=_BATCH).execute(query)
             for part in streamed.scalars().partitions():
                 yield np.array(part, dtype=np.int64).view(np.uint64)
+
+    def records(self) -> Records:
+        """All reports, and the tokens that they came with."""
+        reports = sa.select(_REPORTS.c.seed).where(_REPORTS.c.task == self._task)
+        pairs = sa.select(_PAIRS.c.seed, _PAIRS.c.token).where(_PAIRS.c.task == self._task)
+        with self._engine.connect() as connection:
+            # In this order: a report that is found and had a token is found with it.
+            seeds = np.array(connection.execute(reports).scalars().all(), dtype=np.int64)
+            rows = np.array([tuple(row) for row in connection.execute(pairs)], dtype=np.int64)
+        words, both = seeds.view(np.uint64), rows.reshape(-1, 2).view(np.uint64)
+        return Records(words[~np.isin(words, both[:, 0])], both[:, 0], both[:, 1])
 
     def close(self) -> None:
         """Let go of the database, with all rows of SQLite in the order of their keys."""

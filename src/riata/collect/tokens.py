@@ -2,8 +2,9 @@
 
 A token is 8 random bytes and 16 bytes of their HMAC-SHA-256 under the collector's key. It says
 nothing about a person unless somebody writes down who got which, and nothing about a report: the
-device draws the report without it, and the collector keeps the two in separate sets, of which the
-one with the tokens does not tell when they came. A request in hand holds both.
+device draws the report without it. Stores keep a number beside each report that is another HMAC of
+the token: equal wherever the token is used, so that merged stores count it once, and without the
+key nobody can tell which token it belongs to. A request in hand holds both.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from riata.errors import CollectError
 from riata.privacy.chain import sync_directory
 
-_KEY, _NONCE, _MAC = 32, 8, 16
+_KEY, _NONCE, _MAC, _NUMBER = 32, 8, 16, 8
 
 
 class Tokens:
@@ -37,6 +38,7 @@ class Tokens:
 
     def __init__(self, key: bytes, task: str) -> None:
         self._key = hmac.digest(key, b"riata tokens " + task.encode(), "sha256")
+        self._number_key = hmac.digest(key, b"riata token numbers " + task.encode(), "sha256")
 
     @classmethod
     def at(cls, path: Path, task: str) -> Tokens:
@@ -57,7 +59,7 @@ class Tokens:
         return [base64.urlsafe_b64encode(nonce + self._mac(nonce)).decode() for nonce in nonces]
 
     def read(self, token: str) -> int | None:
-        """The number of a token, or None if it is not one of this task."""
+        """The number that stores know a token by, or None if it is not one of this task."""
         if len(token) != 4 * (_NONCE + _MAC) // 3:
             return None
         try:
@@ -68,7 +70,8 @@ class Tokens:
             data[_NONCE:], self._mac(data[:_NONCE])
         ):
             return None
-        return int.from_bytes(data[:_NONCE], "big")
+        number = hmac.digest(self._number_key, data[:_NONCE], "sha256")
+        return int.from_bytes(number[:_NUMBER], "big")
 
     def _mac(self, nonce: bytes) -> bytes:
         return hmac.new(self._key, nonce, hashlib.sha256).digest()[:_MAC]

@@ -60,6 +60,8 @@ class Aggregator:
         }
         self.rejected = dict.fromkeys(REJECTIONS, 0)
         self._seen = [Seen(int(expected))]
+        #: Numbers of the one-time tokens whose reports were counted, in order, if there were any.
+        self.tokens = np.empty(0, dtype=np.uint64)
 
     @property
     def count(self) -> int:
@@ -142,6 +144,14 @@ class Aggregator:
                 "One of the aggregators holds the other's reports already, and they would count "
                 "twice. Merge each aggregator once."
             )
+        both = np.intersect1d(self.tokens, other.tokens)
+        if len(both):
+            raise InvalidArgument(
+                f"{number_of(len(both), 'token')} counted in both of the aggregators, and a report "
+                "cannot be taken out of sums. Read their stores together instead: `riata collect "
+                "learn` with several --store counts one report for each token."
+            )
+        self.tokens = np.union1d(self.tokens, other.tokens)
         for name, tally in self.tallies.items():
             tally.merge(other.tallies[name])
         for kind in REJECTIONS:
@@ -166,6 +176,7 @@ class Aggregator:
             "task": np.frombuffer(self.task.canonical, dtype=np.uint8),
             "rejected": np.array([self.rejected[kind] for kind in REJECTIONS]),
             "expected": np.array([seen.expected for seen in self._seen]),
+            "tokens": self.tokens,
         }
         for i, seen in enumerate(self._seen):
             arrays |= {f"seen/{i}": seen.words, f"seen_keys/{i}": seen.keys}
@@ -221,6 +232,10 @@ class Aggregator:
             Seen.restored(int(one), archive.array(f"seen/{i}"), archive.array(f"seen_keys/{i}"))
             for i, one in enumerate(expected)
         ]
+        if "tokens" in archive:
+            aggregator.tokens = archive.array("tokens")
+        if aggregator.tokens.dtype != np.uint64 or aggregator.tokens.ndim != 1:
+            raise ValueError("tokens")
         archive.end()
         return aggregator
 
