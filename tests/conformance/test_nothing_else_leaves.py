@@ -464,11 +464,22 @@ def longdouble(values):
     return np.array([np.longdouble(value) for value in values])
 
 
+def one_of_objects(value):
+    found = np.array([None, 0.5], dtype=object)
+    found[0] = value
+    return found
+
+
 #: Values that a column of their type can hold, in rows of which the first is peculiar.
 PECULIAR_TARGETS = {
     "NaN": np.array([np.nan, 0.5]),
     "None": np.array([None, 0.5], dtype=object),
     "an integer beyond float64": np.array([10**400, 0.5], dtype=object),
+    "text among objects": np.array([LABEL, 0.5], dtype=object),
+    "a date among objects": np.array([pd.Timestamp("2001-01-01"), 0.5], dtype=object),
+    "an array among objects": one_of_objects(np.zeros(2)),
+    "pandas NA among objects": np.array([pd.NA, 0.5], dtype=object),
+    "pandas NaT among objects": np.array([pd.NaT, 0.5], dtype=object),
     "a long double beyond float64": longdouble(["1e4000", "0.5"]),
     "float16 infinity": np.array([np.inf, 0.5], dtype=np.float16),
     "pandas Int64 with a missing value": pd.array([None, 1], dtype="Int64"),
@@ -547,15 +558,12 @@ def with_text(kind=object):
 
 BAD_X = {
     "complex": with_number(complex),
-    "text in objects": with_text(),
     "text": with_text("U20"),
     "bytes": np.char.encode(with_text("U20")),
     "variable-width text": with_text(np.dtypes.StringDType()),
-    "pandas text": pd.DataFrame(with_text(), columns=["a", "b"]),
     "pandas string": pd.DataFrame(with_text(), columns=["a", "b"]).astype("string"),
     "pandas category": pd.DataFrame(with_text(), columns=["a", "b"]).astype("category"),
     "polars text": pl.DataFrame(with_text().tolist(), schema=["a", "b"], orient="row"),
-    "nested": [[[OUTSIDE], LABEL]] * 20,
     "ragged": [[OUTSIDE, 1.0], [INSIDE]] * 10,
     "dictionaries": [{"a": OUTSIDE, "b": LABEL}] * 20,
     "one dimension": with_number(float)[:, 1],
@@ -568,7 +576,6 @@ BAD_X = {
 }
 BAD_Y = {
     "complex": with_number(complex)[:, 1],
-    "text in objects": with_text()[:, 1],
     "text": with_text("U20")[:, 1],
     "variable-width text": with_text(np.dtypes.StringDType())[:, 1],
     "pandas string": pd.Series(with_text()[:, 1], dtype="string"),
@@ -577,10 +584,9 @@ BAD_Y = {
     "two columns": with_number(float),
     "too long": np.append(with_number(float)[:, 1], OUTSIDE),
     "lists": [[OUTSIDE, LABEL]] * 20,
-    "ragged": [[OUTSIDE], [INSIDE, 1.0]] * 10,
     "dictionary": {"y": OUTSIDE},
     "a text": LABEL,
-    "dates": pd.Series([pd.Timestamp("2001-01-01")] * 19 + [LABEL], dtype=object),
+    "dates": pd.Series([pd.Timestamp("2001-01-01")] * 20),
 }
 
 
