@@ -221,8 +221,8 @@ def _frame(frame: Any, name: str) -> Any:
 def _same_type(frame: Any, name: str) -> Any:
     """A frame of one kind of numbers as a whole, without a copy where that is possible."""
     if _package(frame) == "polars":
-        kinds = {str(kind) for kind in frame.dtypes}
-        return frame.to_numpy() if kinds in ({"Float64"}, {"Float32"}) else None
+        names = {str(kind) for kind in frame.dtypes}
+        return frame.to_numpy() if names in ({"Float64"}, {"Float32"}) else None
     if _package(frame) != "pandas" or not frame.shape[1]:
         return None
     kinds = set(frame.dtypes)

@@ -89,6 +89,13 @@ def _typed(kind, order="C"):
     return lambda cells: np.array(cells.astype(kind), order=order)
 
 
+def _signalling(cells):
+    """Of float32, with the kind of NaN that warns wherever there is one."""
+    found = cells.astype(np.float32)
+    found.view(np.uint32)[np.isnan(found)] = 0x7F800001
+    return found
+
+
 def _sparse(format, kind=np.float64, array=True, wide=False, made=None):
     def rows(cells):
         dense = cells.astype(kind)
@@ -213,7 +220,7 @@ CONTAINERS = {
     "float64, every other row": Container(
         lambda cells: np.repeat(cells.astype(np.float64), 2, axis=0)[::2], FLOATS
     ),
-    "float32": Container(_typed(np.float32), FLOATS, lambda y: np.array(y, dtype=np.float32)),
+    "float32": Container(_signalling, FLOATS, lambda y: np.array(y, dtype=np.float32)),
     "float16": Container(_typed(np.float16), SMALL_FLOATS, lambda y: np.array(y, np.float16)),
     "longdouble": Container(_typed(np.longdouble), LONG, lambda y: np.array(y, np.longdouble)),
     "longdouble, Fortran": Container(_typed(np.longdouble, "F"), LONG),
@@ -264,7 +271,7 @@ CONTAINERS = {
 }  # fmt: skip
 
 #: Targets of the row that differs.
-NUMBERS = [0.0, math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0, 1.0]
+NUMBERS = [SIGNALLING, math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.0, 1.0]
 ODD_LABELS = [None, "canary", "", "\0", "\ud800", math.nan, 3, b"no", pd.NA, [1], {}, np.zeros(2)]
 
 

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-#: Packages whose log lines may come with a run.
-_PACKAGES = ("asyncio", "dask", "distributed", "numba", "riata", "tornado")
+_lock = threading.Lock()
+_silent = ExitStack()
+_searches = 0
 
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """No warning of the process and no log line of an engine, in any thread.
+    """No warning and no log line of this process, in any thread, until the last search is over.
 
-    How many runs a search has is secret, and each of them would warn or log again. What a warning
-    could say from public facts is said before the first of them.
+    How many runs a search has is secret, and each of them would warn or log again, engines in
+    threads of their own. What public facts say is said before the first of them.
     """
-    names = [name for name in logging.root.manager.loggerDict if name.startswith(_PACKAGES)]
-    heard = [log for log in map(logging.getLogger, {*_PACKAGES, *names}) if not log.disabled]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            for log in heard:
-                log.disabled = True
-            yield
-        finally:
-            for log in heard:
-                log.disabled = False
+    global _searches
+    with _lock:
+        if not _searches:
+            _silent.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            _silent.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(logging.CRITICAL)
+        _searches += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _searches -= 1
+            if not _searches:
+                _silent.close()
