@@ -210,13 +210,17 @@ def test_nothing_missing_is_no_other_type():
     assert as_numbers(pl.DataFrame({"a": [0, 1]}), "X").dtype == np.float64
 
 
-def test_whole_numbers_of_one_row_do_not_round_those_of_another():
-    large = 2**53 + 1
-    for first in (None, 1):
-        labels = as_labels(pl.Series([first, large], dtype=pl.Int64))
-        assert labels_as_codes(labels, np.array([large - 1, large])).tolist() == [-1, 1]
-        labels = as_labels(pd.array([first, large], dtype="Int64"))
-        assert labels_as_codes(labels, np.array([large - 1, large])).tolist() == [-1, 1]
+@pytest.mark.parametrize("first", [None, 1])
+def test_a_missing_label_does_not_round_the_others(first):
+    classes = np.array([2**53, 2**53 + 1])
+    for labels in (
+        pl.Series([first, *classes.tolist()], dtype=pl.Int64),
+        pd.array([first, *classes.tolist()], dtype="Int64"),
+        pd.array([first, *classes.tolist()], dtype="int64[pyarrow]"),
+        pa.array([first, *classes.tolist()]),
+        np.ma.MaskedArray([1, *classes], [first is None, False, False]),
+    ):
+        assert labels_as_codes(as_labels(labels), classes).tolist() == [-1, 0, 1]
 
 
 DATES = pd.date_range("2001-01-01", periods=2)

@@ -101,7 +101,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     *Privacy.* The search is one release of `riata.privacy.events.RandomlyRepeated`: proofs are in
     docs/privacy/tuning.md. Public are the grid, the number of rows and whatever is public for the
     estimator. How many candidates were tried, which ones, and how the others did is neither kept
-    nor shown. The time that a search takes is not protected, and grows with the number of them.
+    nor shown: warnings and log lines of the whole process are off until the search is over. The
+    time that a search takes is not protected, and grows with the number of them.
 
     *Differences from the paper.* Papernot and Steinke (2022) bound Renyi divergences. The same
     argument with the exact curve of a run gives a smaller epsilon.
