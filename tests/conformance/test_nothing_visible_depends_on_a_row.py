@@ -245,6 +245,30 @@ def test_no_person_of_a_file_shows_to_any_estimator(name, engine):
         compare_people(name, engine, kept, k)
 
 
+# Workers, in threads of this process, so that what they say is heard.
+
+
+@pytest.fixture(scope="module")
+def workers():
+    from dask import config
+    from distributed import Client, LocalCluster
+
+    quiet = {"logging.distributed": "critical", "distributed.worker.profile.enabled": False}
+    with (
+        config.set(quiet),
+        LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["float64, C", "float32", "longdouble", "objects", "CSR", "CSC"])
+@pytest.mark.parametrize("name", ["lasso", "logistic", "sparse, split"])
+def test_no_row_in_memory_shows_to_workers(workers, name, kind):
+    assert compare_cell(name, kind, "dask", "nothing", "zeros")
+
+
 # How much is compared.
 
 
