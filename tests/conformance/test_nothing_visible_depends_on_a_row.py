@@ -163,6 +163,12 @@ def test_no_row_in_memory_shows(name):
     assert compare_cell(name, *cell_of(name)) >= 3
 
 
+@pytest.mark.parametrize("kind", ["float64, C", "CSR", "CSC"])
+def test_a_row_alone_among_zeros_does_not_show_on_disk(kind):
+    for scene in ("zeros", "alone"):
+        assert compare_cell("lasso", kind, "disk", "ledger", scene) == 10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_row_in_memory_shows_in_any_container(name):
