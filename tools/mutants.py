@@ -66,6 +66,9 @@ SCANS = ("tests/unit/test_scan_engines.py",)
 REPEATED = ("tests/unit/test_repeated_events.py",)
 CHANCE = ("tests/statistical/test_chance.py",)
 SEARCHES = ("tests/conformance/test_private_search.py",)
+SILENT = ("tests/conformance/test_search_is_silent.py",)
+DOOR = ("tests/unit/test_numeric.py",)
+VISIBLE = ("tests/conformance/test_nothing_visible_depends_on_a_row.py",)
 ERRORS = ("tests/sensitivity/test_prediction_queries.py",)
 STORES = ("tests/unit/test_collect_store.py",)
 STORE_FAULTS = (
@@ -784,9 +787,48 @@ MUTANTS = [
         BAD_FILES,
     ),
     Mutant(
-        "data: a bad number that raises", "data/columns.py",
-        "    except ValueError:\n        return math.nan\n\n\ndef as_text",
-        "    except ZeroDivisionError:\n        return math.nan\n\n\ndef as_text", BAD_FILES,
+        "data: a bad number that raises", "numeric.py",
+        "    except ValueError:\n        return math.nan\n\n\ndef as_numbers",
+        "    except ZeroDivisionError:\n        return math.nan\n\n\ndef as_numbers", BAD_FILES,
+    ),
+    Mutant(
+        "data: an object that raises", "numeric.py",
+        "if not isinstance(value, _NUMBERS) or isinstance(value, _NO_NUMBERS):",
+        "if isinstance(value, _NO_NUMBERS):", DOOR,
+    ),
+    Mutant(
+        "data: a warning about a value out of range", "numeric.py",
+        'with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value\n'
+        "        if sparse",
+        'with np.errstate(all="warn"):\n        if sparse', DOOR,
+    ),
+    Mutant(
+        "data: a missing label that rounds the others", "numeric.py",
+        "return _objects(values.to_list())", "return values.to_numpy()", DOOR,
+    ),
+    Mutant(
+        "data: dates as numbers", "numeric.py",
+        '_NUMERIC = "biuf"', '_NUMERIC = "biufmM"', DOOR,
+    ),
+    Mutant(
+        "data: categories in an error", "numeric.py",
+        "_refused(name, kind.base_type(), \"\")", "_refused(name, repr(kind), \"\")", DOOR,
+    ),
+    Mutant(
+        "data: a label that raises", "data/arrays.py",
+        "            except Exception:", "            except TypeError:", DOOR,
+    ),
+    Mutant(
+        "data: a kind of NaN that warns", "data/columns.py",
+        "        found[np.isnan(found)] = math.nan", "        pass", VISIBLE,
+    ),
+    Mutant(
+        "data: stored numbers out of range", "data/stored.py",
+        'with np.errstate(all="ignore"):', 'with np.errstate(all="warn"):', VISIBLE,
+    ),
+    Mutant(
+        "local: a kind of NaN that warns", "local/encoding.py",
+        'with np.errstate(all="ignore"):', 'with np.errstate(all="warn"):', VISIBLE,
     ),
     Mutant(
         "data: a first line that is quoted", "data/reader.py",
@@ -1061,6 +1103,19 @@ MUTANTS = [
     Mutant(
         "tuning: scores for nothing", "tuning/planning.py",
         "compose((plan.event, 1), (score.event, 1))", "compose((plan.event, 1))", SEARCHES,
+    ),
+    Mutant(
+        "tuning: runs that warn", "tuning/silence.py",
+        'warnings.simplefilter("ignore")', 'warnings.simplefilter("always")', SILENT,
+    ),
+    Mutant(
+        "tuning: runs that log", "tuning/silence.py",
+        "            logging.disable(logging.CRITICAL)", "            pass", SILENT,
+    ),
+    Mutant(
+        "tuning: a search that ends another's silence", "tuning/silence.py",
+        "            if not _searches:\n                _silent.close()",
+        "            _silent.close()", SILENT,
     ),
     Mutant(
         "tuning: the winner's own Statement", "tuning/search.py",

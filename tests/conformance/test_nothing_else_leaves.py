@@ -28,45 +28,26 @@ from scipy import sparse
 from riata import (
     Bounds,
     Budget,
-    HeavyTailedRegression,
     Ledger,
-    PrivateErm,
     PrivateLasso,
-    PrivateLinearSVC,
     PrivateLogisticRegression,
-    PrivateSparseRegression,
-    ProjectedClassifier,
-    ProjectedRegression,
     save,
 )
 from riata.curator import Curator, Filter
 from riata.engines import LocalEngine, choice
 from riata.errors import BudgetExceeded
-from riata.losses import Huber, Squared
+from riata.losses import Squared
 from riata.mechanisms import Exact, ExponentialMechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import compose
 from riata.problem import Problem
-from riata.projections import GaussianProjection, StructuredProjection
-from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex, SparseBall
-from riata.solvers import (
-    GaussianFrankWolfe,
-    NoisyGradient,
-    PerturbedObjective,
-    PrivateFrankWolfe,
-    PrivateHardThresholding,
-    PrivatePeeling,
-    Projected,
-)
+from riata.sets import L1Ball
+
+from model_cases import BOUNDS, ESTIMATORS, LENGTH, N_COLUMNS, N_ROWS, PHI, labels_for
 
 INSIDE = 0.7310585786300049
 OUTSIDE = 123456.789
 LABEL = "canary-7f3a"
-N_ROWS, N_COLUMNS, STEPS = 60, 6, 4
-BOUNDS = Bounds(1.0, 1.0)
-LENGTH = Bounds(1.0, 1.0, norm="l2")
-PHI = GaussianProjection(4, N_COLUMNS, seed=1)
-WIDE = GaussianProjection(N_COLUMNS, 9, seed=2).matrix()  # the rows stand for rows of 9 columns
 
 
 def planted(labels=None):
@@ -158,119 +139,7 @@ def exact_statistics(x, y):
     return numbers
 
 
-ESTIMATORS = {
-    "lasso": lambda **common: PrivateLasso(1.0, 1e-6, steps=STEPS, **common),
-    "lasso, pure": lambda **common: PrivateLasso(1.0, 0.0, steps=STEPS, **common),
-    "lasso, gaussian": lambda **common: PrivateLasso(
-        1.0, 1e-6, solver=GaussianFrankWolfe(STEPS), **common
-    ),
-    "lasso, greedy": lambda **common: PrivateLasso(1.0, 1e-6, solver="greedy", **common),
-    "lasso, greedy, pure": lambda **common: PrivateLasso(1.0, 0.0, solver="greedy", **common),
-    "lasso, refitted": lambda **common: PrivateLasso(
-        1.0, 1e-6, solver="refitted-frank-wolfe", **common
-    ),
-    "lasso, frank-wolfe": lambda **common: PrivateLasso(
-        1.0, 1e-6, steps=STEPS, solver="frank-wolfe", **common
-    ),
-    "lasso, frank-wolfe, pure": lambda **common: PrivateLasso(
-        1.0, 0.0, steps=STEPS, solver="frank-wolfe", **common
-    ),
-    "lasso, own delta and steps": lambda **common: PrivateLasso(1.0, **common),
-    "lasso, laplace noise": lambda **common: PrivateLasso(
-        1.0, 1e-6, solver=PrivateFrankWolfe(STEPS, "laplace"), fit_intercept=False, **common
-    ),
-    "any loss over any set": lambda **common: PrivateErm(
-        Huber(0.5), GroupL1Ball(3, 1.0), 1.0, 1e-6, steps=STEPS, **common
-    ),
-    "simplex": lambda **common: PrivateErm(
-        Squared(), Simplex(1.0), 1.0, 1e-6, steps=STEPS, **common
-    ),
-    "logistic": lambda **common: PrivateLogisticRegression(
-        1.0, 1e-6, classes=["no", "yes"], steps=STEPS, **common
-    ),
-    "logistic, three classes": lambda **common: PrivateLogisticRegression(
-        1.0, 1e-6, classes=["a", "b", "c"], steps=STEPS, **common
-    ),
-    "logistic, rows of bounded length": lambda bounds, **common: PrivateLogisticRegression(
-        1.0, bounds=LENGTH, classes=["no", "yes"], **common
-    ),
-    "logistic, objective perturbation": lambda bounds, **common: PrivateLogisticRegression(
-        1.0, 0.0, bounds=LENGTH, classes=["no", "yes"], penalty="l2", radius=1.0,
-        solver="objective-perturbation", **common,
-    ),
-    "support vectors": lambda **common: PrivateLinearSVC(
-        1.0, 1e-6, classes=["no", "yes"], steps=STEPS, **common
-    ),
-    "support vectors, three classes": lambda bounds, **common: PrivateLinearSVC(
-        1.0, 1e-6, bounds=LENGTH, classes=["a", "b", "c"], steps=STEPS, **common
-    ),
-    "noisy gradient": lambda bounds, **common: PrivateErm(
-        Huber(0.5), L2Ball(1.0), 1.0, 1e-6, bounds=LENGTH, solver=NoisyGradient(STEPS), **common
-    ),
-    "noisy gradient, sampled": lambda bounds, **common: PrivateErm(
-        Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=LENGTH,
-        solver=NoisyGradient(STEPS, clip=0.5, sampling=0.3), **common,
-    ),
-    "objective perturbation": lambda bounds, **common: PrivateErm(
-        Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=LENGTH, solver=PerturbedObjective(1, 9.0),
-        **common,
-    ),
-    "objective perturbation, pure": lambda bounds, **common: PrivateErm(
-        Squared(), Simplex(1.0), 1.0, 0.0, bounds=LENGTH, solver="objective-perturbation", **common
-    ),
-    "posterior sampling": lambda bounds, **common: PrivateErm(
-        Squared(), L2Ball(1.0), 1.0, 0.0, bounds=LENGTH, solver="posterior-sampling", **common
-    ),
-    "sparse": lambda **common: PrivateSparseRegression(
-        1.0, 1e-6, sparsity=2, steps=STEPS, **common
-    ),
-    "sparse, pure": lambda **common: PrivateSparseRegression(
-        1.0, 0.0, sparsity=2, fit_intercept=False, **common
-    ),
-    "sparse, split": lambda **common: PrivateSparseRegression(
-        1.0, 1e-6, sparsity=2, solver=PrivatePeeling(STEPS, split=True), **common
-    ),
-    "sparse, rows of bounded length": lambda bounds, **common: PrivateSparseRegression(
-        1.0, bounds=LENGTH, sparsity=3, **common
-    ),
-    "sparse, straight loss": lambda **common: PrivateErm(
-        Huber(0.5), SparseBall(2), 1.0, 1e-6, solver=PrivateHardThresholding(STEPS), **common
-    ),
-    "heavy tails": lambda bounds, **common: HeavyTailedRegression(1.0, sparsity=2, **common),
-    "heavy tails, split and cut": lambda bounds, **common: HeavyTailedRegression(
-        1.0, 0.0, sparsity=2, truncation=1.0, solver=PrivatePeeling(STEPS, split=True), **common
-    ),
-    "projected": lambda bounds, **common: ProjectedRegression(
-        1.0, 1e-6, bounds=LENGTH, projection=PHI, steps=STEPS, **common
-    ),
-    "projected, entry by entry": lambda **common: ProjectedRegression(
-        1.0, 1e-6, dimension=3, projection="structured", clip=0.5, steps=STEPS, **common
-    ),
-    "projected, pure": lambda bounds, **common: ProjectedRegression(
-        1.0, 0.0, bounds=LENGTH, dimension=2, projection="sparse-sign", **common
-    ),
-    "projected, compressed": lambda bounds, **common: ProjectedRegression(
-        1.0, 1e-6, bounds=LENGTH, projection=WIDE, compressed=True, steps=STEPS, **common
-    ),
-    "projected lasso": lambda **common: PrivateLasso(
-        1.0, 1e-6, solver=Projected(STEPS, projection=StructuredProjection(2, N_COLUMNS)), **common
-    ),
-    "projected labels": lambda bounds, **common: ProjectedClassifier(
-        1.0, 1e-6, bounds=LENGTH, classes=["no", "yes"], dimension=3, steps=STEPS, **common
-    ),
-    "projected labels, compressed, three classes": lambda bounds, **common: ProjectedClassifier(
-        1.0, 1e-6, bounds=LENGTH, classes=["a", "b", "c"], projection=WIDE, compressed=True,
-        steps=STEPS, **common,
-    ),
-}  # fmt: skip
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
-
-
-def labels_for(name):
-    kinds = ("logistic", "support vectors", "projected labels")
-    if not name.startswith(kinds):
-        return None
-    return ["a", "b", "c"] if "three classes" in name else ["no", "yes"]
 
 
 def data_for(name):
@@ -464,11 +333,22 @@ def longdouble(values):
     return np.array([np.longdouble(value) for value in values])
 
 
+def one_of_objects(value):
+    found = np.array([None, 0.5], dtype=object)
+    found[0] = value
+    return found
+
+
 #: Values that a column of their type can hold, in rows of which the first is peculiar.
 PECULIAR_TARGETS = {
     "NaN": np.array([np.nan, 0.5]),
     "None": np.array([None, 0.5], dtype=object),
     "an integer beyond float64": np.array([10**400, 0.5], dtype=object),
+    "text among objects": np.array([LABEL, 0.5], dtype=object),
+    "a date among objects": np.array([pd.Timestamp("2001-01-01"), 0.5], dtype=object),
+    "an array among objects": one_of_objects(np.zeros(2)),
+    "pandas NA among objects": np.array([pd.NA, 0.5], dtype=object),
+    "pandas NaT among objects": np.array([pd.NaT, 0.5], dtype=object),
     "a long double beyond float64": longdouble(["1e4000", "0.5"]),
     "float16 infinity": np.array([np.inf, 0.5], dtype=np.float16),
     "pandas Int64 with a missing value": pd.array([None, 1], dtype="Int64"),
@@ -547,15 +427,12 @@ def with_text(kind=object):
 
 BAD_X = {
     "complex": with_number(complex),
-    "text in objects": with_text(),
     "text": with_text("U20"),
     "bytes": np.char.encode(with_text("U20")),
     "variable-width text": with_text(np.dtypes.StringDType()),
-    "pandas text": pd.DataFrame(with_text(), columns=["a", "b"]),
     "pandas string": pd.DataFrame(with_text(), columns=["a", "b"]).astype("string"),
     "pandas category": pd.DataFrame(with_text(), columns=["a", "b"]).astype("category"),
     "polars text": pl.DataFrame(with_text().tolist(), schema=["a", "b"], orient="row"),
-    "nested": [[[OUTSIDE], LABEL]] * 20,
     "ragged": [[OUTSIDE, 1.0], [INSIDE]] * 10,
     "dictionaries": [{"a": OUTSIDE, "b": LABEL}] * 20,
     "one dimension": with_number(float)[:, 1],
@@ -568,7 +445,6 @@ BAD_X = {
 }
 BAD_Y = {
     "complex": with_number(complex)[:, 1],
-    "text in objects": with_text()[:, 1],
     "text": with_text("U20")[:, 1],
     "variable-width text": with_text(np.dtypes.StringDType())[:, 1],
     "pandas string": pd.Series(with_text()[:, 1], dtype="string"),
@@ -577,10 +453,9 @@ BAD_Y = {
     "two columns": with_number(float),
     "too long": np.append(with_number(float)[:, 1], OUTSIDE),
     "lists": [[OUTSIDE, LABEL]] * 20,
-    "ragged": [[OUTSIDE], [INSIDE, 1.0]] * 10,
     "dictionary": {"y": OUTSIDE},
     "a text": LABEL,
-    "dates": pd.Series([pd.Timestamp("2001-01-01")] * 19 + [LABEL], dtype=object),
+    "dates": pd.Series([pd.Timestamp("2001-01-01")] * 20),
 }
 
 

@@ -590,7 +590,10 @@ X, Y = unit_rows(60, 3), np.zeros(60)
         ),
         (lambda: PaperL1Regression(epsilon=1, delta=DELTA).fit(X, Y[1:]), "y has shape"),
         (lambda: PaperL1Regression(epsilon=1, delta=DELTA).fit(X[0], Y), "X has shape"),
-        (lambda: PaperL1Regression(epsilon=1, delta=DELTA).fit([["secret"]], [0]), "not numeric"),
+        (
+            lambda: PaperL1Regression(epsilon=1, delta=DELTA).fit(np.array([["secret"]]), [0]),
+            "not numeric",
+        ),
         (
             lambda: PaperL1Regression(epsilon=1, delta=DELTA).report(X[0], 0, noise=Noise(0)),
             "Pass n_users",

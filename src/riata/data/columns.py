@@ -9,9 +9,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
+from riata.numeric import number, number_in_text
 
 #: A whole number up to here is the same as a float.
 _WHOLE = 2.0**53
@@ -56,6 +59,7 @@ class Numbers(Column):
             found = self.values.astype(np.float64)
         if self.missing is not None:
             found[self.missing] = math.nan
+        found[np.isnan(found)] = math.nan  # of NaN there is a kind that warns in sums
         return found
 
     def texts(self) -> Texts:
@@ -133,13 +137,8 @@ class Cells(Column):
 
 
 def as_number(word: str | None) -> float:
-    """The number that a text spells in ASCII, as Python writes it; NaN for all others."""
-    if word is None or not word.isascii() or "_" in word:
-        return math.nan
-    try:
-        return float(word)
-    except ValueError:
-        return math.nan
+    """The number that a text spells, NaN for all others."""
+    return math.nan if word is None else number_in_text(word)
 
 
 def as_text(value: Any) -> str | None:
@@ -147,7 +146,9 @@ def as_text(value: Any) -> str | None:
 
     A whole number is the same text whatever its type is: 6 and 6.0 are "6".
     """
-    if isinstance(value, np.generic):
+    if isinstance(value, np.floating | Fraction):
+        value = number(value)
+    elif isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace").strip() or None
@@ -169,4 +170,5 @@ def as_text(value: Any) -> str | None:
 
 def from_objects(values: Iterable[Any]) -> Texts:
     """A column of objects of any types."""
-    return Texts.of([as_text(value) for value in values])
+    with np.errstate(all="ignore"):
+        return Texts.of([as_text(value) for value in values])

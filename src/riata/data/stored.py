@@ -156,7 +156,8 @@ class StoredReader(WideReader):
     def _careful(self) -> Iterator[None]:
         """Whatever goes wrong while arrays are read is one error, without any of their values."""
         try:
-            yield
+            with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+                yield
         except FileNotFoundError as problem:
             raise DataError(f"There is no file {problem.filename}. Check the path.") from None
         except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile):

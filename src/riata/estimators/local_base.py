@@ -114,7 +114,8 @@ def _parts(x: Any) -> list[slice]:
 
 def _encoded(task: Task, block: Any) -> np.ndarray:
     block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-    return task.encoding.encode_array(block.astype(float))
+    with np.errstate(all="ignore"):  # a warning about a cast would tell of a value
+        return task.encoding.encode_array(block.astype(float))
 
 
 def check_number(name: str, value: Any, most: float, why: str) -> None:

@@ -108,8 +108,9 @@ class Feature:
 
     def scaled(self, numbers: np.ndarray) -> np.ndarray:
         """Encoded numbers, for one answer or an array of them; NaN becomes the centre."""
-        away = np.clip(numbers, *self.bounds) - self.center
-        return np.where(np.isnan(away), 0.0, away * (self.weight / self.reach))
+        with np.errstate(all="ignore"):  # of NaN there is a kind that warns
+            away = np.clip(numbers, *self.bounds) - self.center
+            return np.where(np.isnan(away), 0.0, away * (self.weight / self.reach))
 
     @classmethod
     def read(cls, fields: Fields) -> Feature:

@@ -13,8 +13,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from riata.curator import Curator
+from riata.data.arrays import rows_and_targets
 from riata.data.source import Source
-from riata.engines.choice import open_engine
+from riata.engines.choice import Arrays, open_engine
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import (
     CLIPPING_NOTE,
@@ -34,6 +35,7 @@ from riata.privacy.statement import Statement
 from riata.tuning.candidates import check_estimator, check_expected, listed
 from riata.tuning.planning import SearchPlan, planned
 from riata.tuning.scoring import classifies, error_query, score_of
+from riata.tuning.silence import silence
 
 
 def _can(name: str) -> Any:
@@ -99,7 +101,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     *Privacy.* The search is one release of `riata.privacy.events.RandomlyRepeated`: proofs are in
     docs/privacy/tuning.md. Public are the grid, the number of rows and whatever is public for the
     estimator. How many candidates were tried, which ones, and how the others did is neither kept
-    nor shown. The time that a search takes is not protected, and grows with the number of them.
+    nor shown: warnings and log lines of the whole process are off until the search is over. The
+    time that a search takes is not protected, and grows with the number of them.
 
     *Differences from the paper.* Papernot and Steinke (2022) bound Renyi divergences. The same
     argument with the exact curve of a run gives a smaller epsilon.
@@ -168,12 +171,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             summary = {"estimator": f"PrivateSearch, {type(estimator).__name__}", **plan.summary()}
             self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
         source = X if isinstance(X, Source) else None
-        if source is not None:
-            X, y = _arrays(source, job.classes, estimator)
-        with _shown(self.verbose):
+        with _shown(self.verbose), silence():
+            X, y = _arrays(X, y, job, estimator)
             best, score, number = self._best(plan, X, y, noise)
         if source is not None:
             _know(best, source)
+        elif hasattr(estimator, "feature_names_in_"):
+            best.feature_names_in_ = estimator.feature_names_in_
         self.best_estimator_ = best
         self.best_params_ = plan.parameters[number]
         self.best_score_, self.best_score_error_ = score, plan.score_error
@@ -228,7 +232,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 "PrivateSearch", "rows of people", because="its runs count rows",
                 instead="Use parameters that are fixed in advance",
             )  # fmt: skip
+        names = getattr(estimator, "feature_names_in_", None)
         estimator = clone(self.estimator)
+        if names is not None:
+            estimator.feature_names_in_ = names
         if isinstance(estimator, PrivateClassifier):
             estimator.classes = job.classes
         if isinstance(X, Source) and hasattr(estimator, "bounds"):
@@ -333,14 +340,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _arrays(
-    source: Source, classes: np.ndarray | None, estimator: PrivateLinearModel
-) -> tuple[Any, np.ndarray]:
-    """The rows of a source, with targets as the estimator takes them."""
-    x, y = source.load()
-    if classes is not None:
-        return x, np.append(classes.astype(object), None)[y.astype(int)]  # code -1 is no class
-    return x, signs(y) if classifies(estimator) else y
+def _arrays(X: Any, y: Any, job: Job, estimator: PrivateLinearModel) -> tuple[Any, Any]:
+    """The rows and targets as arrays, once for all runs; collections stay where they are."""
+    if isinstance(job.rows, Arrays):
+        return rows_and_targets(clone(estimator), X, y, numeric=job.classes is None)
+    if not isinstance(X, Source):
+        return X, y
+    x, codes = X.load()
+    if job.classes is not None:
+        return x, np.append(job.classes.astype(object), None)[codes.astype(int)]  # -1 is no class
+    return x, signs(codes) if classifies(estimator) else codes
 
 
 def _know(model: PrivateLinearModel, source: Source) -> None:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from riata.errors import InvalidArgument
 from riata.local.paper.private_vector import exact_epsilon, sent
 from riata.mechanisms.noise import Noise
+from riata.numeric import as_numbers, as_targets
 from riata.privacy.budget import REPLACE_ONE, check_number
 from riata.privacy.statement import Statement
 
@@ -98,13 +99,13 @@ def check_positive(name: str, value: object, why: str) -> float:
 
 def check_rows(X: Any, y: Any = None) -> tuple[Any, np.ndarray]:
     """Rows and targets of matching shapes; no value is looked at."""
-    X = sparse.csr_array(X) if sparse.issparse(X) else numbers("X", X)
+    X = numbers("X", X)
     if X.ndim != 2 or 0 in X.shape:
         raise InvalidArgument(
             f"X has shape {X.shape}: every person has one row of at least one column. "
             "Pass a two-dimensional array."
         )
-    y = np.zeros(X.shape[0]) if y is None else numbers("y", y)
+    y = np.zeros(X.shape[0]) if y is None else as_targets(y).astype(np.float64, copy=False)
     if y.shape != (X.shape[0],):
         raise InvalidArgument(
             f"y has shape {y.shape} and X {X.shape[0]} rows: every person has one target. "
@@ -113,20 +114,17 @@ def check_rows(X: Any, y: Any = None) -> tuple[Any, np.ndarray]:
     return X, y
 
 
-def numbers(name: str, values: Any) -> np.ndarray:
-    """`values` as floats, or an error that quotes none of them."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(
-            f"{name} is not numeric: a device clips and sends numbers. Encode text and categories "
-            "from public lists first."
-        ) from None
+def numbers(name: str, values: Any) -> Any:
+    """`values` as floats: dense, or as sparse rows. What is no number is missing."""
+    found = as_numbers(values, name)
+    if sparse.issparse(found):
+        return sparse.csr_array(found, dtype=np.float64)
+    return found.astype(np.float64, copy=False)
 
 
 def one_row(x: Any) -> np.ndarray:
     """One person's row as a matrix with one row."""
-    x = numbers("x", x)
+    x = as_targets(x, "x").astype(np.float64, copy=False)
     if x.ndim != 1 or x.size == 0:
         raise InvalidArgument(
             f"x has shape {x.shape}: a device reports one row. Pass a one-dimensional array."
