@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, Pure, leaves
 from riata.queries import Query, Walk
+from riata.releases import notify
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
     from riata.privacy.ledger import Ledger
@@ -94,6 +96,7 @@ class Curator:
         self._checkpoint = checkpoint
         self._paid_for = [(Filter if adaptive else Listed)(event) for _ in range(parts)]
         self._turn = threading.Lock()
+        self._numbers = itertools.count()
 
     @classmethod
     def open(
@@ -146,6 +149,11 @@ class Curator:
 
     def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
+        found = self._release(query, mechanism, part)
+        notify(query, mechanism, found, part=part, numbers=self._numbers)
+        return found
+
+    def _release(self, query: Query | Walk, mechanism: Mechanism, part: int) -> Any:
         if not 0 <= part < len(self._paid_for):
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:

@@ -8,14 +8,18 @@ releases give away. `worst_pair` makes the neighbours that come closest to the c
 from riata.audit.black_box import Curve, epsilon_lower_bound, lower_bound
 from riata.audit.grey_box import Replay, ReplayedRelease, replay, replays
 from riata.audit.pairs import Neighbours, random_pairs, worst_pair
+from riata.releases import Described, Release, on_release
 
 __all__ = [
     "Curve",
+    "Described",
     "Neighbours",
+    "Release",
     "Replay",
     "ReplayedRelease",
     "epsilon_lower_bound",
     "lower_bound",
+    "on_release",
     "random_pairs",
     "replay",
     "replays",
