@@ -36,6 +36,7 @@ class Seen:
     theirs: np.ndarray
     released: Any
     asked: Query
+    part: int
 
 
 class _Remembering:
@@ -70,7 +71,9 @@ class Witness(Curator):
         if self._parts > 1:
             ours, theirs = ours.of_part, theirs.part(part, self._parts)
         for look, how, outcome in looks(query, mechanism, released):
-            self.seen.append(Seen(look, how, ours.total(look), theirs.total(look), outcome, query))
+            self.seen.append(
+                Seen(look, how, ours.total(look), theirs.total(look), outcome, query, part)
+            )
         return released
 
 
