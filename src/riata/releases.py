@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -161,7 +160,7 @@ def notify(
 
 def notify_of_search(event: Event, n_candidates: int, best: Mapping[str, Any]) -> None:
     """Tell whoever observes of a search over candidates, which releases its best model only."""
-    query = Described("Search", MappingProxyType({"n_candidates": n_candidates}))
+    query = Described("Search", {"n_candidates": n_candidates})
     record = Release(0, 0, query, described(event), event, None, None, plain(best))
     for observer in _observers.get():
         observer(record)
@@ -173,7 +172,7 @@ def described(thing: Any) -> Described:
         each.name: plain(getattr(thing, each.name))
         for each in (dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ())
     }
-    return Described(type(thing).__name__, MappingProxyType(parameters))
+    return Described(type(thing).__name__, parameters)
 
 
 def plain(value: Any) -> Any:
@@ -191,7 +190,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(plain(each) for each in value)
     if isinstance(value, Mapping):
-        return MappingProxyType({str(key): plain(each) for key, each in value.items()})
+        return {str(key): plain(each) for key, each in value.items()}
     return described(value) if dataclasses.is_dataclass(value) else repr(value)
 
 
