@@ -58,6 +58,8 @@ REPEATED = ("tests/unit/test_repeated_events.py",)
 CHANCE = ("tests/statistical/test_chance.py",)
 SEARCHES = ("tests/conformance/test_private_search.py",)
 ERRORS = ("tests/sensitivity/test_prediction_queries.py",)
+RECORDS = ("tests/audit/test_on_release.py",)
+SCORES = ("tests/audit/test_scores.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -834,6 +836,40 @@ MUTANTS = [
     Mutant(
         "tuning: half the sensitivity of a score", "queries/prediction.py",
         "return self.largest / 2  # of", "return self.largest / 4  # of", ERRORS,
+    ),
+    Mutant(
+        "records: a callback can change a fit", "releases.py",
+        "copy = value.copy()", "copy = value", RECORDS,
+    ),
+    Mutant(
+        "records: of a live query", "releases.py",
+        "return described(value) if dataclasses.is_dataclass(value) else repr(value)",
+        "return value", RECORDS,
+    ),
+    Mutant(
+        "records: a vector with its history", "releases.py",
+        "return Vector(value.size, plain(value.support), plain(value.values), value.offset)",
+        "return value", RECORDS,
+    ),
+    Mutant(
+        "records: runs that a search throws away", "tuning/search.py",
+        "    @unobserved()\n", "", RECORDS,
+    ),
+    Mutant(
+        "records: a walk is one release", "mechanisms/along.py",
+        "for t in range(begin, len(known))", "for t in range(begin, begin + 1)", RECORDS,
+    ),
+    Mutant(
+        "records: the norm of another mechanism", "mechanisms/additive.py",
+        'norm: ClassVar[str | None] = "l1"', 'norm: ClassVar[str | None] = "l2"', RECORDS,
+    ),
+    Mutant(
+        "audit: a search that looks at the first release only", "audit/distances.py",
+        "for seen in run:", "for seen in run[:1]:", SCORES,
+    ),
+    Mutant(
+        "audit: scores that forget the neighbour", "audit/attack_scores.py",
+        "run = trial.run(noise, swapped=swapped)", "run = trial.run(noise)", SCORES,
     ),
     Mutant(
         "tuning: predictions that are not cut", "queries/prediction.py",

@@ -155,10 +155,13 @@ class _Search:
         best = self.best
         assert best is not None
         fresh = range(_FRESH, _FRESH + len(self.seeds) + 2)
-        pair = self._neighbours(best.rest, best.x, best.y)
+        first = self.first.data, self.first.neighbour
+        pair, background = self._neighbours(best.rest, best.x, best.y), best.background
+        if self._replayed(*first, self.seeds)[1] > best.share:
+            pair, background = first, "those of worst_pair"
         _, share, worst = self._replayed(*pair, fresh)
-        _, first, _ = self._replayed(self.first.data, self.first.neighbour, fresh)
-        return SearchedPair(*pair, worst, share, first, best.background, self.sound)
+        first_share = self._replayed(*first, fresh)[1]
+        return SearchedPair(*pair, worst, share, first_share, background, self.sound)
 
     def _try(self, background: str, rest: Data, x: np.ndarray, y: np.ndarray) -> _Tried:
         runs, share, worst = self._replayed(*self._neighbours(rest, x, y), self.seeds)
