@@ -75,8 +75,10 @@ STORE_FAULTS = (
     "tests/faults/test_collect_store_faults.py", "-k", "of_python or statement or torn or synced",
 )  # fmt: skip
 MERGES = ("tests/unit/test_collect_merge.py",)
-LIMITS = ("tests/unit/test_collect_limits.py",)
+COLLECT_LIMITS = ("tests/unit/test_collect_limits.py",)
 GUARD = ("tests/faults/test_collect_guard.py",)
+RECORDS = ("tests/audit/test_on_release.py",)
+SCORES = ("tests/audit/test_scores.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -1134,6 +1136,40 @@ MUTANTS = [
         "return self.largest / 2  # of", "return self.largest / 4  # of", ERRORS,
     ),
     Mutant(
+        "records: a callback can change a fit", "releases.py",
+        "copy = value.copy()", "copy = value", RECORDS,
+    ),
+    Mutant(
+        "records: of a live query", "releases.py",
+        "return described(value) if dataclasses.is_dataclass(value) else repr(value)",
+        "return value", RECORDS,
+    ),
+    Mutant(
+        "records: a vector with its history", "releases.py",
+        "return Vector(value.size, plain(value.support), plain(value.values), value.offset)",
+        "return value", RECORDS,
+    ),
+    Mutant(
+        "records: runs that a search throws away", "tuning/search.py",
+        "    @unobserved()\n", "", RECORDS,
+    ),
+    Mutant(
+        "records: a walk is one release", "mechanisms/along.py",
+        "for t in range(begin, len(known))", "for t in range(begin, begin + 1)", RECORDS,
+    ),
+    Mutant(
+        "records: the norm of another mechanism", "mechanisms/additive.py",
+        'norm: ClassVar[str | None] = "l1"', 'norm: ClassVar[str | None] = "l2"', RECORDS,
+    ),
+    Mutant(
+        "audit: a search that looks at the first release only", "audit/distances.py",
+        "for seen in run:", "for seen in run[:1]:", SCORES,
+    ),
+    Mutant(
+        "audit: scores that forget the neighbour", "audit/attack_scores.py",
+        "run = trial.run(noise, swapped=swapped)", "run = trial.run(noise)", SCORES,
+    ),
+    Mutant(
         "tuning: predictions that are not cut", "queries/prediction.py",
         "np.abs(np.clip(margins[:, 0], -top, top) - y)", "np.abs(margins[:, 0] - y)", ERRORS,
     ),
@@ -1189,11 +1225,11 @@ MUTANTS = [
     ),
     Mutant(
         "collector: an address is slowed down but never stopped", "collect/limits.py",
-        "        if excess > 1e-6:\n", "        if excess > 1e9:\n", LIMITS,
+        "        if excess > 1e-6:\n", "        if excess > 1e9:\n", COLLECT_LIMITS,
     ),
     Mutant(
         "collector: reports beyond the cap", "collect/commit.py",
-        "if new and len(self.store) + new > self._most:", "if new > self._most:", LIMITS,
+        "if new and len(self.store) + new > self._most:", "if new > self._most:", COLLECT_LIMITS,
     ),
     Mutant(
         "collector: one address may hold all places", "collect/guard.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, Pure, compose, leaves, to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.queries import Query, Walk
+from riata.releases import notify
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
     from riata.privacy.ledger import Charge, Ledger
@@ -114,6 +116,7 @@ class Curator:
         self._checkpoint = checkpoint
         self._paid_for = [(Filter if adaptive else Listed)(event) for _ in range(parts)]
         self._turn = threading.Lock()
+        self._numbers = itertools.count()
 
     @classmethod
     def open(
@@ -178,6 +181,11 @@ class Curator:
 
     def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
+        found = self._release(query, mechanism, part)
+        notify(query, mechanism, found, part=part, numbers=self._numbers)
+        return found
+
+    def _release(self, query: Query | Walk, mechanism: Mechanism, part: int) -> Any:
         if not 0 <= part < len(self._paid_for):
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:

@@ -60,6 +60,7 @@ def test_every_relative_link_of_the_readme_exists():
 @pytest.mark.parametrize(
     "module",
     [
+        "riata.audit.attack_scores",
         "riata.audit.grey_box",
         "riata.bounds",
         "riata.data.schema",
@@ -71,6 +72,7 @@ def test_every_relative_link_of_the_readme_exists():
         "riata.forecasting.simulate",
         "riata.model_file",
         "riata.privacy.ledger",
+        "riata.releases",
         "riata.tuning.search",
     ],
 )

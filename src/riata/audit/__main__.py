@@ -16,6 +16,7 @@ from riata.audit.run import audited
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m riata.audit", description=__doc__)
     parser.add_argument("--pairs", type=int, default=10_000, help="neighbours an estimator")
+    parser.add_argument("--tries", type=int, default=60, help="searched pairs, an estimator")
     parser.add_argument("--draws", type=int, default=100_000, help="fits of one step, a side")
     parser.add_argument("--fits", type=int, default=4_000, help="fits of several steps, a side")
     parser.add_argument("--out", type=Path, default=Path("audit.html"), help="the report")
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = parser.parse_args(arguments)
 
     console = Console()
-    found = audited(wanted.pairs, wanted.draws, wanted.fits, console, console.print)
+    found = audited(wanted.pairs, wanted.tries, wanted.draws, wanted.fits, console, console.print)
     wanted.out.write_text(report.page(*found), encoding="utf-8")
     console.print(f"The report is in {wanted.out}.")
     if wanted.strict and not standard.all_sharp(*found):

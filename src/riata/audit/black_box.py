@@ -13,31 +13,16 @@ accused with no more than that probability.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 from scipy.stats import beta
 
-from riata.audit.witness import Data, Progress, Seen, Trial
+from riata.audit.attack_scores import scores
+from riata.audit.witness import Data, Progress
 from riata.errors import InvalidArgument
-from riata.mechanisms import (
-    ExponentialMechanism,
-    GaussianMechanism,
-    GaussianObjective,
-    LaplaceMechanism,
-    ObjectivePerturbation,
-    PosteriorSample,
-    SampledGaussianMechanism,
-    TopK,
-)
-from riata.mechanisms.noise import Noise
-from riata.mechanisms.selection import listed
-from riata.privacy.accountants import spent
-from riata.queries import Minimum
 
 #: Numeric outputs are sorted into this many bins of equal weight.
 _BINS = 50
@@ -120,24 +105,16 @@ def lower_bound(
     progress : callable, optional
         Is told the number of fits made so far.
     """
-    trial = Trial(model, data, neighbour)
-    deltas = tuple(deltas) if deltas is not None else (trial.plan.budget.delta,)
-    evidence: list[list[float]] = [[], []]
-    noise = Noise(seed)
-    for k in range(draws):
-        for swapped, sign in ((False, 1), (True, -1)):
-            seen = trial.run(noise, swapped=swapped)
-            evidence[swapped].append(sign * math.fsum(_log_ratio(each) for each in seen))
-        if progress is not None:
-            progress(k + 1)
-    ours, theirs = (np.array(side) for side in evidence)
+    found = scores(model, data, neighbour, draws=draws, seed=seed, progress=progress)
+    deltas = tuple(deltas) if deltas is not None else (found.delta,)
+    ours, theirs = found.in_scores, found.out_scores
     if len(np.unique(np.round(ours, 9))) <= _BINS:  # few outcomes: each is a category of its own
         ours, theirs = (np.rint(side * 1e9).astype(np.int64) for side in (ours, theirs))
     each = failure / len(deltas)
     lower = tuple(
         epsilon_lower_bound(ours, theirs, delta, failure=each, ordered=True) for delta in deltas
     )
-    claimed = tuple(spent(trial.plan.event, delta).epsilon for delta in deltas)
+    claimed = tuple(found.claimed(delta) for delta in deltas)
     return Curve(deltas, lower, claimed, failure, draws)
 
 
@@ -208,67 +185,3 @@ def _bound(
     rest = np.maximum(other_draws - other_hits, 0)
     high = np.where(rest > 0, beta.isf(failure / 2, other_hits + 1, np.maximum(rest, 1)), 1.0)
     return np.log(np.maximum(low - delta, 1e-300)) - np.log(high)
-
-
-def _log_ratio(seen: Seen) -> float:
-    """How much more likely the release was on the data than on the neighbour.
-
-    Any number here makes a valid audit; the true log-ratio makes the strongest one.
-    """
-    query, released = seen.query, seen.released
-    match seen.mechanism:
-        case ExponentialMechanism(epsilon):
-            scale = 2 * query.sensitivity("linf") / epsilon
-            ours, theirs = (
-                log_softmax(_candidates(seen, total) / scale) for total in (seen.ours, seen.theirs)
-            )
-            return float(ours[released] - theirs[released])
-        case TopK(epsilon):
-            ours, theirs = (np.abs(query.finish(total)) for total in (seen.ours, seen.theirs))
-            gain = (ours - theirs) * epsilon / (2 * query.sensitivity("linf"))
-            return float(gain[released].sum() - len(released) * gain.mean())
-        case ObjectivePerturbation():
-            return _objective_log_ratio(seen, seen.mechanism)
-        case PosteriorSample():
-            change = query.finish(seen.theirs - seen.ours)
-            point = np.append(released, -1.0)
-            return float(point @ change @ point)
-        case SampledGaussianMechanism():
-            change = query.finish(seen.ours - seen.theirs)
-            return float((released - query.finish(seen.theirs)) @ change)
-        case GaussianMechanism() | LaplaceMechanism():
-            power = 2 if isinstance(seen.mechanism, GaussianMechanism) else 1
-            # Noise of one scale for every number, before `finish` multiplies some of them.
-            unit = np.broadcast_to(query.unit, seen.ours.shape)
-            scales = seen.mechanism.scale(query) * _numbers(query.finish(1 / unit))
-            ours, theirs = (
-                np.abs(_numbers(released - query.finish(total)) / scales) ** power / power
-                for total in (seen.ours, seen.theirs)
-            )
-            return float(theirs.sum() - ours.sum())
-    ours, theirs = (_candidates(seen, total) for total in (seen.ours, seen.theirs))
-    change = ours - theirs
-    return float(change[released] - change.mean())
-
-
-def _numbers(answer: np.ndarray) -> np.ndarray:
-    """The numbers that a release consists of: of a symmetric matrix, its upper triangle."""
-    return answer[np.triu_indices(len(answer))] if np.ndim(answer) == 2 else answer
-
-
-def _objective_log_ratio(seen: Seen, mechanism: ObjectivePerturbation) -> float:
-    """The log-ratio of the two linear terms that lead to the released point, without Jacobians."""
-    asked, theta = seen.asked, seen.released
-    assert isinstance(asked, Minimum)
-    point = np.append(theta.dense(), theta.offset)[: asked.size]
-    pulls = (seen.query.finish(total)[: asked.size] for total in (seen.ours, seen.theirs))
-    lengths = [
-        np.linalg.norm(pull + mechanism.regularisation * point) / mechanism.scale(asked)
-        for pull in pulls
-    ]
-    power = 2 if isinstance(mechanism, GaussianObjective) else 1
-    return float((lengths[1] ** power - lengths[0] ** power) / power)
-
-
-def _candidates(seen: Seen, total: np.ndarray) -> np.ndarray:
-    return listed(seen.query.finish(total), getattr(seen.query, "mirrored", False))

@@ -160,7 +160,12 @@ def replays(
     noise, trial = Noise(seed), None
     for data, neighbour in pairs:
         trial = Trial(model, data, neighbour, like=trial)
-        yield Replay(tuple(_measured(each) for each in trial.run(noise)), trial.plan)
+        yield measured(trial.run(noise), trial.plan)
+
+
+def measured(run: Iterable[Seen], plan: Plan) -> Replay:
+    """What a run that has been seen realises."""
+    return Replay(tuple(_measured(each) for each in run), plan)
 
 
 def _measured(seen: Seen) -> ReplayedRelease:

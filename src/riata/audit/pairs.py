@@ -53,7 +53,7 @@ def worst_pair(model: Any, n_rows: int, n_features: int, *, tilt: int = 1) -> Ne
     tilt : int, default=1
         More makes the loss larger and the outcome that shows it rarer.
     """
-    problem = _first_problem(model, n_rows, n_features)
+    problem = first_problem(model, n_rows, n_features)
     x, y = extreme_rows(problem, problem.set.start())
     one, other, ratio = _furthest(problem, x, y)
     rows = np.zeros((n_rows, n_features))
@@ -62,12 +62,12 @@ def worst_pair(model: Any, n_rows: int, n_features: int, *, tilt: int = 1) -> Ne
     rows[0], targets[0] = x[one], y[one]
     if other is not None:
         rows[second], targets[second] = x[other], y[other]
-    data = rows, _labels(model, targets)
+    data = rows, labels_of(model, targets)
     if other is None:
         return Neighbours(data, (rows[1:], data[1][1:]), ratio)
     neighbour, their_targets = rows.copy(), targets.copy()
     neighbour[0], their_targets[0] = x[other], y[other]
-    return Neighbours(data, (neighbour, _labels(model, their_targets)), ratio)
+    return Neighbours(data, (neighbour, labels_of(model, their_targets)), ratio)
 
 
 #: What hostile rows are made of, beside ordinary numbers.
@@ -82,7 +82,7 @@ def random_pairs(
     They differ in the first row. A third of the entries are zeros, bounds, huge, infinite or
     missing; the others are normal, and mostly outside the bounds.
     """
-    problem = _first_problem(model, n_rows, n_features)
+    problem = first_problem(model, n_rows, n_features)
     limit = np.append(problem.bounds.per_column(n_features), problem.y_bound)
     codes = hasattr(model, "classes")
     for k in range(count):
@@ -93,7 +93,7 @@ def random_pairs(
         values[chosen] = np.array(_HOSTILE)[special[chosen]]
         x, y = values[:, :-1] * limit[:-1], values[:, -1] * limit[-1]
         if codes:
-            y = _labels(model, special[:, -1] % len(model._public_classes(None)))
+            y = labels_of(model, special[:, -1] % len(model._public_classes(None)))
         rest = slice(2, None) if problem.adjacency == REPLACE_ONE else slice(1, -1)
         first = (np.vstack([x[:1], x[rest]]), np.concatenate([y[:1], y[rest]]))
         if problem.adjacency == REPLACE_ONE:
@@ -126,7 +126,7 @@ def extreme_rows(problem: Problem, theta: Vector) -> tuple[np.ndarray, np.ndarra
     if bounds.norm == "l2":
         x = float(bounds.x) * np.array([_unit(row) for row in x])
     x = np.unique(x, axis=0)
-    targets = _extreme_targets(problem)
+    targets = extreme_targets(problem)
     return np.repeat(x, len(targets), axis=0), np.tile(targets, len(x))
 
 
@@ -141,7 +141,7 @@ def _directions(problem: Problem, free: np.ndarray, limit: np.ndarray) -> list[n
     return [*columns, *apart]
 
 
-def _extreme_targets(problem: Problem) -> np.ndarray:
+def extreme_targets(problem: Problem) -> np.ndarray:
     """Every extreme target: both ends of the range, or one code of each class."""
     positive = getattr(problem.loss, "positive", None)
     if positive is not None:
@@ -187,13 +187,13 @@ def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int 
     return best
 
 
-def _first_problem(model: Any, n_rows: int, n_features: int) -> Problem:
+def first_problem(model: Any, n_rows: int, n_features: int) -> Problem:
     """What the first fit of a model solves on data of this shape."""
-    job = model._job(np.zeros((n_rows, n_features)), _labels(model, np.zeros(n_rows)))
+    job = model._job(np.zeros((n_rows, n_features)), labels_of(model, np.zeros(n_rows)))
     return model._planned(job.losses, job.bounds, *job.shape)[2][0]
 
 
-def _labels(model: Any, targets: np.ndarray) -> np.ndarray:
+def labels_of(model: Any, targets: np.ndarray) -> np.ndarray:
     """Targets of the loss as the estimator wants them: classifiers have labels, not codes."""
     if not hasattr(model, "classes"):
         return targets

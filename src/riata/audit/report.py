@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from riata import __version__
 from riata.audit.black_box import Curve
+from riata.audit.pair_search import SearchedPair
 from riata.audit.standard import Replayed, all_sound
 from riata.drawing import inline_svg
 
 REPLAY_HEAD = ("estimator", "pairs", "exceeded", "largest of its claim", "worst pair")
+SEARCH_HEAD = ("estimator", "first release's pair", "searched pair", "rows beside it")
 ATTACK_HEAD = ("one step", "draws", "epsilon at least", "claimed", "share")
 CURVE_HEAD = ("fit", "draws", "delta", "epsilon at least", "claimed")
 
@@ -19,6 +21,12 @@ def replay_rows(found: Iterable[Replayed]) -> list[tuple[str, ...]]:
     return [
         (r.name, f"{r.pairs:,}", str(r.exceeded), f"{r.largest:.6f}", f"{r.worst_pair:.6f}")
         for r in found
+    ]
+
+
+def search_rows(found: Mapping[str, SearchedPair]) -> list[tuple[str, ...]]:
+    return [
+        (name, f"{p.first_share:.3f}", f"{p.share:.3f}", p.background) for name, p in found.items()
     ]
 
 
@@ -38,15 +46,19 @@ def curve_rows(found: Mapping[str, Curve]) -> list[tuple[str, ...]]:
 
 
 def page(
-    replayed: list[Replayed], attacks: Mapping[str, Curve], curves: Mapping[str, Curve]
+    replayed: list[Replayed],
+    searched: Mapping[str, SearchedPair],
+    attacks: Mapping[str, Curve],
+    curves: Mapping[str, Curve],
 ) -> str:
     """The report as HTML."""
-    sound = all_sound(replayed, attacks, curves)
+    sound = all_sound(replayed, searched, attacks, curves)
     return _PAGE.format(
         version=__version__,
         verdict="No claim was exceeded." if sound else "A CLAIM WAS EXCEEDED.",
         colour="#14532d" if sound else "#991b1b",
         replays=_table(REPLAY_HEAD, replay_rows(replayed)),
+        searches=_table(SEARCH_HEAD, search_rows(searched)),
         attacks=_table(ATTACK_HEAD, attack_rows(attacks)),
         curves=_table(CURVE_HEAD, curve_rows(curves)),
         plot=_plot(curves),
@@ -103,6 +115,11 @@ svg {{ max-width: 100%; height: auto; }}
 of any release over the one that its noise is scaled to, in exact arithmetic: above 1 the guarantee
 would be broken. The worst pair is made to come as near to 1 as possible.</p>
 {replays}
+<h2>Whole fits</h2>
+<p>The share of a fit's whole claim that two neighbours realise, over all releases and in the mean
+of fits with fresh noise: those that change the first release most, and those that a search over
+pairs of rows and the rows beside them found. Every fit of the search is replayed exactly.</p>
+{searches}
 <h2>Attacks on one step</h2>
 <p>Many fits on both data sets of the worst pair, and an attacker who decides from the releases
 which it was. The bound is too large with probability below one in a million.</p>

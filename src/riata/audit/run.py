@@ -12,20 +12,25 @@ from rich.table import Table
 
 from riata.audit import report, standard, witness
 from riata.audit.black_box import Curve
+from riata.audit.pair_search import SearchedPair
 
 Found = TypeVar("Found")
-Audited = tuple[list[standard.Replayed], dict[str, Curve], dict[str, Curve]]
+Audited = tuple[
+    list[standard.Replayed], dict[str, SearchedPair], dict[str, Curve], dict[str, Curve]
+]
 
 
 def audited(
-    pairs: int, draws: int, fits: int, console: Console, show: Callable[[Table], None]
+    pairs: int, tries: int, draws: int, fits: int, console: Console, show: Callable[[Table], None]
 ) -> Audited:
-    """Replays, attacks on one step, and attacks on several steps.
+    """Replays, searches for worst pairs, attacks on one step, and attacks on several steps.
 
     Parameters
     ----------
     pairs : int
         Neighbours an estimator.
+    tries : int
+        Pairs that a search tries, an estimator.
     draws, fits : int
         Fits of one step, and of several, on each side.
     console : Console
@@ -50,11 +55,13 @@ def audited(
 
         replayed = run(standard.ESTIMATORS, pairs, standard.replay_estimator)
         show(_table(report.REPLAY_HEAD, report.replay_rows(replayed.values())))
+        searched = run(standard.ESTIMATORS, tries, standard.search_estimator)
+        show(_table(report.SEARCH_HEAD, report.search_rows(searched)))
         attacks = run(standard.ONE_STEP, draws, standard.attack_one_step)
         show(_table(report.ATTACK_HEAD, report.attack_rows(attacks)))
         curves = run(standard.CURVES, fits, standard.attack_steps)
         show(_table(report.CURVE_HEAD, report.curve_rows(curves)))
-    return list(replayed.values()), attacks, curves
+    return list(replayed.values()), searched, attacks, curves
 
 
 def _advance(progress: Progress, task: TaskID, done: int) -> None:

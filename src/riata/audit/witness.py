@@ -5,7 +5,6 @@ For auditors, who have both data sets: what is recorded here is not protected.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +13,11 @@ import numpy as np
 
 from riata.curator import Curator
 from riata.engines import LocalEngine
-from riata.mechanisms import (
-    Mechanism,
-    ObjectivePerturbation,
-    Peeling,
-    SampledGaussianMechanism,
-)
+from riata.mechanisms import Mechanism, ObjectivePerturbation
 from riata.mechanisms.base import Engine
 from riata.mechanisms.noise import Noise
 from riata.problem import Problem
-from riata.queries import GradientStep, Minimum, Query
+from riata.queries import Minimum, Query
 from riata.solvers import Plan, Solver
 
 Data = tuple[Any, Any]
@@ -42,17 +36,20 @@ class Seen:
     theirs: np.ndarray
     released: Any
     asked: Query
+    part: int
 
 
 class _Remembering:
-    """An engine that keeps its last sum."""
+    """An engine that keeps its last sum: whoever asks the same query again need not wait."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._last: tuple[Query | None, np.ndarray] = None, np.empty(0)
 
     def total(self, query: Query) -> np.ndarray:
-        self.last = self._engine.total(query)
-        return self.last
+        if self._last[0] is not query:
+            self._last = query, self._engine.total(query)
+        return self._last[1]
 
     def part(self, part: int, parts: int) -> _Remembering:
         self.of_part = _Remembering(self._engine.part(part, parts))
@@ -74,28 +71,18 @@ class Witness(Curator):
         if self._parts > 1:
             ours, theirs = ours.of_part, theirs.part(part, self._parts)
         for look, how, outcome in looks(query, mechanism, released):
-            sums = ours.last if look is query else ours.total(look), theirs.total(look)
-            self.seen.append(Seen(look, how, *sums, outcome, query))
+            self.seen.append(
+                Seen(look, how, ours.total(look), theirs.total(look), outcome, query, part)
+            )
         return released
 
 
 def looks(query: Query, mechanism: Mechanism, released: Any) -> list[tuple[Query, Mechanism, Any]]:
     """The sums that one release rests on, the mechanism that protects each, and what it told."""
-    match mechanism:
-        case Peeling(select, values):
-            assert isinstance(query, GradientStep)
-            columns = released.support
-            entries = (query.gradient.theta.dense()[columns] - released.values) / query.rate
-            return [
-                (dataclasses.replace(query), select, columns),
-                (query.entries(columns), values, entries),
-            ]
-        case ObjectivePerturbation():
-            assert isinstance(query, Minimum)
-            return [(query.gradient(released), mechanism, released)]
-        case SampledGaussianMechanism():  # the sample is secret: all rows could be in it
-            return [(dataclasses.replace(query), mechanism, released)]  # type: ignore[type-var]
-    return [(query, mechanism, released)]
+    if isinstance(mechanism, ObjectivePerturbation):
+        assert isinstance(query, Minimum)
+        return [(query.gradient(released), mechanism, released)]
+    return mechanism.components(query, released)
 
 
 class Trial:

@@ -10,8 +10,8 @@ import typer
 from riata.cli.exits import OK, UNSOUND
 from riata.cli.talk import AsJson, answer, answer_json, err, note, out
 
-#: Neighbours an estimator, fits of one step and fits of several steps on each side.
-FULL, QUICK = (10_000, 100_000, 4_000), (100, 2_000, 200)
+#: Neighbours and searched pairs an estimator, fits of one step and of several on each side.
+FULL, QUICK = (10_000, 60, 100_000, 4_000), (100, 10, 2_000, 200)
 
 
 def audit(
@@ -19,6 +19,7 @@ def audit(
         bool, typer.Option("--quick", help="Fewer runs: minutes, and weaker evidence.")
     ] = False,
     pairs: Annotated[int | None, typer.Option(help="Neighbours an estimator.", min=1)] = None,
+    tries: Annotated[int | None, typer.Option(help="Searched pairs, an estimator.", min=1)] = None,
     draws: Annotated[int | None, typer.Option(help="Fits of one step, a side.", min=100)] = None,
     fits: Annotated[int | None, typer.Option(help="Fits of several steps, a side.", min=50)] = None,
     page: Annotated[Path | None, typer.Option("--out", help="Where the report is written.")] = Path(
@@ -31,10 +32,12 @@ def audit(
     from riata.audit.run import audited
 
     usual = QUICK if quick else FULL
-    pairs, draws, fits = pairs or usual[0], draws or usual[1], fits or usual[2]
+    pairs, tries, draws, fits = (
+        given or default for given, default in zip((pairs, tries, draws, fits), usual, strict=True)
+    )
     console = out()
     found = audited(
-        pairs, draws, fits, err(), lambda table: None if as_json else console.print(table)
+        pairs, tries, draws, fits, err(), lambda table: None if as_json else console.print(table)
     )
     sound = standard.all_sound(*found)
     if page is not None:
@@ -50,9 +53,14 @@ def audit(
                      "largest": e.largest, "worst_pair": e.worst_pair, "sound": e.sound}
                     for e in found[0]
                 ],
+                "searches": [
+                    {"name": name, "first_share": p.first_share, "share": p.share,
+                     "background": p.background, "sound": p.sound}
+                    for name, p in found[1].items()
+                ],
                 "attacks": [
                     {"name": name, "ratio": curve.ratio, "sound": curve.sound}
-                    for few in found[1:]
+                    for few in found[2:]
                     for name, curve in few.items()
                 ],
             }

@@ -17,6 +17,7 @@ from riata.estimators.base import PrivateLinearModel
 from riata.estimators.progress import progress_bar
 from riata.forecasting.result import HIGH, LOW, Forecast
 from riata.mechanisms.noise import Noise
+from riata.releases import unobserved
 from riata.simulation import Columns, Guess, Score, SimulatedEngine, World
 from riata.solvers import Plan, Solver, Step
 
@@ -156,6 +157,7 @@ def planned(estimator: Any, n_rows: int, n_features: int) -> tuple[Plan, Solver]
     return plan, estimator._chosen(plan.problem, plan.budget)
 
 
+@unobserved()
 def _simulated(
     estimator: Any, plan: Plan, solver: Solver, guess: Guess, seed: tuple[int, int]
 ) -> Score:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -51,6 +51,8 @@ class Additive(Mechanism):
 class GaussianMechanism(Additive):
     """Normal noise of standard deviation `noise_multiplier` times the l2 sensitivity."""
 
+    norm: ClassVar[str | None] = "l2"
+
     noise_multiplier: float
 
     @property
@@ -72,6 +74,8 @@ class GaussianMechanism(Additive):
 @dataclass(frozen=True)
 class LaplaceMechanism(Additive):
     """Laplace noise of scale l1 sensitivity / `epsilon`."""
+
+    norm: ClassVar[str | None] = "l1"
 
     epsilon: float
 

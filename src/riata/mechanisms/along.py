@@ -49,6 +49,15 @@ class SelectionsAlong(Mechanism):
                 walker.answer(self._decided(walker, noise))
         return walker.vertices[begin:]
 
+    def components(self, query: Walk, released: np.ndarray) -> list[tuple[Any, Mechanism, Any]]:
+        """One selection after the other, each at the model that those before it led to."""
+        before = np.empty(0, dtype=np.int64) if self.before is None else self.before
+        known, begin = np.append(before, released), len(before)
+        return [
+            (query.utilities(query.theta(known[:t])), self.selection, int(known[t]))
+            for t in range(begin, len(known))
+        ]
+
     def _decided(self, walker: Any, noise: Noise) -> bool:
         """What float64 cannot: the outcome for all further bits of a uniform variable."""
         epsilon = self.selection.epsilon

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class ObjectivePerturbation(Mechanism):
     stretch : float
         What the Jacobian costs: at least the query's own at this regularisation.
     """
+
+    norm: ClassVar[str | None] = "l2"
 
     regularisation: float
     stretch: float

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from riata.mechanisms.additive import Additive
 from riata.mechanisms.base import Engine, Mechanism
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.selection import TopK
 from riata.privacy.events import Event, compose
-from riata.queries import GradientStep
+from riata.queries import GradientStep, Query
 from riata.vectors import Vector
 
 
@@ -40,6 +41,14 @@ class Peeling(Mechanism):
         columns = self.select.release(query, engine, noise)  # lines 2-6 of the algorithm
         entries = self.values.release(query.entries(columns), engine, noise)  # line 7
         return query.moved(columns, entries)  # line 8
+
+    def components(
+        self, query: GradientStep, released: Vector
+    ) -> list[tuple[Query, Mechanism, Any]]:
+        """Which columns, without their order, and their entries of the gradient."""
+        columns = released.support
+        entries = (query.gradient.theta.dense()[columns] - released.values) / query.rate
+        return [(query, self.select, columns), (query.entries(columns), self.values, entries)]
 
     def describe(self, times: int) -> str:
         return f"peeling; {self.select.describe(times)}; {self.values.describe(times)}"

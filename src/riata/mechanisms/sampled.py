@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,12 +22,17 @@ class SampledGaussianMechanism(Mechanism):
     mean is taken over the expected number of rows in the sample.
     """
 
+    norm: ClassVar[str | None] = "l2"
+
     noise_multiplier: float
     rate: float
 
     @property
     def event(self) -> Event:
         return SampledGaussian(self.noise_multiplier, self.rate)
+
+    def sensitivity(self, query: Query) -> float:
+        return _Sampled(query, 0).sensitivity("l2")
 
     def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
         sampled = _Sampled(query, int(self.rate * 2**63), noise.coins())
@@ -47,7 +52,7 @@ class _Sampled(Query):
 
     query: Query
     threshold: int
-    coins: Coins
+    coins: Coins | None = None
     start: int = 0
 
     @property
@@ -76,6 +81,7 @@ class _Sampled(Query):
         return replace(self, start=row)
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+        assert self.coins is not None
         words = self.coins.words(self.start, len(y)) >> np.uint64(1)
         taken = np.flatnonzero(words < np.uint64(self.threshold))
         return self.query.partial(x[taken], y[taken])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from riata.queries import GradientStep, VertexUtilities
 @dataclass(frozen=True)
 class Selection(Mechanism):
     """Selects one candidate with privacy parameter `epsilon`."""
+
+    norm: ClassVar[str | None] = "linf"
 
     epsilon: float
 
@@ -94,6 +97,8 @@ class TopK(Mechanism):
         For each of the `k` selections.
     k : int
     """
+
+    norm: ClassVar[str | None] = "linf"
 
     epsilon: float
     k: int

@@ -32,6 +32,7 @@ from riata.mechanisms.noise import Noise
 from riata.preparation import Preparation
 from riata.privacy.budget import Budget, default_delta
 from riata.privacy.statement import Statement
+from riata.releases import notify_of_search, unobserved
 from riata.tuning.candidates import check_estimator, check_expected, listed
 from riata.tuning.planning import SearchPlan, planned
 from riata.tuning.scoring import classifies, error_query, score_of
@@ -178,6 +179,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             _know(best, source)
         elif hasattr(estimator, "feature_names_in_"):
             best.feature_names_in_ = estimator.feature_names_in_
+        found = {"candidate": number, "score": score, "coef": best.coef_}
+        notify_of_search(plan.event, len(plan.parameters), {**found, "intercept": best.intercept_})
         self.best_estimator_ = best
         self.best_params_ = plan.parameters[number]
         self.best_score_, self.best_score_error_ = score, plan.score_error
@@ -187,6 +190,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             self.feature_names_in_ = best.feature_names_in_
         return self
 
+    @unobserved()
     def _best(
         self, plan: SearchPlan, X: Any, y: Any, noise: Noise
     ) -> tuple[PrivateLinearModel, float, int]:

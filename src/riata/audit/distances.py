@@ -1,0 +1,81 @@
+"""How far candidate rows are apart in the releases of a run that has been seen.
+
+What a row adds to a sum does not depend on the other rows, so one run says of all pairs of rows at
+once what exchanging one for the other would have changed. In float64: for searches, not verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from riata.audit.witness import Seen
+from riata.engines import LocalEngine
+from riata.mechanisms import (
+    Exact,
+    LaplaceMechanism,
+    ObjectivePerturbation,
+    PosteriorSample,
+)
+from riata.privacy.accountants import spent
+from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.privacy.events import Event
+from riata.solvers import Plan
+
+
+def realised_by_pairs(runs: Iterable[list[Seen]], plan: Plan, rows: list[LocalEngine]) -> Any:
+    """The privacy loss that each pair of rows realises over the runs, up to one factor.
+
+    Parameters
+    ----------
+    runs : iterable of list of Seen
+    plan : Plan
+    rows : list of LocalEngine
+        Each holds one candidate row, and possibly one that holds none.
+
+    Returns
+    -------
+    ndarray of shape (rows, rows)
+    """
+    pure = plan.budget.delta == 0
+
+    @cache
+    def weight(event: Event) -> float:
+        cost = spent(event, plan.budget.delta).epsilon
+        return cost if pure else cost**2
+
+    total = np.zeros((len(rows), len(rows)))
+    for run in runs:
+        for seen in run:
+            if seen.part == 0 and not isinstance(seen.mechanism, Exact):
+                ratios = _ratios(seen, np.array([row.total(seen.query) for row in rows]))
+                total += weight(seen.mechanism.event) * (ratios if pure else ratios**2)
+    return total
+
+
+def _ratios(seen: Seen, sums: np.ndarray) -> np.ndarray:
+    """For each pair, the change of a release over the one that its noise is scaled to."""
+    query, mechanism = seen.query, seen.mechanism
+    match mechanism:
+        case ObjectivePerturbation():
+            answers = np.array([query.finish(s)[: seen.asked.size] for s in sums])  # type: ignore[attr-defined]
+            return cdist(answers, answers) / seen.asked.sensitivity("l2")
+        case PosteriorSample():  # the largest change of a loss is about the change of the moments
+            answers = np.array([query.finish(s).ravel() for s in sums]) * query.n_rows
+            changed = CHANGED_CONTRIBUTIONS[query.adjacency]
+            return cdist(answers, answers) / (changed * seen.asked.loss_bound)  # type: ignore[attr-defined]
+    if mechanism.norm != "linf":
+        answers = sums * np.broadcast_to(query.unit, sums.shape[1:])
+        metric = "cityblock" if isinstance(mechanism, LaplaceMechanism) else "euclidean"
+        sensitivity = mechanism.sensitivity(query)
+        assert sensitivity is not None
+        return cdist(answers, answers, metric) / sensitivity
+    answers = np.array([query.finish(s) for s in sums])
+    if getattr(query, "mirrored", False):
+        return cdist(answers, answers, "chebyshev") / query.sensitivity("linf")
+    widths = [np.ptp(answers - each, axis=1) for each in answers]
+    return np.array(widths) / (2 * query.sensitivity("linf"))
