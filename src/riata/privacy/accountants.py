@@ -256,12 +256,11 @@ class ObjectiveAccountant(Accountant):
     def epsilon(self, event: Event, delta: float) -> float:
         own, beside = self._parts(event)
         together = math.hypot(1 / own.noise_multiplier, beside)
-        far = together**2 / 2 + together * math.sqrt(2 * math.log(8 / delta)) + 1e-9
         low = own.stretch if own.stretch_above is None else min(own.stretch, own.stretch_above)
-        top = own.stretch + far
-        while self.delta(event, top) > delta:
+        top = own.stretch + together**2 / 2 + together * math.sqrt(2 * math.log(8 / delta)) + 1e-9
+        while perturbed_delta(own, beside, top) > delta:
             top *= 2
-        return _root(lambda eps: self.delta(event, eps), delta, low, top)
+        return _root(partial(perturbed_delta, own, beside), delta, low, top)
 
 
 class RepetitionAccountant(Accountant):

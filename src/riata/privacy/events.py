@@ -95,10 +95,11 @@ class SampledGaussian:
 class ObjectivePerturbed:
     """The exact minimiser of an objective with a Gaussian linear term.
 
-    The privacy loss is at most `stretch` + T. Here T = mu^2 / 2 + mu * chi is the loss of the term,
-    mu one over the noise multiplier, which counts the l2 sensitivity of the objective's gradient,
-    and chi an average of lengths of standard normal vectors with so many `directions`, however
-    they depend on each other. The loss is also at most `stretch_above` + max(T, `above`).
+    Let T = mu^2 / 2 + mu * chi be the loss of the term: mu is one over the noise multiplier, which
+    counts the l2 sensitivity of the objective's gradient, and chi the length of a standard normal
+    vector in so many `directions`. Given all earlier releases, the privacy loss between neighbours
+    is at most `stretch` + T, and at most `stretch_above` + max(T, `above`), in the increasing
+    convex order: every increasing convex function of it has at most this expectation.
 
     Parameters
     ----------

@@ -162,9 +162,9 @@ class Minimum(Query):
         With `above`, what is left of it where the linear term loses at least so much: where the
         determinant changes most the gradient changes less than it might, and loses less.
         """
-        whole = math.log1p(self.row_curvature / regularisation)
+        whole = math.log1p(self.row_curvature / regularisation) * ROUNDED_UP
         if above == 0:
-            return whole * ROUNDED_UP
+            return whole
         here, largest = self._changes, self.sensitivity("l2", directions)
         moved = here.moved
         if directions == 1:
@@ -172,7 +172,7 @@ class Minimum(Query):
             moved = (here.steepest + other) * self.row_length
         stretches = np.log1p(here.curvature * (self.row_length**2 / regularisation))
         left = stretches - above * np.maximum(1 - moved / largest, 0.0)
-        return max(0.0, min(whole, float(left.max()))) * ROUNDED_UP + above * 2.0**-44
+        return min(whole, max(0.0, float(left.max())) * ROUNDED_UP + above * 2.0**-44)
 
     @property
     def gradient_error(self) -> float:

@@ -120,7 +120,9 @@ class PerturbedObjective(Solver):
         asked = 0.0 if self.regularisation == "auto" else float(self.regularisation)
         most = min(MOST_SHARE * budget.row_epsilon / fits, MOST_STRETCH)
         tried = np.geomspace(1e-3 * min(most, 1.0), most, CANDIDATES) if asked == 0 else [most / 2]
-        at = [max(query.row_curvature / math.expm1(stretch), asked) for stretch in map(float, tried)]
+        at = [
+            max(query.row_curvature / math.expm1(stretch), asked) for stretch in map(float, tried)
+        ]
         if budget.delta == 0:
             mechanisms = [_pure(query, budget.row_epsilon / fits, each) for each in at]
         else:
