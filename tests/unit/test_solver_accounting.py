@@ -291,7 +291,7 @@ def test_the_claim_covers_its_envelope(directions, above, z, nu):
         exact = min(
             mean_over_losses(
                 directions, 1 / z, nu, floor,
-                lambda loss, s=s: -np.expm1(np.minimum(epsilon - s - loss, 0.0)),
+                lambda loss, level=epsilon - s: -np.expm1(np.minimum(level - loss, 0.0)),
             )
             for s, floor in stretches
         )  # fmt: skip
@@ -303,7 +303,8 @@ def test_the_claim_covers_its_envelope(directions, above, z, nu):
         exact = min(
             s + math.log(
                 mean_over_losses(
-                    directions, 1 / z, 0.0, floor, lambda loss: np.exp((alpha - 1) * loss)
+                    directions, 1 / z, 0.0, floor,
+                    lambda loss, weight=alpha - 1: np.exp(weight * loss),
                 )
             ) / (alpha - 1)
             for s, floor in stretches

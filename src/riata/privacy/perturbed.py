@@ -1,7 +1,7 @@
 """What one perturbed objective costs: its curve, its Renyi divergences and its zCDP.
 
 The loss is bounded by a sum of three parts, and its positive part by straight lines: see
-docs/privacy/objective_perturbation.md, Theorems 5 and 6.
+docs/privacy/objective_perturbation.md, Lemma 6 and Theorems 7 and 8.
 """
 
 from __future__ import annotations

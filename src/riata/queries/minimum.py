@@ -150,7 +150,7 @@ class Minimum(Query):
         assert self.bounds.y is not None
         return changes(
             RowPairs(
-                self.loss, self.bounds.y, self.row_length, self.set.reach(self.bounds),
+                self.loss, self.bounds.y, self.row_length, self.set.reach(self.bounds) * ROUNDED_UP,
                 self.offset_bound, self.set.radius_in("l2"), self.fit_intercept,
                 self.bounds.nonnegative, self.adjacency,
             )

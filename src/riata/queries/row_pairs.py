@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from riata.grid import ROUNDED_UP
-from riata.losses.base import Loss
 from riata.privacy.budget import ADD_REMOVE
+
+if TYPE_CHECKING:
+    from riata.losses import Loss
 
 #: Margins of one sign are cut into so many cells of equal length, and into so many whose ends have
 #: equal ratios, from this part of the largest margin on.
@@ -131,5 +134,5 @@ def _moved(pairs: RowPairs, edges: np.ndarray, ours: _Branch, theirs: _Branch) -
         squares = (ours.most[:, None] ** 2 + theirs.most**2) * longest
         like = np.minimum(like, squares - product * constant / 2)
     square = np.where(ours.sign[:, None] * theirs.sign > 0, like, unlike)
-    square = np.where(apart <= 2 * pairs.reach, square, 0.0)
-    return np.sqrt(np.maximum(square.max(axis=1), 0.0))
+    square = np.where(apart <= 2 * pairs.reach, square + 2.0**-44 * sums, 0.0)  # and roundings
+    return np.sqrt(square.max(axis=1))
