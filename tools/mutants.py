@@ -540,18 +540,18 @@ MUTANTS = [
     ),
     Mutant(
         "slopes of two rows that are taken at their margins' middle", "queries/row_pairs.py",
-        "sums = (ours.most[:, None] + theirs.most) ** 2 * longest",
-        "sums = (ours.least[:, None] + theirs.least) ** 2 * longest", PAIRS,
+        "sums = (ours.most[:, None] + theirs.most) ** 2",
+        "sums = (ours.least[:, None] + theirs.least) ** 2", PAIRS,
     ),
     Mutant(
         "rows that replace each other with opposite margins", "queries/row_pairs.py",
-        "like = sums - product * ((against / pairs.radius) ** 2 + constant)",
-        "like = sums - product * ((apart / pairs.radius) ** 2 + constant + against**2)", PAIRS,
+        "like = sums - product * ((against / reach) ** 2 + constant)",
+        "like = sums - product * ((apart / reach) ** 2 + constant + against**2)", PAIRS,
     ),
     Mutant(
         "an intercept that two rows always share", "queries/row_pairs.py",
-        "unlike = sums - product * (apart / pairs.radius) ** 2",
-        "unlike = sums - product * ((apart / pairs.radius) ** 2 + constant)", PAIRS,
+        "unlike = sums - product * (apart / reach) ** 2",
+        "unlike = sums - product * ((apart / reach) ** 2 + constant)", PAIRS,
     ),
     Mutant(
         "a determinant that costs nothing beside steep slopes", "queries/minimum.py",

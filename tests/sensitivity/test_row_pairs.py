@@ -169,6 +169,22 @@ def test_searched_pairs_come_near_the_sensitivity(loss, radius, fit_intercept):
     assert best / query.sensitivity("l2", 1) < 0.96
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=repr)
+@pytest.mark.parametrize("scales", list(itertools.product((1e-60, 1.0, 1e60), repeat=3)))
+def test_bounds_of_every_size_have_a_sensitivity(loss, scales):
+    """Neither 0, which would mean no noise, nor infinite, nor a warning."""
+    x, y, radius = scales
+    y = 1.0 if isinstance(loss, Logistic) else y
+    for norm, fit_intercept in itertools.product(("inf", "l2"), (False, True)):
+        bounds = Bounds(x, y, norm=norm)
+        query = Problem(loss, L2Ball(radius), bounds, 10, 2, fit_intercept=fit_intercept).minimum()
+        tight, free = query.sensitivity("l2"), query.sensitivity("l2", 1)
+        assert 0.2 * free <= tight <= free < math.inf
+        whole = query.stretch(query.row_curvature)
+        assert 0 <= query.stretch(query.row_curvature, 1.0) <= whole
+
+
 def test_what_a_loss_says_about_its_slopes_and_curvatures_holds_for_every_target():
     margins = np.concatenate(
         [-np.geomspace(1e-3, 1e3, 200)[::-1], [0.0], np.geomspace(1e-3, 1e3, 200)]

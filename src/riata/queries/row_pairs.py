@@ -81,14 +81,15 @@ def changes(pairs: RowPairs) -> Changes:
     edges = _edges(pairs.reach + pairs.offset)
     nearest = np.where(edges[:-1] < 0, -edges[1:], edges[:-1])
     curvature = pairs.loss.curvature_beyond(np.maximum(nearest, 0.0), pairs.y) * ROUNDED_UP
-    lowest, highest = pairs.loss.slope_range(edges, pairs.y)
-    branches = [_Branch.of(lowest), _Branch.of(highest)]
+    ranges = pairs.loss.slope_range(edges, pairs.y)
+    unit = float(np.max(np.abs(ranges)))  # so that no square of a slope is out of range
+    branches = [_Branch.of(slopes / unit) for slopes in ranges]
     steepest = np.maximum(branches[0].most, branches[1].most)
-    if pairs.adjacency == ADD_REMOVE:
-        moved = steepest * pairs.row_length
-    else:
+    moved = steepest
+    if pairs.adjacency != ADD_REMOVE:
         moved = np.max([_moved(pairs, edges, a, b) for a in branches for b in branches], axis=0)
-    return Changes(steepest * ROUNDED_UP, moved * ROUNDED_UP, curvature)
+    steepest, moved = steepest * (unit * ROUNDED_UP), moved * (unit * ROUNDED_UP)
+    return Changes(steepest, moved * pairs.row_length, curvature)
 
 
 def _edges(largest: float) -> np.ndarray:
@@ -117,21 +118,24 @@ class _Branch:
 
 
 def _moved(pairs: RowPairs, edges: np.ndarray, ours: _Branch, theirs: _Branch) -> np.ndarray:
-    """The largest |s x - s' x'| for each cell of the margin of x, over all cells of that of x'."""
+    """The largest |s x - s' x'| for each cell of the margin of x, over all cells of that of x'.
+
+    In units of the longest row.
+    """
     low, high = edges[:-1], edges[1:]
     # How far apart, and how far from opposite, the margins in two cells are at least.
     apart = np.maximum(np.maximum(low[:, None] - high, low - high[:, None]), 0.0)
     against = np.maximum(np.maximum(low[:, None] + low, -high[:, None] - high), 0.0)
     against = np.maximum(against - 2 * pairs.offset, 0.0)
 
-    longest = pairs.row_length**2
-    constant = 4.0 * pairs.fit_intercept  # the square of 1 + 1
+    reach = pairs.radius * pairs.row_length
+    constant = 4.0 * pairs.fit_intercept / pairs.row_length**2  # the square of 1 + 1
     product = ours.least[:, None] * theirs.least
-    sums = (ours.most[:, None] + theirs.most) ** 2 * longest
-    like = sums - product * ((against / pairs.radius) ** 2 + constant)
-    unlike = sums - product * (apart / pairs.radius) ** 2
+    sums = (ours.most[:, None] + theirs.most) ** 2
+    like = sums - product * ((against / reach) ** 2 + constant)
+    unlike = sums - product * (apart / reach) ** 2
     if pairs.nonnegative:
-        squares = (ours.most[:, None] ** 2 + theirs.most**2) * longest
+        squares = ours.most[:, None] ** 2 + theirs.most**2
         like = np.minimum(like, squares - product * constant / 2)
     square = np.where(ours.sign[:, None] * theirs.sign > 0, like, unlike)
     square = np.where(apart <= 2 * pairs.reach, square + 2.0**-44 * sums, 0.0)  # and roundings
