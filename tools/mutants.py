@@ -42,6 +42,7 @@ PEELING = ("tests/statistical/test_peeling.py",)
 SAMPLED = ("tests/statistical/test_sampled.py",)
 SOLVERS = ("tests/audit/test_solvers.py",)
 COSTS = ("tests/unit/test_solver_accounting.py",)
+PAIRS = ("tests/sensitivity/test_row_pairs.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
@@ -566,14 +567,62 @@ MUTANTS = [
         "return min(plain, max(removed, replaced))", "return min(plain, removed / 4)", COSTS,
     ),
     Mutant(
-        "one-sided objective accounting", "privacy/accountants.py",
-        "return min(1.0, 2 * (largest + _gaussian_delta(beside, rest)) + early)",
-        "return min(1.0, largest + _gaussian_delta(beside, rest) + early)", COSTS,
+        "one-sided objective accounting", "privacy/perturbed.py",
+        "    if directions == 1:\n        return 2 * _normal_excess(together, level)",
+        "    if directions == 1:\n        return _normal_excess(together, level)", COSTS,
     ),
     Mutant(
-        "objective accounting without its folded normal", "privacy/accountants.py",
-        "return stretch + alpha / (2 * z * z) + _log_folded((alpha - 1) / z) / (alpha - 1)",
-        "return stretch + alpha / (2 * z * z)", COSTS,
+        "changes in a plane that are accounted for as on a line", "privacy/perturbed.py",
+        "return _ROOT_OF_2_PI * own * tail + _normal_excess(beside, level)",
+        "return 2 * _normal_excess(together, level)",
+        (f"{COSTS[0]}::test_the_claim_covers_its_envelope",),
+    ),
+    Mutant(
+        "a group that is accounted for by the vertices of one row", "privacy/perturbed.py",
+        "return min(1.0, math.exp(-touch) * excess)",
+        "return min(1.0, math.exp(-touch) * excess / math.exp(0.5 / falls))",
+        (f"{COSTS[0]}::test_a_group_is_accounted_for_by_the_worst_dependence_of_its_rows",
+         f"{COSTS[0]}::test_the_claim_covers_its_envelope"),
+    ),
+    Mutant(
+        "losses below the floor that count as nothing", "privacy/perturbed.py",
+        "excess += _normal_excess(beside, level - above - beside**2 / 2)", "pass",
+        (f"{COSTS[0]}::test_the_claim_covers_its_envelope",),
+    ),
+    Mutant(
+        "a Renyi bound without its floor", "privacy/perturbed.py",
+        "either = larger + math.log1p(math.exp(smaller - larger))", "either = moment",
+        (f"{COSTS[0]}::test_the_claim_covers_its_envelope",),
+    ),
+    Mutant(
+        "objective accounting without its folded normal", "privacy/perturbed.py",
+        "moment = weight * mu * mu / 2 + log_moment(leaf.directions, weight * mu)",
+        "moment = weight * mu * mu / 2 + (weight * mu) ** 2 / 2", COSTS,
+    ),
+    Mutant(
+        "a stretch that a group pays once", "privacy/events.py",
+        "event.noise_multiplier / more, event.stretch * more, event.directions,",
+        "event.noise_multiplier / more, event.stretch, event.directions,", GROUPS,
+    ),
+    Mutant(
+        "slopes of two rows that are taken at their margins' middle", "queries/row_pairs.py",
+        "sums = (ours.most[:, None] + theirs.most) ** 2",
+        "sums = (ours.least[:, None] + theirs.least) ** 2", PAIRS,
+    ),
+    Mutant(
+        "rows that replace each other with opposite margins", "queries/row_pairs.py",
+        "like = sums - product * ((against / reach) ** 2 + constant)",
+        "like = sums - product * ((apart / reach) ** 2 + constant + against**2)", PAIRS,
+    ),
+    Mutant(
+        "an intercept that two rows always share", "queries/row_pairs.py",
+        "unlike = sums - product * (apart / reach) ** 2",
+        "unlike = sums - product * ((apart / reach) ** 2 + constant)", PAIRS,
+    ),
+    Mutant(
+        "a determinant that costs nothing beside steep slopes", "queries/minimum.py",
+        "left = stretches - above * np.maximum(1 - moved / largest, 0.0)",
+        "left = stretches - above", PAIRS,
     ),
     # Scales, refits and filters
     Mutant(

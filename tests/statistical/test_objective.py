@@ -30,7 +30,7 @@ from riata.mechanisms.near import near_gamma, near_normals
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.objective import _into
 from riata.privacy import Budget
-from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE, REPLACE_PERSON
 from riata.problem import Problem
 from riata.queries import Minimum
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Simplex
@@ -259,6 +259,56 @@ def test_a_pair_comes_near_the_gaussian_claim(row, adjacency):
     budget = Budget(1.0, 1e-3, adjacency)
     problem, plan = planned(Squared(), row, adjacency, budget, 1e4 * row**2, reach=0.02)
     assert 0.35 <= worst_delta(problem, plan) / budget.delta <= 1
+
+
+# People with several rows
+
+
+def rows_of_people(row, rows):
+    """Two people, each with so many rows, beside nobody or beside another row."""
+    up, down, half, empty = (row, Y), (-row, Y), (row / 2, -Y), (0.0, Y)
+    people = [[up] * rows, [down] * rows, [(row, -Y)] * rows, [empty] * rows,
+              [up, *[down] * (rows - 1)], [half] * rows]  # fmt: skip
+    for one, other in itertools.permutations(people, 2):
+        yield one, other
+        yield [*one, up], [*other, up]
+
+
+@every_loss
+@pytest.mark.parametrize("rows", [2, 3, 5])
+@pytest.mark.parametrize("row", [0.1, 30.0])
+def test_no_pair_of_people_exceeds_a_pure_claim(loss, rows, row):
+    for epsilon, reach in ((0.5, 0.3), (4.0, 3.0)):
+        budget = Budget(epsilon, 0.0, REPLACE_PERSON, rows)
+        problem, plan = planned(loss, row, REPLACE_ONE, budget, reach=reach)
+        scale = plan["minimise"].scale(problem.minimum())
+        worst = max(
+            gamma_losses(problem, plan["minimise"], *pair, scale).max()
+            for pair in rows_of_people(row, rows)
+        )
+        assert plan.spent.epsilon <= epsilon
+        assert worst <= epsilon
+
+
+@every_loss
+@pytest.mark.parametrize("rows", [2, 4])
+@pytest.mark.parametrize("regularisation", ["auto", 1e4])
+def test_no_pair_of_people_exceeds_a_gaussian_claim(loss, rows, regularisation):
+    budget = Budget(1.0, 1e-3, REPLACE_PERSON, rows)
+    problem, plan = planned(loss, 1.0, REPLACE_ONE, budget, regularisation, reach=0.3)
+    mechanism = plan["minimise"]
+    sigma = mechanism.scale(problem.minimum())
+
+    def worst(factor):
+        return max(
+            one_sided(problem, mechanism, sigma * factor, 1.0, *pair, fine=501)
+            for pair in itertools.islice(rows_of_people(1.0, rows), 12)
+        )
+
+    assert plan.spent.epsilon <= 1.0
+    assert worst(1.0) <= budget.delta
+    if isinstance(loss, Squared) and regularisation != "auto":
+        assert worst(1 / rows) > budget.delta  # the noise of a row's guarantee is not enough
 
 
 # Broken twins
@@ -527,8 +577,11 @@ def test_the_linear_terms_have_their_laws(size):
     query, noise = problem.minimum(), Noise(seed=53)
     gaussian = GaussianObjective(1.0, 10.0, 1.7, 30.0)
     pure = GammaObjective(1.0, 10.0, 0.5, 0.01)
-    terms = np.array([gaussian._term(query, noise) for _ in range(4_000)])
-    assert kstest(terms.ravel() / (1.7 * query.sensitivity("l2")), norm.cdf).pvalue > FALSE_ALARM
+    for directions in (1, 2):
+        gaussian = replace(gaussian, directions=directions)
+        terms = np.array([gaussian._term(query, noise) for _ in range(4_000)])
+        scaled = terms.ravel() / (1.7 * query.sensitivity("l2", directions))
+        assert kstest(scaled, norm.cdf).pvalue > FALSE_ALARM
     terms = np.array([pure._term(query, noise) for _ in range(4_000)])
     lengths = np.linalg.norm(terms, axis=1)
     law = gamma(size, scale=query.sensitivity("l2") / 0.5)
@@ -609,7 +662,26 @@ def test_a_stretch_that_was_not_charged_is_refused():
     for charged in (0.0, stretch * (1 - 1e-9)):
         with pytest.raises(ValueError, match="stretch"):
             GaussianObjective(1.0, charged, 1.0, 30.0).release(query, engine, Noise(0))
+        with pytest.raises(ValueError, match="stretch"):
+            GammaObjective(1.0, charged, 1.0, 0.01).release(query, engine, Noise(0))
     GaussianObjective(1.0, stretch, 1.0, 30.0).release(query, engine, Noise(0))
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_a_stretch_beside_steep_slopes_that_was_not_charged_is_refused(directions):
+    problem = Problem(Logistic(), L2Ball(1.0), Bounds(1.0, Y, norm="l2"), 5, 2)
+    query = problem.minimum()
+    engine = LocalEngine(np.ones((5, 2)), np.ones(5), problem.bounds)
+    stretch = query.stretch(1.0)
+    steep = query.stretch(1.0, 0.5, directions)
+    assert 0 < steep < stretch
+    honest = GaussianObjective(1.0, stretch, 1.0, 30.0, directions, 0.5, steep)
+    honest.release(query, engine, Noise(0))
+    for less in (steep * (1 - 1e-9), 0.0):
+        with pytest.raises(ValueError, match="stretch"):
+            replace(honest, stretch_above=less).release(query, engine, Noise(0))
+    with pytest.raises(ValueError, match="stretch"):
+        replace(honest, above=0.4).release(query, engine, Noise(0))
 
 
 @every_set

@@ -1,7 +1,11 @@
 """Scales: quantiles of sizes from counts in bins, and which bins count."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.curator import Curator
@@ -12,8 +16,16 @@ from riata.mechanisms import GaussianMechanism, LaplaceMechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import compose
 from riata.problem import Problem
-from riata.queries.sizes import N_BINS, bins_of, upper_edges
+from riata.queries.sizes import (
+    N_BINS,
+    PARTS,
+    SHARE_STEPS,
+    EntrySizes,
+    bins_of,
+    upper_edges,
+)
 from riata.sets import L1Ball
+from riata.solvers.scaled_gradient import ENTRY_BINS
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector
 
@@ -24,6 +36,55 @@ def counted(sizes, top=1.0):
     """The scale without noise of some sizes up to 1."""
     steps = np.rint(np.asarray(sizes) * X_STEPS)
     return Scale(top, np.bincount(bins_of(steps), minlength=N_BINS) / len(steps))
+
+
+EVERY_SIZE = np.arange(X_STEPS + 1.0)
+
+
+@pytest.mark.parametrize("parts", [PARTS, ENTRY_BINS])
+def test_every_size_is_in_one_bin_and_the_proof_counts_them(parts):
+    """docs/privacy/scales.md: 17 octaves of so many bins, and one for 0."""
+    found, edges = bins_of(EVERY_SIZE, parts), upper_edges(parts)
+    assert len(edges) == 17 * parts + 1
+    np.testing.assert_array_equal(found, bins_of(-EVERY_SIZE, parts))
+    assert found[0] == 0
+    assert found[-1] == 16 * parts + 1
+    assert np.all((found[1:] >= 1) & (found[1:] < len(edges)))
+    assert np.all(np.diff(found) >= 0)
+    octave = np.floor(np.log2(EVERY_SIZE[1:])).astype(int)
+    within = EVERY_SIZE[1:] / 2.0**octave - 1
+    np.testing.assert_array_equal(found[1:], octave * parts + np.floor(parts * within) + 1)
+    # A bin ends where the next one begins.
+    assert np.all(edges[found] >= EVERY_SIZE / X_STEPS)
+    assert np.all(EVERY_SIZE[1:] / X_STEPS >= edges[found[1:] - 1])
+
+
+def test_the_page_says_how_many_bins_there_are():
+    page = (Path(__file__).parents[2] / "docs/privacy/scales.md").read_text()
+    assert len(upper_edges()) == N_BINS
+    for parts, name in ((PARTS, "`PARTS`"), (ENTRY_BINS, "`ENTRY_BINS`")):
+        (line,) = (line for line in page.splitlines() if line.startswith("|") and name in line)
+        assert [int(n) for n in re.findall(r"\b\d+\b", line)] == [parts, 17 * parts + 1]
+
+
+@pytest.mark.parametrize("parts", [PARTS, ENTRY_BINS])
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_a_row_has_one_vote_however_many_bins_there_are(parts, wrap):
+    rng = np.random.default_rng(4)
+    query = EntrySizes(Bounds(1.0, 1.0), 30, "replace-one", parts)
+    for row in [
+        np.full(40, X_STEPS),
+        np.arange(40),
+        np.zeros(40),
+        *rng.integers(-X_STEPS, X_STEPS + 1, (30, 40)),
+    ]:
+        votes = query.partial(wrap(row[None].astype(float)), np.zeros(1))
+        assert len(votes) == 17 * parts + 1
+        assert np.all(votes >= 0)
+        assert votes.sum() <= SHARE_STEPS
+        assert np.all(votes == np.rint(votes))
+    assert query.sensitivity("l2") == pytest.approx(np.sqrt(2) / 30)
+    assert query.sensitivity("l1") == pytest.approx(2 / 30)
 
 
 def test_a_quantile_is_within_a_factor_of_two_of_the_true_one():

@@ -4,6 +4,7 @@ Quadratures are of the true pairs of laws. Nothing here is random.
 """
 
 import itertools
+import json
 import math
 
 import dp_accounting
@@ -33,6 +34,7 @@ from riata.privacy.events import (
     compose,
     from_json,
     leaves,
+    of_group,
     to_json,
 )
 
@@ -201,14 +203,14 @@ def envelope_delta(z, angle, epsilon):
 @pytest.mark.parametrize("z", [0.4, 1.0, 3.0, 10.0])
 @pytest.mark.parametrize("angle", np.linspace(0, np.pi, 7))
 def test_the_claim_covers_two_rows_at_every_angle(z, angle):
-    # At angle 0 the claim is exact: all that is allowed is what the trapezoids miss.
+    # At angle 0 the claim is exact but for the line that is laid above the curve.
     event = ObjectivePerturbed(z, 0.3)
     for epsilon in (0.05, 0.3, 1.0):
         found = envelope_delta(z, angle, epsilon)
         claimed = OBJECTIVE.delta(event, epsilon + 0.3)
         assert found <= claimed * (1 + 2e-3) + 1e-12
         if angle == 0 and 1e-9 < claimed < 0.1 and 1 / z <= epsilon:
-            assert found >= 0.99 * claimed
+            assert found >= 0.8 * claimed
     for delta in (1e-6, 1e-2):
         epsilon = spent(event, delta).epsilon - 0.3
         assert envelope_delta(z, angle, epsilon) <= delta * (1 + 2e-3)
@@ -266,12 +268,115 @@ def test_objective_accounting_beside_gaussian_releases(stretch, delta):
     assert 2 * exact <= delta * (1 + 1e-9)
 
 
-def test_the_curve_is_convex_in_the_squared_shift_where_that_is_used():
-    for rest in (0.05, 0.5, 2.0, 10.0):
-        limit = 2 * (math.sqrt(1 + rest * rest) - 1)
-        squares = np.linspace(0, limit, 400)[1:]
-        curve = [GAUSSIAN.delta(Gaussian(1 / math.sqrt(m)), rest) for m in squares]
-        assert np.all(np.diff(curve, 2) >= -1e-13)
+def mean_over_losses(directions, mu, nu, above, function):
+    """The mean of a function of max(mu^2 / 2 + mu chi, above) + Y, Y of two normals nu apart."""
+    chi, y = np.linspace(0, 14, 4001), np.linspace(-9, 9, 601)
+    density = chi ** (directions - 1) * np.exp(-chi * chi / 2)
+    own = np.maximum(mu * mu / 2 + mu * chi, above)
+    values = function(own[:, None] + nu * nu / 2 + nu * y) * norm.pdf(y)
+    inner = np.trapezoid(values, y, axis=1)
+    return float(np.trapezoid(inner * density, chi) / np.trapezoid(density, chi))
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("above", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("z", [0.7, 2.0, 5.0])
+@pytest.mark.parametrize("nu", [0.02, 0.5])
+def test_the_claim_covers_its_envelope(directions, above, z, nu):
+    steep = 0.1 if above else None
+    event = ObjectivePerturbed(z, 0.4, directions, above, steep)
+    whole = compose((event, 1), (Gaussian(1 / nu), 1))
+    stretches = [(0.4, 0.0)] + ([(0.1, above)] if above else [])
+    for epsilon in (0.6, 1.0, 3.0):
+        exact = min(
+            mean_over_losses(
+                directions, 1 / z, nu, floor,
+                lambda loss, level=epsilon - s: -np.expm1(np.minimum(level - loss, 0.0)),
+            )
+            for s, floor in stretches
+        )  # fmt: skip
+        claimed = OBJECTIVE.delta(whole, epsilon)
+        assert exact <= claimed * (1 + 1e-3) + 1e-12
+        if nu == 0.02 and 1e-9 < claimed < 1e-2:
+            assert exact >= 0.6 * claimed
+    for alpha in (1.5, 4.0, 20.0):
+        exact = min(
+            s + math.log(
+                mean_over_losses(
+                    directions, 1 / z, 0.0, floor,
+                    lambda loss, weight=alpha - 1: np.exp(weight * loss),
+                )
+            ) / (alpha - 1)
+            for s, floor in stretches
+        )  # fmt: skip
+        if (alpha - 1) / z > 8:  # beyond the grid
+            continue
+        claimed = RENYI.divergence(event, alpha)
+        assert exact <= claimed * (1 + 1e-3)
+        assert claimed <= ZCDP.divergence(event, alpha) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4])
+@pytest.mark.parametrize("directions", [1, 2])
+def test_the_claim_of_a_group_covers_its_rows_at_every_angle(rows, directions):
+    # Each row's change lies on a line, or anywhere in a plane: here in the plane of the picture.
+    rng = np.random.default_rng(rows)
+    side = np.linspace(-8, 8, 161)
+    b = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    weight = np.exp(-np.square(b).sum(axis=1) / 2) / (2 * np.pi) * (side[1] - side[0]) ** 2
+    for mu, spread in itertools.product((0.3, 1.0), (0.0, 0.1, 0.5, 3.0)):
+        event = of_group(ObjectivePerturbed(rows / mu, 0.0, directions), rows)
+        if directions == 1:
+            angles = spread * rng.standard_normal(2 * rows)
+            rows_of_both = np.stack([np.cos(angles), np.sin(angles)], axis=1) * mu / (2 * rows)
+            signs = np.array(list(itertools.product((1, -1), repeat=2 * rows)))
+            ends = signs @ rows_of_both
+            loss = np.max(b @ ends.T + np.square(ends).sum(axis=1) / 2, axis=1)
+        else:
+            loss = mu * mu / 2 + mu * np.linalg.norm(b, axis=1)
+        for epsilon in (0.3, 1.0, 3.0):
+            found = float(weight @ -np.expm1(np.minimum(epsilon - loss, 0.0)))
+            assert found <= OBJECTIVE.delta(event, epsilon) * (1 + 1e-2) + 1e-9
+
+
+def test_a_group_is_accounted_for_by_the_worst_dependence_of_its_rows():
+    """Of the lengths at which the loss counts, the largest meets the smallest, and so on.
+
+    So the mean of two is nearly always the same. The curve is bent downwards there: the mean of
+    the two counts more than either alone, and 2 H, the bound for one row with its two signs, does
+    not cover a group whose rows may do this.
+    """
+    mu, epsilon = 1.0, 2.2
+    start = (epsilon - mu * mu / 2) / mu
+    lengths = norm.isf(np.linspace(1e-9, norm.sf(start), 20_001))
+    paired = (lengths + lengths[::-1]) / 2
+    share = 2 * norm.sf(start)
+    found = share * np.mean(-np.expm1(epsilon - mu * mu / 2 - mu * paired))
+    two_signs = 2 * GAUSSIAN.delta(Gaussian(1 / mu), epsilon)
+    claimed = OBJECTIVE.delta(of_group(ObjectivePerturbed(2 / mu, 0.0), 2), epsilon)
+    assert 1.05 * two_signs < found <= claimed < 1.5 * two_signs
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_a_perturbed_objective_as_text(directions):
+    plain = ObjectivePerturbed(2.0, 0.5)
+    assert json.loads(to_json(plain)) == [
+        {"count": 1, "event": "objective-perturbed", "noise_multiplier": 2.0, "stretch": 0.5}
+    ]
+    event = ObjectivePerturbed(2.0, 0.5, directions, 0.4, 0.1)
+    assert leaves(from_json(to_json(event))) == {event: 1}
+    group = of_group(event, 3)
+    near = pytest.approx
+    assert (group.noise_multiplier, group.stretch) == near((2 / 3, 1.5))
+    assert (group.directions, group.above, group.stretch_above) == (
+        directions,
+        near(1.2),
+        near(0.3),
+    )
+    for bad in ((0, 0.0, None), (3, 0.0, None), (True, 0.0, None), (1, 0.1, None), (1, 0.0, 0.1),
+                (1, -0.1, 0.1), (1, 0.1, -0.1), (1.0, 0.0, None)):  # fmt: skip
+        with pytest.raises(InvalidArgument):
+            ObjectivePerturbed(2.0, 0.5, *bad)
 
 
 def test_two_objectives_are_left_to_renyi():

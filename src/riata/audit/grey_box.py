@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -272,6 +272,6 @@ def _scaled_leaf(leaf: Leaf, ratio: float) -> Leaf:
             return BoundedRange(epsilon * ratio)
         case SampledGaussian(z, rate):
             return SampledGaussian(z / ratio, rate)
-        case ObjectivePerturbed(z, stretch):
-            return ObjectivePerturbed(z / ratio, stretch)
+        case ObjectivePerturbed(z):
+            return replace(leaf, noise_multiplier=z / ratio)
     return leaf

@@ -45,6 +45,22 @@ class Loss(ABC):
     def curvature_bound(self, y: float) -> float:
         """The largest second derivative in the margin over all targets up to `y` in size."""
 
+    def slope_range(self, margin: np.ndarray, y: float) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest slope at each margin, over all targets up to `y` in size.
+
+        Neither falls anywhere as the margin grows. Here without knowledge of the loss: the same at
+        every margin.
+        """
+        most = self.slope_bound(float(np.abs(margin).max()), y)
+        return np.full(np.shape(margin), -most), np.full(np.shape(margin), most)
+
+    def curvature_beyond(self, margin: np.ndarray, y: float) -> np.ndarray:
+        """The largest second derivative at margins of this size or a larger one.
+
+        Over all targets up to `y` in size. Here without knowledge of the loss.
+        """
+        return np.full(np.shape(margin), self.curvature_bound(y))
+
     @abstractmethod
     def offset_bound(self, y: float) -> float:
         """The largest intercept worth fitting for targets up to `y` in size."""

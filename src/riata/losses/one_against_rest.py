@@ -47,6 +47,12 @@ class OneAgainstRest(Loss):
     def slope_bound(self, margin: float, y: float) -> float:
         return self.loss.slope_bound(margin, 1.0)
 
+    def slope_range(self, margin: np.ndarray, y: float) -> tuple[np.ndarray, np.ndarray]:
+        return self.loss.slope_range(margin, 1.0)
+
+    def curvature_beyond(self, margin: np.ndarray, y: float) -> np.ndarray:
+        return self.loss.curvature_beyond(margin, 1.0)
+
     def curvature_bound(self, y: float) -> float:
         return self.loss.curvature_bound(1.0)
 

@@ -26,6 +26,9 @@ class Squared(Loss):
     def slope_bound(self, margin: float, y: float) -> float:
         return 2 * (margin + y)
 
+    def slope_range(self, margin: np.ndarray, y: float) -> tuple[np.ndarray, np.ndarray]:
+        return 2 * (margin - y), 2 * (margin + y)
+
     def curvature_bound(self, y: float) -> float:
         return 2.0
 

@@ -58,6 +58,17 @@ class Weighted(Loss):
     def slope_bound(self, margin: float, y: float) -> float:
         return self.largest * self.loss.slope_bound(margin, y)
 
+    def slope_range(self, margin: np.ndarray, y: float) -> tuple[np.ndarray, np.ndarray]:
+        lowest, highest = self.loss.slope_range(margin, y)
+        least = min(self.weights)
+        return (
+            np.minimum(least * lowest, self.largest * lowest),
+            np.maximum(least * highest, self.largest * highest),
+        )
+
+    def curvature_beyond(self, margin: np.ndarray, y: float) -> np.ndarray:
+        return self.largest * self.loss.curvature_beyond(margin, y)
+
     def curvature_bound(self, y: float) -> float:
         return self.largest * self.loss.curvature_bound(y)
 

@@ -23,7 +23,7 @@ class SelectionsAlong(Mechanism):
     """`steps` exponential mechanisms along a walk, in compiled code.
 
     Has the law of as many releases, one at a time, with utilities in units of their sensitivity
-    (docs/privacy/rejection.md). The walk goes on where the last release of the same walk ended.
+    (docs/privacy/compiled_walk.md). The walk goes on where the last release of the same walk ended.
 
     Parameters
     ----------

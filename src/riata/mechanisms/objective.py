@@ -39,7 +39,7 @@ class ObjectivePerturbation(Mechanism):
     regularisation : float
         The weight lambda of ||theta||^2 / 2 beside the *sum* of the losses.
     stretch : float
-        What the Jacobian costs: at least the query's own at this regularisation.
+        What the Jacobian costs: at least what `Minimum.stretch` says.
     """
 
     norm: ClassVar[str | None] = "l2"
@@ -93,8 +93,12 @@ class ObjectivePerturbation(Mechanism):
         step = self.radius(query) / (2 * _GRID_BELOW_RADIUS * math.sqrt(query.size))
         return math.ldexp(1.0, math.frexp(step)[1] - 1)
 
+    @abstractmethod
+    def charged(self, query: Minimum) -> bool:
+        """Whether the event counts all of the query's stretch."""
+
     def release(self, query: Minimum, engine: Engine, noise: Noise) -> Vector:
-        if query.stretch(self.regularisation) > self.stretch:
+        if not self.charged(query):
             raise ValueError("The stretch that was charged is smaller than the query's.")
         theta = self._minimiser(query, engine, self._term(query, noise))
         grid = self.grid(query)
@@ -127,18 +131,33 @@ class GaussianObjective(ObjectivePerturbation):
         The standard deviation of the term over the l2 sensitivity of the sum of gradients.
     hiding_multiplier : float
         That of the hiding noise over the diameter of what it hides.
+    directions : {1, 2}, default=1
+        Which sensitivity the term is scaled to, and how it is accounted for.
+    above, stretch_above : float, optional
+        Where the term loses more than `above`, so much of the stretch is charged.
     """
 
     noise_multiplier: float
     hiding_multiplier: float
+    directions: int = 1
+    above: float = 0.0
+    stretch_above: float | None = None
 
     @property
     def event(self) -> Event:
-        own = ObjectivePerturbed(self.noise_multiplier, self.stretch)
+        own = ObjectivePerturbed(
+            self.noise_multiplier, self.stretch, self.directions, self.above, self.stretch_above
+        )
         return compose((own, 1), (Gaussian(self.hiding_multiplier), 1))
 
+    def charged(self, query: Minimum) -> bool:
+        steep = query.stretch(self.regularisation, self.above, self.directions)
+        return query.stretch(self.regularisation) <= self.stretch and (
+            self.stretch_above is None or steep <= self.stretch_above
+        )
+
     def scale(self, query: Minimum) -> float:
-        return self.noise_multiplier * query.sensitivity("l2")
+        return self.noise_multiplier * query.sensitivity("l2", self.directions)
 
     def expected_length(self, query: Minimum) -> float:
         return self.scale(query) * math.sqrt(query.size)
@@ -161,7 +180,8 @@ class GaussianObjective(ObjectivePerturbation):
     def describe(self, times: int) -> str:
         return (
             f"objective perturbation, Gaussian term of {self.noise_multiplier:.4g} x sensitivity, "
-            f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, "
+            f"regularisation {self.regularisation:.4g}, "
+            f"stretch {self.stretch if self.stretch_above is None else self.stretch_above:.3g}, "
             f"{times} releases"
         )
 
@@ -180,6 +200,9 @@ class GammaObjective(ObjectivePerturbation):
 
     epsilon: float
     hiding_epsilon: float
+
+    def charged(self, query: Minimum) -> bool:
+        return query.stretch(self.regularisation, self.epsilon) <= self.stretch
 
     @property
     def event(self) -> Event:

@@ -29,8 +29,10 @@ from riata.privacy.events import (
     SampledGaussian,
     Unprotected,
     ZeroConcentrated,
+    compose,
     leaves,
 )
+from riata.privacy.perturbed import perturbed_delta, perturbed_divergence, perturbed_rho
 from riata.privacy.repeated import expected_repetitions, selection_cost
 
 #: Below this value psi (see `_bounded_range_divergence`) equals its series to machine precision.
@@ -123,8 +125,8 @@ class RenyiAccountant(Accountant):
                 return min(_bounded_range_divergence(eps, alpha), alpha * eps * eps / 8)
             case SampledGaussian(z, rate):
                 return sampled_gaussian_divergence(z, rate, alpha)
-            case ObjectivePerturbed(z, stretch):
-                return stretch + alpha / (2 * z * z) + _log_folded((alpha - 1) / z) / (alpha - 1)
+            case ObjectivePerturbed():
+                return perturbed_divergence(leaf, alpha)
             case RandomlyRepeated(candidates, shape, stop):
                 runs = max(self._curve(candidate)(alpha) for candidate in candidates)
                 repeats = math.log(expected_repetitions(shape, stop))
@@ -198,8 +200,8 @@ class ZcdpAccountant(RenyiAccountant):
                 return eps * eps / 8
             case SampledGaussian(z, _):  # sampling never hurts
                 return 1 / (2 * z * z)
-            case ObjectivePerturbed(z, stretch):  # the line that meets the Renyi bound at order 1
-                return stretch + 1 / (2 * z * z) + _FOLDED_SLOPE / z
+            case ObjectivePerturbed():
+                return perturbed_rho(leaf)
             case RandomlyRepeated(candidates, shape, stop):
                 runs = max(self.rho(candidate) for candidate in candidates)
                 repeats = math.log(expected_repetitions(shape, stop))
@@ -258,37 +260,23 @@ class ObjectiveAccountant(Accountant):
         ]
         return delta > 0 and objectives == [1] and super().applies_to(event, delta)
 
-    def _parts(self, event: Event) -> tuple[float, float, float]:
-        """The stretch, and the shifts of all releases together and of the others alone."""
-        stretch, own, beside = 0.0, 0.0, 0.0
-        for leaf, k in leaves(event).items():
-            if isinstance(leaf, ObjectivePerturbed):
-                stretch, own = leaf.stretch, leaf.noise_multiplier**-2
-            else:
-                assert isinstance(leaf, Gaussian)
-                beside += k / leaf.noise_multiplier**2
-        return stretch, math.sqrt(own + beside), math.sqrt(beside)
+    def _parts(self, event: Event) -> tuple[ObjectivePerturbed, float]:
+        """The objective, and the shift of the others."""
+        (own,) = (leaf for leaf in leaves(event) if isinstance(leaf, ObjectivePerturbed))
+        others = compose(*((leaf, k) for leaf, k in leaves(event).items() if leaf != own))
+        return own, GaussianAccountant().shift(others)
 
     def delta(self, event: Event, epsilon: float) -> float:
-        stretch, together, beside = self._parts(event)
-        rest = epsilon - stretch
-        if rest <= 0:
-            return 1.0
-        # From here on the curve is convex in the squared shift, and the worst rows are opposite.
-        enough = together * math.sqrt(1 + together**2 / 4)
-        largest = _gaussian_delta(together, rest)
-        if rest <= enough:
-            return min(1.0, 4 * largest)
-        # Releases beside it that come first may already have lost more than leaves enough.
-        early = math.exp(float(log_ndtr(beside / 2 - (rest - enough) / beside))) if beside else 0.0
-        return min(1.0, 2 * (largest + _gaussian_delta(beside, rest)) + early)
+        return perturbed_delta(*self._parts(event), epsilon)
 
     def epsilon(self, event: Event, delta: float) -> float:
-        stretch, together, _ = self._parts(event)
-        top = stretch + together**2 / 2 + together * math.sqrt(2 * math.log(8 / delta)) + 1e-9
-        while self.delta(event, top) > delta:
+        own, beside = self._parts(event)
+        together = math.hypot(1 / own.noise_multiplier, beside)
+        low = own.stretch if own.stretch_above is None else min(own.stretch, own.stretch_above)
+        top = own.stretch + together**2 / 2 + together * math.sqrt(2 * math.log(8 / delta)) + 1e-9
+        while perturbed_delta(own, beside, top) > delta:
             top *= 2
-        return _root(lambda eps: self.delta(event, eps), delta, stretch, top)
+        return _root(partial(perturbed_delta, own, beside), delta, low, top)
 
 
 class RepetitionAccountant(Accountant):
@@ -499,17 +487,6 @@ def _gaussian_delta(shift: float, epsilon: float) -> float:
     upper = math.exp(float(log_ndtr(shift / 2 - epsilon / shift)))
     lower = math.exp(min(0.0, epsilon + float(log_ndtr(-shift / 2 - epsilon / shift))))
     return max(0.0, upper - lower)
-
-
-#: The slope of `_log_folded` at 0, which it never exceeds.
-_FOLDED_SLOPE = math.sqrt(2 / math.pi)
-
-
-def _log_folded(a: float) -> float:
-    """log E exp(a |z|) - a^2 / 2 = log(2 Phi(a)) for a standard normal z and a >= 0."""
-    if a < 1e-4:  # where the difference of two logarithms would lose its digits
-        return _FOLDED_SLOPE * a
-    return math.log(2) + float(log_ndtr(a))
 
 
 #: Orders up to here are computed for sampled events; beyond, the bound without sampling is used.

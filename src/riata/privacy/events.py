@@ -95,16 +95,38 @@ class SampledGaussian:
 class ObjectivePerturbed:
     """The exact minimiser of an objective with a Gaussian linear term.
 
-    The noise multiplier counts the l2 sensitivity of the objective's gradient. Neighbours change
-    the logarithm of the Jacobian determinant of the minimiser by at most `stretch`.
+    Let T = mu^2 / 2 + mu * chi be the loss of the term: mu is one over the noise multiplier, which
+    counts the l2 sensitivity of the objective's gradient, and chi the length of a standard normal
+    vector in so many `directions`. Given all earlier releases, the privacy loss between neighbours
+    is at most `stretch` + T, and at most `stretch_above` + max(T, `above`), in the increasing
+    convex order: every increasing convex function of it has at most this expectation.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+    stretch : float
+        The largest change of the logarithm of the Jacobian determinant.
+    directions : {1, 2}, default=1
+    above, stretch_above : float, optional
+        Where the term loses more than `above`, so much of the stretch counts at most.
     """
 
     noise_multiplier: float
     stretch: float
+    directions: int = 1
+    above: float = 0.0
+    stretch_above: float | None = None
 
     def __post_init__(self) -> None:
         _check("noise_multiplier", self.noise_multiplier, positive=True)
         _check("stretch", self.stretch)
+        _check("above", self.above)
+        if type(self.directions) is not int or self.directions not in (1, 2):
+            raise InvalidArgument(f"An event's directions must be 1 or 2, got {self.directions!r}.")
+        if (self.stretch_above is None) != (self.above == 0):
+            raise InvalidArgument("An event's above and stretch_above must come together.")
+        if self.stretch_above is not None:
+            _check("stretch_above", self.stretch_above)
 
 
 @dataclass(frozen=True)
@@ -194,9 +216,12 @@ def of_group(event: Event, rows: int) -> Event:
     if isinstance(event, ZeroConcentrated):
         return ZeroConcentrated(rows**2 * event.rho * _ROUNDED_UP)
     if isinstance(event, ObjectivePerturbed):
+        more = rows * _ROUNDED_UP
+        steep = None if event.stretch_above is None else event.stretch_above * more
         return ObjectivePerturbed(
-            event.noise_multiplier / (rows * _ROUNDED_UP), rows * event.stretch * _ROUNDED_UP
-        )
+            event.noise_multiplier / more, event.stretch * more, event.directions,
+            event.above * more, steep,
+        )  # fmt: skip
     if isinstance(event, RandomlyRepeated):
         candidates = tuple(compose((of_group(each, rows), 1)) for each in event.candidates)
         return RandomlyRepeated(candidates, event.shape, event.stop)
@@ -225,6 +250,9 @@ def to_json(event: Event) -> str:
 
 
 def _fields(leaf: Leaf) -> dict[str, Any]:
+    if isinstance(leaf, ObjectivePerturbed):  # what is usual is left out, as it always was
+        usual = {"directions": 1, "above": 0.0, "stretch_above": None}
+        return {k: v for k, v in asdict(leaf).items() if k not in usual or v != usual[k]}
     if not isinstance(leaf, RandomlyRepeated):
         return asdict(leaf)
     candidates = [json.loads(to_json(each)) for each in leaf.candidates]

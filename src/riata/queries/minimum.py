@@ -17,6 +17,7 @@ from riata.grid import ROUNDED_UP, X_STEPS, coefficient_steps
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.queries.base import Query
 from riata.queries.gradient import MeanSlope
+from riata.queries.row_pairs import Changes, RowPairs, changes
 from riata.vectors import Vector, product
 
 if TYPE_CHECKING:
@@ -134,13 +135,43 @@ class Minimum(Query):
             raise ValueError(f"Objective perturbation needs the Euclidean length, not {norm}.")
         return self.slope_bound * self.row_length
 
-    def sensitivity(self, norm: str) -> float:
-        """The largest change of the *sum* of gradients between neighbours, at any point."""
-        return CHANGED_CONTRIBUTIONS[self.adjacency] * self.row_bound(norm) * ROUNDED_UP
+    def sensitivity(self, norm: str, directions: int = 2) -> float:
+        """The largest change of the *sum* of gradients between neighbours, at any point.
 
-    def stretch(self, regularisation: float) -> float:
-        """The largest change between neighbours of the logarithm of the Jacobian determinant."""
-        return math.log1p(self.row_curvature / regularisation) * ROUNDED_UP
+        With ``directions=1``, twice the bound of one row, if two change: for noise that is
+        accounted for as if all changes lay on few lines, and not only in a plane.
+        """
+        free = CHANGED_CONTRIBUTIONS[self.adjacency] * self.row_bound(norm) * ROUNDED_UP
+        return free if directions == 1 else min(free, float(self._changes.moved.max()))
+
+    @property
+    def _changes(self) -> Changes:
+        assert self.bounds.y is not None
+        return changes(
+            RowPairs(
+                self.loss, self.bounds.y, self.row_length, self.set.reach(self.bounds) * ROUNDED_UP,
+                self.offset_bound, self.set.radius_in("l2"), self.fit_intercept,
+                self.bounds.nonnegative, self.adjacency,
+            )
+        )  # fmt: skip
+
+    def stretch(self, regularisation: float, above: float = 0.0, directions: int = 2) -> float:
+        """The largest change between neighbours of the logarithm of the Jacobian determinant.
+
+        With `above`, what is left of it where the linear term loses at least so much: where the
+        determinant changes most the gradient changes less than it might, and loses less.
+        """
+        whole = math.log1p(self.row_curvature / regularisation) * ROUNDED_UP
+        if above == 0:
+            return whole
+        here, largest = self._changes, self.sensitivity("l2", directions)
+        moved = here.moved
+        if directions == 1:
+            other = (CHANGED_CONTRIBUTIONS[self.adjacency] - 1) * self.slope_bound
+            moved = (here.steepest + other) * self.row_length
+        stretches = np.log1p(here.curvature * (self.row_length**2 / regularisation))
+        left = stretches - above * np.maximum(1 - moved / largest, 0.0)
+        return min(whole, max(0.0, float(left.max())) * ROUNDED_UP + above * 2.0**-44)
 
     @property
     def gradient_error(self) -> float:

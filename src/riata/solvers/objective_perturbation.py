@@ -37,6 +37,10 @@ MOST_STRETCH = 15.0
 #: How many stretches "auto" tries.
 CANDIDATES = 32
 
+#: Where the term loses more than this part of epsilon, together with what is left of the stretch
+#: there, the rest of the stretch is not charged.
+ABOVE_SHARE = 0.8
+
 #: How much more noise, in units of what it hides, the hiding noise has than the linear term: at 12
 #: the linear term has a third of a percent more noise than it would have alone.
 HIDING = 12.0
@@ -116,27 +120,17 @@ class PerturbedObjective(Solver):
         asked = 0.0 if self.regularisation == "auto" else float(self.regularisation)
         most = min(MOST_SHARE * budget.row_epsilon / fits, MOST_STRETCH)
         tried = np.geomspace(1e-3 * min(most, 1.0), most, CANDIDATES) if asked == 0 else [most / 2]
-        for stretch in map(float, tried):
-            needed = query.row_curvature / math.expm1(stretch)
-            regularisation = max(needed, asked)
-            mechanism = self._mechanism(query, budget, fits, regularisation)
+        at = [
+            max(query.row_curvature / math.expm1(stretch), asked) for stretch in map(float, tried)
+        ]
+        if budget.delta == 0:
+            mechanisms = [_pure(query, budget.row_epsilon / fits, each) for each in at]
+        else:
+            directions = min((1, 2), key=lambda d: _noise(query, budget, fits, at[len(at) // 2], d))
+            mechanisms = [_approximate(query, budget, fits, each, directions) for each in at]
+        for mechanism in mechanisms:
             risk = _excess_risk(query, mechanism)
             yield Plan(self.name, problem, budget, 1, {"minimise": mechanism}, fits, risk)
-
-    def _mechanism(
-        self, query: Minimum, budget: Budget, fits: int, regularisation: float
-    ) -> ObjectivePerturbation:
-        """The mechanism that spends the budget at this regularisation."""
-        stretch = query.stretch(regularisation)
-        if budget.delta == 0:
-            hiding = HIDING_SHARE * budget.row_epsilon / fits
-            rest = (budget.row_epsilon / fits - stretch - hiding) * (1 - 2.0**-30)
-            return GammaObjective(regularisation, stretch, rest, hiding)
-
-        def at(strength: float) -> GaussianObjective:
-            return GaussianObjective(regularisation, stretch, 1 / strength, HIDING / strength)
-
-        return at(calibrate(lambda s: compose((at(s).event, fits)), budget))
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -145,6 +139,52 @@ class PerturbedObjective(Solver):
         for _ in counted(plan.steps, callback):
             theta = curator.release(problem.minimum(), plan["minimise"])
         return Solution(theta, plan.steps)
+
+
+def _pure(query: Minimum, epsilon: float, regularisation: float) -> ObjectivePerturbation:
+    """The mechanism that spends a pure epsilon at this regularisation."""
+    hiding = HIDING_SHARE * epsilon
+    rest = (epsilon - hiding) * (1 - 2.0**-30)
+    term = _beside_the_stretch(query, rest, regularisation, 2)
+    return GammaObjective(regularisation, query.stretch(regularisation, term), term, hiding)
+
+
+def _approximate(
+    query: Minimum, budget: Budget, fits: int, regularisation: float, directions: int
+) -> GaussianObjective:
+    """The mechanism that spends the budget at this regularisation."""
+    stretch, above, steep = query.stretch(regularisation), 0.0, None
+    if fits == 1:  # several are accounted for by their usual losses, not by their rare ones
+        level = ABOVE_SHARE * budget.row_epsilon
+        above = _beside_the_stretch(query, level, regularisation, directions)
+        steep = query.stretch(regularisation, above, directions) if above else None
+
+    def at(strength: float) -> GaussianObjective:
+        return GaussianObjective(
+            regularisation, stretch, 1 / strength, HIDING / strength, directions, above, steep
+        )
+
+    return at(calibrate(lambda s: compose((at(s).event, fits)), budget))
+
+
+def _noise(
+    query: Minimum, budget: Budget, fits: int, regularisation: float, directions: int
+) -> float:
+    return _approximate(query, budget, fits, regularisation, directions).scale(query)
+
+
+def _beside_the_stretch(
+    query: Minimum, level: float, regularisation: float, directions: int
+) -> float:
+    """The largest loss of the term that is at most `level` together with its stretch."""
+    low, high = 0.0, level
+    while high - low > 2.0**-40 * level:
+        middle = (low + high) / 2
+        if middle + query.stretch(regularisation, middle, directions) <= level:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _excess_risk(query: Minimum, mechanism: ObjectivePerturbation) -> float:
