@@ -42,9 +42,9 @@ def shown(what, schema, *paths):
     os.close(ours)
     assert process.returncode == 0, seen.decode()
     *each, rest = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode()).split("END")
-    assert not rest.strip()
     assert len(each) == len(paths)
-    return [list(dict.fromkeys(re.findall(r"\d+/(?:\d+|\?)", text))) for text in each]
+    assert "/" not in re.sub(r"\S*://\S*", "", rest)  # only what Dask says when it is closed
+    return [list(dict.fromkeys(re.findall(r"(?<=\s)\d+/(?:\d+|\?)", text))) for text in each]
 
 
 def write(path, ids):
@@ -74,7 +74,7 @@ def test_a_bar_over_people_shows_no_more_than_how_many_there_are(what, k, tmp_pa
     assert found == [["0/?", end, *steps]] * len(files)
 
 
-@pytest.mark.parametrize("what", ["blocks", "small blocks", "load", "scan", "disk"])
+@pytest.mark.parametrize("what", ["blocks", "small blocks", "load", "scan"])
 def test_a_bar_over_a_public_number_of_rows_does_not_show_how_many_the_file_has(what, tmp_path):
     files = [write(tmp_path / f"{n}.csv", range(n)) for n in (1, 301, 1_700, 3_400, 4_001)]
     found = shown(what, OF_ROWS, *files)
