@@ -18,7 +18,8 @@ import dask
 import numpy as np
 
 from riata.engines.cluster import LEAN
-from riata.engines.dask import _FAN, _LONG
+from riata.engines.dask import _FAN
+from riata.engines.replies import LONG
 from riata.engines.shard import Shard
 from riata.losses import Squared
 from riata.preparation import Preparation
@@ -76,8 +77,8 @@ def measured() -> dict[str, float]:
 
 def sent(p: int, entries: float) -> dict[str, float]:
     """Of a sum over so many entries: bytes a number, and seconds to pack and to add one."""
-    found = packing(word_sums(min(p, 2 * _LONG), int(entries), yes_no=False, sort=False))
-    if p < _LONG:
+    found = packing(word_sums(min(p, 2 * LONG), int(entries), yes_no=False, sort=False))
+    if p < LONG:
         return {"bytes": 8.0, "pack": 0.0, "add": found["add plain"]}
     return found
 

@@ -27,6 +27,11 @@ ROOT = Path(__file__).parent.parent
 
 BAD_FILES = ("tests/unit/test_bad_files.py",)
 OF_PEOPLE = ("tests/unit/test_people.py",)
+BARS = ("tests/unit/test_reading_bars.py",)
+REPLIES = ("tests/unit/test_replies.py",)
+CLOSED = ("tests/faults/test_dask_closed.py",)
+ANSWERS = ("tests/faults/test_dask_answers.py",)
+ON_WORKERS = ("tests/faults/test_dask_people.py",)
 FROM_SOURCES = ("tests/conformance/test_fit_from_sources.py",)
 SENSITIVITY = ("tests/sensitivity",)
 REPLAY = ("tests/audit/test_grey_box.py",)
@@ -907,7 +912,84 @@ MUTANTS = [
     ),
     Mutant(
         "data: a draw that travels", "data/people.py",
-        'secret = ("_drawn", "_whose"', 'secret = ("no", "thing"', OF_PEOPLE,
+        'secret = ("_drawn", "_people"', 'secret = ("no", "thing"', OF_PEOPLE,
+    ),
+    Mutant(
+        "data: people whose parts are numbered by themselves", "data/people.py",
+        "each[1] + sum(map(len, digests))", "each[1]", OF_PEOPLE,
+    ),
+    Mutant(
+        "data: lines between two parts that both read", "data/lines.py",
+        "at = file.seek(start - 1)  # a line that begins at `start` has its end before it\n"
+        "            at += len(file.readline())",
+        "at = file.seek(start)", OF_PEOPLE,
+    ),
+    Mutant(
+        "data: a bar that moves by people's rows", "data/people.py",
+        "return super().bar(wanted)", "return super().bar(wanted, step or 1)", BARS,
+    ),
+    Mutant(
+        "data: a bar that shows how many rows a file has", "data/source.py",
+        "completed=done // step * step", "completed=done", BARS,
+    ),
+    # Clusters
+    Mutant(
+        "dask: a cluster without keys", "engines/cluster.py",
+        'node = {"host": "127.0.0.1", "protocol": "tls://", "security": security}',
+        'security = Security()\n'
+        '    node = {"host": "127.0.0.1", "protocol": "tcp://", "security": security}', CLOSED,
+    ),
+    Mutant(
+        "dask: an HTTP server beside workers", "engines/cluster.py",
+        '"worker_class": _QuietWorker,', '"worker_class": Worker,', CLOSED,
+    ),
+    Mutant(
+        "dask: an HTTP server beside the scheduler", "engines/cluster.py",
+        '"cls": _QuietScheduler,', '"cls": Scheduler,', CLOSED,
+    ),
+    Mutant(
+        "dask: rows in files", "engines/cluster.py",
+        '"distributed.worker.memory.spill": False,', '"distributed.worker.memory.spill": 0.7,',
+        CLOSED,
+    ),
+    Mutant(
+        "dask: a directory for everybody", "engines/cluster.py",
+        'folder = tempfile.mkdtemp(prefix="riata-dask-")  # that nobody else can enter',
+        'folder = tempfile.mkdtemp(prefix="riata-dask-")\n    os.chmod(folder, 0o755)', CLOSED,
+    ),
+    Mutant(
+        "dask: an actor that raises", "engines/actor.py",
+        "            self._shards, self._fault = [], fault_of(error)", "            raise", ANSWERS,
+    ),
+    Mutant(
+        "dask: faults that quote rows", "engines/replies.py",
+        "whose text may quote rows and is left out.", "{error}.", REPLIES,
+    ),
+    Mutant(
+        "dask: sums of any shape", "engines/replies.py",
+        "payload[0].shape == expected.shape", "True", REPLIES,
+    ),
+    Mutant(
+        "dask: sums of any size", "engines/replies.py",
+        "if np.any(total > limit) or np.any(total < -limit):", "if False:", REPLIES,
+    ),
+    Mutant(
+        "dask: packed sums of any size", "engines/packing.py",
+        "if most is not None and (np.any(numbers > most) or np.any(numbers < -most)):", "if False:",
+        REPLIES,
+    ),
+    Mutant(
+        "dask: packed bytes that are not counted", "engines/packing.py",
+        "if not good or needed != len(self.data):", "if not good:", REPLIES,
+    ),
+    Mutant(
+        "dask: a partition's type that decides on an error", "data/partitions.py",
+        "    if not isinstance(value, int | float | Decimal):\n        return math.nan\n", "",
+        ANSWERS,
+    ),
+    Mutant(
+        "dask: rows of people in this process", "estimators/sources.py",
+        'if estimator.engine == "dask":', "if False:", ON_WORKERS,
     ),
     Mutant(
         "data: a known draw of a private fit", "estimators/sources.py",

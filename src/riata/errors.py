@@ -75,7 +75,11 @@ class CollectError(RiataError):
     """A collector cannot do its work: its directory, its database or its configuration."""
 
 
-class ClusterLost(RiataError, RuntimeError):
+class ClusterError(RiataError, RuntimeError):
+    """Workers cannot keep or sum their rows, or answer what cannot be right. Quotes no row."""
+
+
+class ClusterLost(ClusterError):
     """The workers that hold the rows cannot be reached."""
 
 

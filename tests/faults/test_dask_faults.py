@@ -28,10 +28,14 @@ from riata import (
     Schema,
     read,
 )
+from riata.engines import actor as actor_module
 from riata.engines import dask as dask_module
-from riata.engines.dask import DaskEngine, InMemory, Keeper, Question, Reply
+from riata.engines import replies
+from riata.engines.actor import Question, RowActor
+from riata.engines.dask import DaskEngine, InMemory
 from riata.engines.messages import Writer
 from riata.engines.packing import Packed
+from riata.engines.replies import Expected, Reply
 from riata.engines.shard import Shard
 from riata.errors import ClusterLost, InvalidArgument
 from riata.losses import Squared
@@ -165,22 +169,6 @@ def test_collections_that_do_not_fit_together_are_refused(client):
             model.fit(rows, targets)
 
 
-@pytest.mark.parametrize("engine", ["dask", "disk"])
-def test_partitions_of_another_type_are_refused_and_not_quoted(engine, client):
-    x, y = da.from_array(X, chunks=(300, P)), da.from_array(Y, chunks=300)
-
-    def text(values):
-        return np.full(values.shape, "secret", dtype=object)
-
-    model = clone(MODELS["selections"][0]).set_params(engine=engine)
-    for rows, targets in (
-        (x.map_blocks(text, meta=np.zeros((0, 0))), y), (x, y.map_blocks(text, meta=np.zeros(0))),
-    ):  # fmt: skip
-        with pytest.raises(InvalidArgument, match="type object") as found:
-            model.fit(rows, targets)
-        assert "secret" not in str(found.value)
-
-
 def engine_for(client, pieces=4):
     cuts = np.linspace(0, N, pieces + 1).astype(int)
     rows = [InMemory(X[a:b], Y[a:b]) for a, b in pairwise(cuts)]
@@ -205,20 +193,22 @@ def test_workers_that_die_are_replaced_and_the_sum_is_the_same(fan, monkeypatch)
 
 
 @pytest.mark.parametrize("short", [0, 10**9])
-def test_a_keeper_that_is_asked_again_before_it_answered_sums_alike(short, monkeypatch):
+def test_an_actor_that_is_asked_again_before_it_answered_sums_alike(short, monkeypatch):
     """In a thread of its own or in that of the worker, one question after the other."""
-    monkeypatch.setattr(dask_module, "_SHORT", short)
+    monkeypatch.setattr(actor_module, "_SHORT", short)
     preparation, writer = Preparation(UNIT), Writer()
-    keeper = Keeper([(X[:400], Y[:400], 0), (X[400:], Y[400:], 400)], preparation, {})
+    rows = [(X[:400], Y[:400], None, 0), (X[400:], Y[400:], None, 400)]
+    actor = RowActor(rows, preparation, {})
     whole = Shard(*preparation(X, Y))
     problem = Problem(Squared(), L1Ball(1.0), UNIT, N, P)
     queries = [problem.gradient(Vector.unit(P, k, 0.5)) for k in (1, 2, 1, 3)]
     questions = [Question(writer.write(query), k % 2, 2) for k, query in enumerate(queries)]
 
     async def answers():
-        return await asyncio.gather(*(keeper.total(each) for each in questions))
+        return await asyncio.gather(*(actor.total(each) for each in questions))
 
-    for k, reply in enumerate(asyncio.run(answers())):
+    for k, frames in enumerate(asyncio.run(answers())):
+        reply = Reply.of(frames, Expected.of(queries[k], P))
         np.testing.assert_array_equal(reply.total, whole.part(k % 2, 2).total(queries[k]))
         assert not reply.lost + reply.unheard
 
@@ -227,16 +217,16 @@ def test_a_keeper_that_is_asked_again_before_it_answered_sums_alike(short, monke
 def test_long_sums_are_packed_on_their_way(fan, client, monkeypatch):
     """From worker to worker and from there to here, and are the same bits."""
     monkeypatch.setattr(dask_module, "_FAN", fan)
-    p, n = dask_module._LONG, 300
+    p, n = replies.LONG, 300
     x = sparse.random_array((n, p), density=1e-4, rng=np.random.default_rng(3), format="csr")
     rows = [InMemory(x[a:b], Y[a:b]) for a, b in ((0, 100), (100, n))]
     engine, whole = DaskEngine(rows, Preparation(UNIT), client), Shard(*Preparation(UNIT)(x, Y[:n]))
     query = Problem(Squared(), L1Ball(1.0), UNIT, n, p).gradient(Vector.zero(p))
     heard, add = [], Reply.add
 
-    def listening(self, other):
+    def listening(self, other, limit):
         heard.append(other.total)
-        add(self, other)
+        add(self, other, limit)
 
     monkeypatch.setattr(Reply, "add", listening)
     np.testing.assert_array_equal(engine.total(query), whole.total(query))

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from riata import Schema, read
+from riata.data import lines
+from riata.data.csv_file import CsvReader
 from riata.data.people import PeopleSource, drawn, numbered, random_order
 from riata.errors import DataError
 from riata.mechanisms.noise import Noise
@@ -80,7 +83,7 @@ def test_the_draw_is_made_once_and_stays_at_home():
     first, again = rows_of(source.load()[0]), rows_of(source.load()[0])
     np.testing.assert_array_equal(first, again)
     copy = pickle.loads(pickle.dumps(source))
-    assert not {"_drawn", "_whose"} & vars(copy).keys()
+    assert not {"_drawn", "_people"} & vars(copy).keys()
     assert (rows_of(copy.load()[0]) != first).any()
     assert (rows_of(read(frame, schema()).load()[0]) != first).any()
 
@@ -216,6 +219,67 @@ def test_a_source_says_nothing_about_its_draw():
     before = repr(source)
     source.load()
     assert repr(source) == before
+
+
+PERSONS = st.one_of(st.none(), st.integers(0, 6).map("p{}".format), st.just('p"7'))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(PERSONS, min_size=1, max_size=40),
+    st.sampled_from(["csv", "parquet", "directory"]),
+    st.integers(1, 4),
+    st.sampled_from([None, 1, 3, 20]),
+    st.integers(1, 60),
+)
+def test_pieces_that_others_read_are_the_same_rows_in_the_same_order(ids, kind, k, count, size):
+    """Whatever the parts of the file are, and with the same draw."""
+    frame = pl.DataFrame(
+        {"id": ids, "v": range(1, len(ids) + 1), "y": np.linspace(-1, 1, len(ids))},
+        schema={"id": pl.String, "v": pl.Int64, "y": pl.Float64},
+    )
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_PART_BYTES", size)
+        path = Path(name)
+        if kind == "directory":
+            for number in range(0, len(ids), size):
+                frame[number : number + size].write_parquet(path / f"{number:03}.parquet")
+        elif kind == "parquet":
+            path = path / "rows.parquet"
+            frame.write_parquet(path, row_group_size=size)
+        else:
+            path = path / "rows.csv"
+            frame.write_csv(path)
+        source = read(path, schema(rows_of_a_person=k, people=count), random_state=1)
+        others = source.gathered(lambda calls: [pickle.loads(pickle.dumps(c))() for c in calls])
+        pieces = [pickle.loads(pickle.dumps(piece)) for piece in others.pieces()]
+        assert others.n_rows == source.n_rows == sum(piece.n_rows for piece in pieces)
+        expected = source.in_order()
+        found = [piece.load() for piece in pieces]
+        if expected[0].shape[0]:
+            for at in (0, 1):
+                whole = np.concatenate([np.asarray(_dense(each[at])) for each in found])
+                np.testing.assert_array_equal(whole, _dense(expected[at]))
+
+
+def _dense(values):
+    return values.toarray() if hasattr(values, "toarray") else values
+
+
+def test_lines_of_parts_are_all_lines_once(tmp_path, monkeypatch):
+    """Headers, ends of lines and empty lines at every place of a cut."""
+    text = b"id,v,y\na,1,0\r\n\nb,2,0\n" + b'"c,d",3,0\n' * 3 + b"e,4,0"
+    path = tmp_path / "rows.csv"
+    path.write_bytes(text)
+    whole = next(CsvReader(path).batches(100))
+    assert len(whole) == 7
+    for size in range(1, len(text) + 2):
+        monkeypatch.setattr(lines, "_PART_BYTES", size)
+        parts = CsvReader(path).parts()
+        assert len(parts) == -(-len(text) // size)
+        found = [line for part in parts for batch in part.batches(2) for line in batch]
+        assert found == whole
+        assert sum(part.count() for part in parts) == 7
 
 
 @pytest.mark.skipif("RIATA_DATA" not in os.environ, reason="RIATA_DATA names no folder")

@@ -130,6 +130,9 @@ class ParquetReader(ColumnReader):
         groups = range(len(self._sizes[0])) if self.groups is None else self.groups
         return [self._of_groups([group]) for group in groups]
 
+    def parts(self) -> list[Reader] | None:
+        return self.pieces()
+
     def _of_groups(self, groups: list[int]) -> ParquetReader:
         """Some row groups of the only file, whose footer has been read."""
         part = copy.copy(self)

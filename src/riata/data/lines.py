@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,12 @@ from riata.data.reader import Reader
 from riata.errors import DataError
 
 _BYTES_AT_ONCE = 1 << 20
+
+#: Bytes of a part that another process reads.
+_PART_BYTES = 1 << 26
+
+#: Lines of a part that are counted at a time.
+_LINES_AT_ONCE = 1 << 16
 
 
 class LineReader(Reader):
@@ -31,6 +39,23 @@ class LineReader(Reader):
         self.path = path
         self.header = header
         self.title = str(path)
+        self._span: tuple[int, int] | None = None
+
+    def parts(self) -> list[Reader] | None:
+        """Readers of the lines that begin in so many bytes; one of all if it is compressed."""
+        if self._span is not None or self.path.suffix == ".gz":
+            return [self]
+        with self._opened() as file:
+            size = file.seek(0, os.SEEK_END)
+        return [
+            self._of_span(start, min(start + _PART_BYTES, size))
+            for start in range(0, size, _PART_BYTES)
+        ]
+
+    def _of_span(self, start: int, end: int) -> LineReader:
+        part = copy.copy(self)
+        part._span = (start, end)
+        return part
 
     @cached_property
     def _lines(self) -> int:
@@ -42,21 +67,38 @@ class LineReader(Reader):
         return lines + (last != b"\n")
 
     def count(self) -> int:
+        if self._span is not None:
+            return sum(map(len, self.batches(_LINES_AT_ONCE)))
         return max(0, self._lines - self.header)
 
     def batches(self, rows: int) -> Iterator[list[bytes]]:
         """At most `rows` lines at a time, without their ends."""
         with self._opened() as file:
-            for _ in range(self.header):
-                file.readline()
             batch: list[bytes] = []
-            for line in file:
+            for line in self._lines_of_span(file):
                 batch.append(line.rstrip(b"\r\n"))
                 if len(batch) == rows:
                     yield batch
                     batch = []
             if batch:
                 yield batch
+
+    def _lines_of_span(self, file: IO[bytes]) -> Iterator[bytes]:
+        """The lines of rows that begin in the span, or all of them."""
+        start, end = self._span or (0, None)
+        if start:
+            at = file.seek(start - 1)  # a line that begins at `start` has its end before it
+            at += len(file.readline())
+        else:
+            at = sum(len(file.readline()) for _ in range(self.header))
+        if end is None:
+            yield from file
+            return
+        for line in file:
+            if at >= end:
+                return
+            at += len(line)
+            yield line
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:

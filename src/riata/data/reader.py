@@ -31,6 +31,13 @@ class Reader(ABC):
         """Readers of disjoint parts, which together are all rows, in order."""
         return [self]
 
+    def parts(self) -> list[Reader] | None:
+        """The same for other processes; None for rows in the memory of this one.
+
+        How many rows a part has need not be known before it is read.
+        """
+        return None
+
     def damaged(self) -> DataError:
         """The error for a file that cannot be read to its end."""
         return DataError(

@@ -73,14 +73,14 @@ class Source:
         """
         if not isinstance(rows, int | np.integer) or rows < 1:
             raise InvalidArgument(f"rows={rows!r} must be a whole number, and at least 1.")
-        with self.bar(progress) as advance:
+        with self.bar(progress, rows) as advance:
             for x, y in self._blocks(rows):
                 yield x, y
                 advance(x.shape[0])
 
-    def bar(self, wanted: bool) -> AbstractContextManager[Advance]:
+    def bar(self, wanted: bool, step: int | None = None) -> AbstractContextManager[Advance]:
         """A progress bar on standard error, moved on by a number of rows."""
-        return progress_bar(self._reader.title, self.n_rows, wanted)
+        return progress_bar(self._reader.title, self.n_rows, wanted, step)
 
     def _blocks(self, rows: int) -> Iterator[Block]:
         """Exactly `n_rows` rows: those too many are cut off, and those too few are blank."""
@@ -92,9 +92,12 @@ class Source:
             yield x, y
             if not left:
                 return
-        while left:
-            x, y = self.schema.blank(min(rows, left))
-            left -= x.shape[0]
+        yield from self._blank(left, rows)
+
+    def _blank(self, n_rows: int, rows: int) -> Iterator[Block]:
+        """So many blank rows, at most `rows` at a time."""
+        for some in range(0, n_rows, rows):
+            x, y = self.schema.blank(min(rows, n_rows - some))
             yield x, y if self.has_target else None
 
     def _encoded(self, rows: int) -> Iterator[Block]:
@@ -113,6 +116,10 @@ class Source:
 
     def load(self, *, progress: bool = False) -> Block:
         """All rows at once."""
+        return self.in_order(progress=progress)
+
+    def in_order(self, *, progress: bool = False) -> Block:
+        """All rows at once, in the order of `blocks`."""
         found = list(self.blocks(progress=progress))
         if not found:
             x, y = self.schema.blank(0)
@@ -152,18 +159,41 @@ class _Piece(Source):
 
 
 @contextmanager
-def progress_bar(title: str, rows: int, wanted: bool) -> Iterator[Advance]:
-    """A function that moves a progress bar on standard error."""
+def progress_bar(title: str, rows: int, wanted: bool, step: int | None = None) -> Iterator[Advance]:
+    """A function that moves a progress bar on standard error.
+
+    What is drawn depends on the public number of rows, and on time, alone: how many rows a block
+    of a file has may be private.
+
+    Parameters
+    ----------
+    title : str
+    rows : int
+        The number of all rows: public.
+    wanted : bool
+        Whether anything is drawn.
+    step : int, optional
+        The bar stands at multiples of this. A caller that never moves on by more passes all of
+        them. If it is left out the bar shows that something is done, and then all rows.
+    """
     if not wanted:
         yield lambda rows: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
-        from rich.markup import escape
-
         short = title if len(title) <= _TITLE else "…" + title[1 - _TITLE :]
-        task = progress.add_task(escape(short), total=rows)
-        yield lambda rows: progress.advance(task, rows)
+        task = progress.add_task(escape(short), total=None if step is None else rows)
+        done = 0
+
+        def advance(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if step is not None:
+                progress.update(task, completed=done // step * step)
+
+        yield advance
+        progress.update(task, total=rows, completed=rows)

@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
-from uuid import uuid4
+from typing import Any
 
 import numpy as np
-from distributed import Client, get_client, get_worker
+from distributed import Client, KilledWorker, get_client
 
-from riata.engines.choice import numbers
+from riata.engines.actor import Branch, Question, RowActor
 from riata.engines.cluster import has_worker, workers_of
-from riata.engines.messages import Message, Reader, Writer
-from riata.engines.packing import Packed, packed
-from riata.engines.shard import Shard
-from riata.errors import ClusterLost
+from riata.engines.messages import Writer
+from riata.engines.pieces import InFile, InMemory, Partition, Piece
+from riata.engines.replies import Expected, Reply, WrongReply
+from riata.errors import ClusterError, ClusterLost
 from riata.preparation import Preparation
 from riata.queries import Query
+
+__all__ = ["DaskEngine", "InFile", "InMemory", "Part", "Partition", "Piece"]
 
 #: A worker that says nothing for so many seconds is looked after.
 _PATIENCE = 2.0
@@ -32,199 +31,34 @@ _PATIENCE = 2.0
 #: in one sum.
 _WAIT, _MOST_LOSSES = 60.0, 20
 
-#: So many keepers are asked from here, and each asks so many others: what comes in at one place is
+#: So many actors are asked from here, and each asks so many others: what comes in at one place is
 #: so many sums, however many workers there are.
 _FAN = 16
-
-#: Fewer cells than this are summed sooner than a thread is told to.
-_SHORT = 2**16
-
-#: Sums of so many numbers are packed before they are sent. For shorter ones Dask's own time for a
-#: question is longer than what a network of 10 Gbit/s would save.
-_LONG = 10**6
-
-#: A keeper waits so many seconds for those that it asked.
-_LONGEST = 600.0
 
 #: After a loss, so often it is looked whether a new worker came.
 _SPREAD = 5.0
 
+_STAYS_CHARGED = "What was charged stays charged."
 
-class Piece(Protocol):
-    """Some consecutive rows, wherever they are kept."""
-
-    n_rows: int
-
-    def given(self, client: Client, worker: str) -> tuple[Any, Any]:
-        """What a worker is told to have the rows: itself and None if it can `read` them there."""
-        ...
+#: What every actor says about its rows: how many there are, and how many columns.
+_FACTS = Expected((2,), 0.0)
 
 
-class InMemory:
-    """Rows in the memory of this process."""
-
-    def __init__(self, x: Any, y: np.ndarray) -> None:
-        self._x, self._y, self.n_rows = x, y, len(y)
-
-    def given(self, client: Client, worker: str) -> tuple[Any, Any]:
-        x, y = client.scatter([self._x, self._y], workers=[worker], hash=False)
-        return x, y
-
-
-class Partition:
-    """Rows of a Dask collection."""
-
-    def __init__(self, x: Any, y: Any, n_rows: int) -> None:
-        self._x, self._y, self.n_rows = x, y, n_rows
-
-    def given(self, client: Client, worker: str) -> tuple[Any, Any]:
-        x, y = client.compute([self._x, self._y], workers=[worker], allow_other_workers=True)
-        return x, y
-
-
-class InFile:
-    """Rows that a worker can read itself.
-
-    Parameters
-    ----------
-    source
-        Something with `n_rows` and `load`, that can be pickled.
-    """
-
-    def __init__(self, source: Any) -> None:
-        self._source, self.n_rows = source, source.n_rows
-
-    def given(self, client: Client, worker: str) -> tuple[Any, Any]:
-        return self._source, None
-
-
-class Keeper:
-    """Keeps rows at a worker and sums queries over them. Rows leave it in no other way."""
-
-    def __init__(
-        self,
-        rows: list[tuple[Any, Any, int]],
-        preparation: Preparation,
-        told: dict[int, bytes],
-        topic: str = "",
-    ) -> None:
-        self._reader = Reader()
-        self._reader.learn(told)
-        self._shards = [_shard(x, y, start, preparation, topic) for x, y, start in rows]
-        self._parts: dict[tuple[int, int], list[Shard]] = {(0, 1): self._shards}
-        short = sum(shard.size for shard in self._shards) < _SHORT
-        self._thread = None if short else ThreadPoolExecutor(1)
-
-    async def total(self, question: Question) -> Reply:
-        """The answer of the rows here and at the keepers below.
-
-        One sum at a time, and long ones beside the worker's own affairs.
-        """
-        below = asyncio.gather(*(_heard_by_keeper(each, question) for each in question.below))
-        if self._thread is None:
-            found = self._summed(question)
-        else:
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._thread, self._summed, question)
-        reply = Reply(found, [], [])
-        for each in await below:
-            reply.add(each)
-        return reply.packed()
-
-    def _summed(self, question: Question) -> np.ndarray:
-        query, of = self._reader.read(question.message), (question.part, question.parts)
-        if of not in self._parts:
-            self._parts[of] = [shard.part(*of) for shard in self._shards]
-        found = [shard.total(query) for shard in self._parts[of]]
-        return sum(found[1:], found[0])
-
-
-async def _heard_by_keeper(branch: Branch, question: Question) -> Reply:
-    try:
-        return await asyncio.wait_for(branch.ask(question), _LONGEST)
-    except (OSError, RuntimeError):
-        return branch.silence()
-
-
-@dataclass
-class Reply:
-    """A sum over the rows of several keepers, and the numbers of those that are missing in it.
-
-    Of these some are lost, and of the others nothing was heard because their question went through
-    a keeper that is lost.
-    """
-
-    total: np.ndarray | Packed | None
-    lost: list[int]
-    unheard: list[int]
-
-    def packed(self) -> Reply:
-        """To be sent."""
-        if isinstance(self.total, np.ndarray) and self.total.size >= _LONG:
-            return replace(self, total=packed(self.total))
-        return self
-
-    def add(self, other: Reply) -> None:
-        """Add a reply that was heard to one that was made here."""
-        if isinstance(other.total, Packed):
-            assert not isinstance(self.total, Packed)
-            self.total = other.total.added_to(self.total)
-        elif other.total is not None:
-            self.total = other.total if self.total is None else self.total + other.total
-        self.lost += other.lost
-        self.unheard += other.unheard
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A keeper by its number, and those whose sums it adds to its own."""
-
-    number: int
-    keeper: Any
-    below: tuple[Branch, ...]
-
-    @property
-    def numbers(self) -> list[int]:
-        """Of all keepers of the branch."""
-        return [self.number, *(number for each in self.below for number in each.numbers)]
-
-    def silence(self) -> Reply:
-        """What is known if the keeper does not answer."""
-        return Reply(None, [self.number], self.numbers[1:])
-
-    def ask(self, question: Question) -> Any:
-        """An answer on its way. A keeper that is known to be lost is a RuntimeError."""
-        if self.keeper is None:
-            raise RuntimeError("lost")
-        return self.keeper.total(replace(question, below=self.below))
-
-
-@dataclass(frozen=True)
-class Question:
-    """A message, over the rows of which part it is asked, and whom it is passed on to."""
-
-    message: Message
-    part: int
-    parts: int
-    below: tuple[Branch, ...] = ()
-
-
-def _shard(x: Any, y: Any, start: int, preparation: Preparation, topic: str) -> Shard:
-    x, y = x.load() if y is None else (x, y)
-    x = x if hasattr(x, "nnz") else numbers(x)
-    found = Shard(*preparation(x, numbers(y).astype(np.float64)), start)
-    if topic:
-        get_worker().log_event(topic, len(y))
-    return found
-
-
-class _Post:
-    """Some pieces, and the keeper that has them now."""
+class _Assignment:
+    """Some pieces, and the actor that has them now."""
 
     def __init__(self, pieces: list[tuple[Piece, int]]) -> None:
         self.pieces = pieces
         self.worker = ""
-        self.keeper: Any = None
+        self.actor: Any = None
+
+    def describe(self) -> Any:
+        """What the actor says about its rows, on its way."""
+        return self.actor.describe()
+
+    def n_rows(self, parts: int = 1) -> int:
+        """How many rows they have at most in one of so many parts."""
+        return sum(-(-piece.n_rows // parts) for piece, _ in self.pieces)
 
 
 class DaskEngine:
@@ -243,7 +77,8 @@ class DaskEngine:
     client : distributed.Client, optional
         The current one if left out.
     advance : callable, optional
-        Told, while workers read, how many more rows they have.
+        Told once, when workers have all rows, how many these are: when each of them has its own
+        would tell how many each has, which need not be public.
     """
 
     def __init__(
@@ -257,14 +92,17 @@ class DaskEngine:
         self._preparation, self._writer = preparation, Writer()
         workers = self._workers()
         self._look_again: float | None = None
+        self._n_columns: int | None = None
         starts = np.cumsum([0, *(piece.n_rows for piece in pieces)])
         each = list(zip(pieces, map(int, starts), strict=False))
         ends = [len(each) * i // len(workers) for i in range(len(workers) + 1)]
-        self._posts = [_Post(each[a:b]) for a, b in pairwise(ends) if a < b]
-        for post, worker in zip(self._posts, workers, strict=False):
-            post.worker = worker
-        with self._client.as_current(), self._heard(advance, int(starts[-1])) as topic:
-            self._man(self._posts, topic)
+        self._assignments = [_Assignment(each[a:b]) for a, b in pairwise(ends) if a < b]
+        for assignment, worker in zip(self._assignments, workers, strict=False):
+            assignment.worker = worker
+        with self._client.as_current():
+            self._start_actors(self._assignments)
+        if advance is not None:
+            advance(int(starts[-1]))
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
@@ -278,133 +116,183 @@ class DaskEngine:
         """The same over the rows of a part."""
         question = Question(self._writer.write(query), part, parts)
         with self._client.as_current():
-            return self._summed(question)
+            self._spread()
+            return self._summed(question, Expected.of(query, self._known_columns()))
 
-    def _summed(self, question: Question) -> np.ndarray:
-        self._spread()
+    def _known_columns(self) -> int:
+        """How many columns the rows have, which an actor must have said."""
+        for _ in range(_MOST_LOSSES):
+            if self._n_columns is not None:
+                return self._n_columns
+            self._replace(self._assignments)
+        raise ClusterLost(
+            f"Workers were lost {_MOST_LOSSES} times before one had its rows. {_STAYS_CHARGED} "
+            "Look after the cluster, then go on from the checkpoint."
+        )
+
+    def _summed(self, question: Question, expected: Expected) -> np.ndarray:
         whole = Reply(None, [], [])
-        missing, losses = list(range(len(self._posts))), 0
+        missing, losses = list(range(len(self._assignments))), 0
         while missing:
-            for reply in self._client.sync(self._replies, self._branches(missing), question):
-                whole.add(reply)
+            branches = self._branches(missing)
+            for branch, frames in self._client.sync(self._replies, branches, question):
+                self._add(whole, branch, frames, expected, question.parts)
             missing = whole.lost + whole.unheard
             if whole.lost:
                 losses += 1
                 if losses > _MOST_LOSSES:
                     raise ClusterLost(
-                        f"Workers were lost {losses} times while one sum was made. What was "
-                        "charged stays charged. Look after the cluster, then go on from the "
-                        "checkpoint."
+                        f"Workers were lost {losses} times while one sum was made. "
+                        f"{_STAYS_CHARGED} Look after the cluster, then go on from the checkpoint."
                     )
-                self._replace([self._posts[number] for number in whole.lost])
+                self._replace([self._assignments[number] for number in whole.lost])
             whole.lost, whole.unheard = [], []
         assert isinstance(whole.total, np.ndarray)
         return whole.total
 
+    def _add(
+        self, whole: Reply, branch: Branch, frames: Any, expected: Expected, parts: int
+    ) -> None:
+        """Add what a branch answered, if rows can have that sum."""
+        try:
+            reply = branch.heard(frames, expected)
+            there = set(branch.numbers) - {*reply.lost, *reply.unheard}
+            n_rows = sum(self._assignments[number].n_rows(parts) for number in there)
+            whole.add(reply, expected.limit(n_rows))
+            fault = reply.fault
+        except WrongReply as problem:
+            fault = f"It sent {problem}: its memory, or its version of riata, may not be right."
+        if fault:
+            raise ClusterError(
+                f"A worker cannot sum its rows. {fault} {_STAYS_CHARGED} Look after the cluster, "
+                "then go on from the checkpoint."
+            )
+
     def _branches(self, numbers: list[int]) -> list[Branch]:
-        """A tree over keepers: so few are asked from here, and each asks so few others.
+        """A tree over actors: so few are asked from here, and each asks so few others.
 
         A worker has one place in it, as it answers one question at a time.
         """
         first: dict[str, int] = {}
         for number in numbers:
-            first.setdefault(self._posts[number].worker, number)
+            first.setdefault(self._assignments[number].worker, number)
         inside = list(first.values())
         others = [number for number in numbers if number not in first.values()]
 
         def branch(place: int) -> Branch:
             below = range(_FAN * (place + 1), min(_FAN * (place + 2), len(inside)))
-            keeper = self._posts[inside[place]].keeper
-            return Branch(inside[place], keeper, tuple(branch(each) for each in below))
+            actor = self._assignments[inside[place]].actor
+            return Branch(inside[place], actor, tuple(branch(each) for each in below))
 
         roots = [branch(place) for place in range(min(_FAN, len(inside)))]
-        return roots + [Branch(number, self._posts[number].keeper, ()) for number in others]
+        return roots + [Branch(number, self._assignments[number].actor, ()) for number in others]
 
-    async def _replies(self, branches: list[Branch], question: Question) -> list[Reply]:
-        return await asyncio.gather(*(self._reply(branch, question) for branch in branches))
+    async def _replies(
+        self, branches: list[Branch], question: Question
+    ) -> list[tuple[Branch, Any]]:
+        answers = await asyncio.gather(
+            *(self._reply(branch.number, partial(branch.ask, question)) for branch in branches)
+        )
+        return list(zip(branches, answers, strict=True))
 
-    async def _reply(self, branch: Branch, question: Question) -> Reply:
-        """What a keeper answers, or its silence if it is lost."""
+    async def _reply(self, number: int, ask: Callable[[], Any]) -> Any:
+        """What an actor answers, None if it is lost, and text if it raised, which none should."""
         try:
-            answer = branch.ask(question)
+            answer = ask()
         except (OSError, RuntimeError):
-            return branch.silence()
+            return None
         while True:
             try:
-                reply: Reply = await asyncio.wait_for(answer, _PATIENCE)
-                return reply
+                return await asyncio.wait_for(answer, _PATIENCE)
             except TimeoutError:
-                if not await has_worker(self._client, self._posts[branch.number].worker):
-                    return branch.silence()
+                if not await has_worker(self._client, self._assignments[number].worker):
+                    return None
             except OSError:
-                return branch.silence()
+                return None
+            except Exception as error:
+                return type(error).__name__
 
     # Who keeps what
 
-    def _replace(self, lost: list[_Post]) -> None:
-        """Other workers for posts whose workers are lost: those with the least to do."""
-        gone = {post.worker for post in lost}
+    def _replace(self, lost: list[_Assignment]) -> None:
+        """Other workers for what lost ones had: those with the least to do."""
+        gone = {assignment.worker for assignment in lost}
         workers = [worker for worker in self._workers() if worker not in gone] or self._workers()
         load = dict.fromkeys(workers, 0)
-        for post in self._posts:
-            if post not in lost and post.worker in load:
-                load[post.worker] += len(post.pieces)
-        for post in lost:
-            post.worker = min(load, key=load.__getitem__)
-            load[post.worker] += len(post.pieces)
-        self._man(lost)
+        for assignment in self._assignments:
+            if assignment not in lost and assignment.worker in load:
+                load[assignment.worker] += len(assignment.pieces)
+        for assignment in lost:
+            assignment.worker = min(load, key=load.__getitem__)
+            load[assignment.worker] += len(assignment.pieces)
+        self._start_actors(lost)
         self._look_again = time.monotonic() + _SPREAD
 
     def _spread(self) -> None:
-        """After a loss: a post for a new worker, if another worker has several."""
+        """After a loss: something for a new worker, if another worker has several assignments."""
         if self._look_again is None or time.monotonic() < self._look_again:
             return
         self._look_again = time.monotonic() + _SPREAD
-        busy = Counter(post.worker for post in self._posts)
+        busy = Counter(each.worker for each in self._assignments)
         idle = [worker for worker in workers_of(self._client) if worker not in busy]
         if not idle:
             return
-        post = next((post for post in self._posts if busy[post.worker] > 1), None)
-        if post is None:
+        assignment = next((each for each in self._assignments if busy[each.worker] > 1), None)
+        if assignment is None:
             self._look_again = None
             return
-        post.worker = idle[0]
-        self._man([post])
+        assignment.worker = idle[0]
+        self._start_actors([assignment])
 
-    @contextmanager
-    def _heard(self, advance: Callable[[int], None] | None, n_rows: int) -> Iterator[str]:
-        """The topic under which workers tell of rows, if somebody wants to hear of it."""
-        if advance is None:
-            yield ""
-            return
-        topic, left = f"riata-{uuid4().hex}", [n_rows]
+    def _start_actors(self, assignments: list[_Assignment]) -> None:
+        """An actor for each. One that cannot be reached is found lost when it is asked."""
+        futures = []
+        for each in assignments:
+            rows = [(*piece.assign(self._client, each.worker), at) for piece, at in each.pieces]
+            how = {"actor": True, "workers": [each.worker], "allow_other_workers": True}
+            public = (self._preparation, self._writer.told)
+            futures.append(self._client.submit(RowActor, rows, *public, pure=False, **how))
+        for each, future in zip(assignments, futures, strict=True):
+            each.actor = _actor(future)
+            if each.actor is not None:
+                each.worker = each.actor._address
+        for each, frames in self._client.sync(self._descriptions, assignments):
+            if frames is None:
+                each.actor = None
+            else:
+                self._check_facts(each, frames)
 
-        def heard(event: tuple[float, int]) -> None:
-            rows = min(event[1], left[0])  # those of a worker that is replaced are read twice
-            left[0] -= rows
-            advance(rows)
+    async def _descriptions(self, assignments: list[_Assignment]) -> list[tuple[_Assignment, Any]]:
+        there = [each for each in assignments if each.actor is not None]
+        numbers = [self._assignments.index(each) for each in there]
+        asked = zip(numbers, there, strict=True)
+        answers = await asyncio.gather(
+            *(self._reply(number, each.describe) for number, each in asked)
+        )
+        return list(zip(there, answers, strict=True))
 
-        self._client.subscribe_topic(topic, heard)
+    def _check_facts(self, assignment: _Assignment, frames: Any) -> None:
+        """Raise unless an actor has the rows that it should have."""
         try:
-            yield topic
-        finally:
-            self._client.unsubscribe_topic(topic)
-        heard((0.0, left[0]))  # what is still on its way
-
-    def _man(self, posts: list[_Post], topic: str = "") -> None:
-        """A keeper for each post. One that cannot be made is found lost when it is asked."""
-        made = []
-        for post in posts:
-            rows = [(*piece.given(self._client, post.worker), at) for piece, at in post.pieces]
-            how = {"actor": True, "workers": [post.worker], "allow_other_workers": True}
-            told = (self._preparation, self._writer.told, topic)
-            made.append(self._client.submit(Keeper, rows, *told, pure=False, **how))
-        for post, future in zip(posts, made, strict=True):
-            try:
-                post.keeper = future.result()
-                post.worker = post.keeper._address
-            except (OSError, RuntimeError):
-                post.keeper = None
+            reply = Reply.of(frames, _FACTS)
+            fault = reply.fault
+        except WrongReply as problem:
+            reply, fault = Reply(None, [], []), f"It sent {problem}."
+        if not fault:
+            told = reply.total.tolist() if isinstance(reply.total, np.ndarray) else (-1, -1)
+            n_rows, n_columns = told
+            known = self._n_columns is None or n_columns == self._n_columns
+            if n_rows != assignment.n_rows() or n_columns < 1 or not known:
+                fault = (
+                    "Its rows are not as many, or have not as many columns, as the collection or "
+                    "the files say."
+                )
+            self._n_columns = n_columns
+        if fault:
+            raise ClusterError(
+                f"A worker cannot keep its rows. {fault} {_STAYS_CHARGED} Go on from the "
+                "checkpoint once that is put right."
+            )
 
     def _workers(self) -> list[str]:
         """The addresses of the workers. Waits for one if there is none."""
@@ -415,8 +303,7 @@ class DaskEngine:
             if time.monotonic() > end:
                 raise ClusterLost(
                     f"The cluster has had no worker for {_WAIT:.0f} seconds, so the rows cannot be "
-                    "summed. What was charged stays charged. Start workers, then go on from the "
-                    "checkpoint."
+                    f"summed. {_STAYS_CHARGED} Start workers, then go on from the checkpoint."
                 )
             time.sleep(0.1)
 
@@ -424,7 +311,26 @@ class DaskEngine:
         raise TypeError("An engine knows where private rows are and cannot be pickled.")
 
     def __repr__(self) -> str:
-        return f"<DaskEngine with rows at {len(self._posts)} posts>"
+        return f"<DaskEngine with rows at {len(self._assignments)} workers>"
+
+
+def _actor(future: Any) -> Any:
+    """The actor that a future stands for, None if its worker was lost.
+
+    Actors do not raise, so that an error is one of the collection whose rows it was to have. Its
+    text may quote them.
+    """
+    try:
+        return future.result()
+    except Exception as error:
+        failed = future.status == "error" and not isinstance(error, KilledWorker)
+    if failed:  # outside of the handler, or the error would go along
+        raise ClusterError(
+            "A partition of the Dask collection cannot be computed. What Dask says about it may "
+            "quote rows, and is left out here: compute the collection with Dask to see it. "
+            f"{_STAYS_CHARGED}"
+        )
+    return None
 
 
 class Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,23 +49,61 @@ class Packed:
     lots: list[tuple[int, int, int]]
     data: np.ndarray
 
-    def added_to(self, total: np.ndarray | None) -> np.ndarray:
-        """The sum, in the memory of `total` if there is one."""
+    def added_to(self, total: np.ndarray | None, limit: Any = None) -> np.ndarray:
+        """The sum, in the memory of `total` if there is one.
+
+        Parameters
+        ----------
+        total : ndarray, optional
+            Of the same shape.
+        limit : number or ndarray, optional
+            How large the packed numbers may be. If one is larger, or the bytes are not those of
+            packed numbers, there is a ValueError, and `total` is good for nothing.
+        """
+        self._check()
         if total is None:
             total = np.zeros(self.shape, dtype=np.int64)
         total = np.ascontiguousarray(total)
         flat, read = total.reshape(-1), _Cursor(self.data)
-        for lot, (width, halvings, listed) in enumerate(self.lots):
-            into = flat[lot * LOT : (lot + 1) * LOT]
-            weight = halvings
-            for kind in PARTS[width]:
-                part = read.array(kind, len(into))
-                into += np.left_shift(part, weight, dtype=np.int64) if weight else part
-                weight += 8 * part.itemsize
-            if listed:
-                places = read.array("<u2", listed)
-                into[places] += read.array("<i8", listed) << halvings
+        for lot, layout in enumerate(self.lots):
+            few = slice(lot * LOT, (lot + 1) * LOT)
+            numbers = _unpack(len(flat[few]), layout, read)
+            most = limit[few] if np.ndim(limit) else limit
+            if most is not None and (np.any(numbers > most) or np.any(numbers < -most)):
+                raise ValueError("a sum that is larger than its rows can make it")
+            flat[few] += numbers
         return total
+
+    def _check(self) -> None:
+        """Raise unless the bytes are as many as the lots say, before any of them is read."""
+        size, needed = math.prod(self.shape), 0
+        good = len(self.lots) == -(-size // LOT) and self.data.ndim == 1
+        for lot, (width, halvings, listed) in enumerate(self.lots):
+            length = min(LOT, size - lot * LOT)
+            if width not in PARTS or not 0 <= halvings < 64 or not 0 <= listed <= length:
+                good = False
+                break
+            parts = [length * np.dtype(kind).itemsize for kind in PARTS[width]]
+            parts += [2 * listed, 8 * listed]
+            needed += sum(map(_rounded, parts))
+        if not good or needed != len(self.data):
+            raise ValueError("a packed sum whose bytes do not fit together")
+
+
+def _unpack(length: int, layout: tuple[int, int, int], read: _Cursor) -> np.ndarray:
+    """The numbers of one lot."""
+    (width, halvings, listed), weight = layout, 0
+    found = np.zeros(length, dtype=np.int64)
+    for kind in PARTS[width]:
+        part = read.array(kind, length)
+        found += np.left_shift(part, weight, dtype=np.int64) if weight else part
+        weight += 8 * part.itemsize
+    if listed:
+        places = read.array("<u2", listed)
+        if np.any(places >= length):
+            raise ValueError("a packed sum whose bytes do not fit together")
+        found[places] += read.array("<i8", listed)
+    return np.left_shift(found, halvings, out=found) if halvings else found
 
 
 def packed(total: np.ndarray) -> Packed:

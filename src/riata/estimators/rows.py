@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from riata.data.partitions import PartitionReader
 from riata.data.people import PeopleSource
 from riata.data.source import Advance, Source, progress_bar
-from riata.engines.choice import NUMERIC, Arrays, numbers
-from riata.errors import InvalidArgument
+from riata.engines.choice import NUMERIC, Arrays
+from riata.errors import DataError, InvalidArgument
 
 Convert = Callable[[np.ndarray], np.ndarray]
 
@@ -45,7 +47,7 @@ class SourceRows:
         return self.n_rows * self._source.schema.likely_entries
 
     def load(self) -> tuple[Any, np.ndarray]:
-        x, y = self._source.load(progress=self._progress)
+        x, y = self._source.in_order(progress=self._progress)
         return x, self._converted(y)
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
@@ -56,7 +58,7 @@ class SourceRows:
         from riata.engines.dask import InFile
 
         parts = self._source.pieces()
-        if len(parts) == 1:  # nobody else can read it
+        if parts == [self._source]:  # nobody else can read it, or not in parts
             return Arrays(*self.load()).pieces()
         return [InFile(SourceRows(part, False, self._convert)) for part in parts]
 
@@ -101,21 +103,16 @@ class CollectionRows:
         """The same with targets that go through a function."""
         return CollectionRows(self._x, self._y, self._lengths, self._progress, convert)
 
-    def _partitions(self) -> list[tuple[Any, Any]]:
-        from dask import delayed
-
+    def _partitions(self) -> Iterator[tuple[Any, Any, PartitionReader]]:
         rows = self._x.to_delayed().ravel().tolist()
         targets = self._y.to_delayed().ravel().tolist()
-        if self._convert is not None:
-            targets = [delayed(self._convert)(each) for each in targets]
-        return list(zip(rows, targets, strict=True))
+        for x, y, n_rows in zip(rows, targets, self._lengths, strict=True):
+            yield x, y, PartitionReader((n_rows, self.shape[1]), self._convert)
 
     def pieces(self) -> list[Any]:
         from riata.engines.dask import Partition
 
-        return [
-            Partition(x, y, n) for (x, y), n in zip(self._partitions(), self._lengths, strict=True)
-        ]
+        return [Partition(x, y, read.shape[0], read) for x, y, read in self._partitions()]
 
     @property
     def likely_entries(self) -> int:
@@ -125,13 +122,12 @@ class CollectionRows:
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
         from dask import compute
 
-        with self.watched() as advance:
-            for pair in self._partitions():
-                x, y = compute(*pair)
-                yield _plain(x), numbers(y).astype(np.float64)
-                advance(len(y))
+        with self.watched():
+            for x, y, read in self._partitions():
+                yield read(*quietly(compute, x, y))
 
     def watched(self) -> AbstractContextManager[Advance]:
+        """A bar without steps: how many rows a partition has need not be public."""
         return progress_bar("The Dask collection", self.shape[0], self._progress)
 
     def load(self) -> tuple[Any, np.ndarray]:
@@ -140,8 +136,14 @@ class CollectionRows:
         return stack([x for x, _ in found]), np.concatenate([y for _, y in found])
 
 
-def _plain(x: Any) -> Any:
-    return sparse.csr_array(x) if sparse.issparse(x) else numbers(x)
+def quietly(compute: Callable[..., Any], *what: Any) -> Any:
+    """What Dask computes, without its error, which may quote rows."""
+    with suppress(Exception):
+        return compute(*what)
+    raise DataError(
+        "The Dask collection cannot be computed. What Dask says about it may quote rows, and is "
+        "left out here: compute the collection with Dask to see it."
+    )
 
 
 def collection_of(estimator: Any, x: Any, y: Any, *, numeric: bool) -> CollectionRows | None:
@@ -165,9 +167,9 @@ def collection_of(estimator: Any, x: Any, y: Any, *, numeric: bool) -> Collectio
             )
     if hasattr(x, "to_dask_array"):
         names = np.array([str(name) for name in x.columns], dtype=object)
-        x = x.to_dask_array(lengths=True)
+        x = quietly(partial(x.to_dask_array, lengths=True))
     if hasattr(y, "to_dask_array"):
-        y = y.to_dask_array(lengths=True)
+        y = quietly(partial(y.to_dask_array, lengths=True))
     if x.ndim != 2 or y.ndim != 1:
         raise InvalidArgument(
             f"X has {x.ndim} dimensions and y {y.ndim}: rows are a two-dimensional collection and "
@@ -181,7 +183,7 @@ def collection_of(estimator: Any, x: Any, y: Any, *, numeric: bool) -> Collectio
                 "for files."
             )
     if any(np.isnan(size) for axis in (*x.chunks, *y.chunks) for size in axis):
-        x, y = x.compute_chunk_sizes(), y.compute_chunk_sizes()
+        x, y = quietly(x.compute_chunk_sizes), quietly(y.compute_chunk_sizes)
     if x.shape[0] != y.shape[0]:
         raise InvalidArgument(
             f"X has {x.shape[0]} rows and y {y.shape[0]} targets: each row needs its own target."

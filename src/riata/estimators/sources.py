@@ -13,6 +13,7 @@ from riata.data.opening import read
 from riata.data.people import PeopleSource
 from riata.data.schema import Schema
 from riata.data.source import Source
+from riata.engines.choice import check_engine
 from riata.errors import InvalidArgument
 from riata.privacy.budget import Budget
 from riata.privacy.unit import PrivacyUnit
@@ -42,6 +43,8 @@ def source_of(estimator: Any, x: Any, y: Any, *, classifies: bool) -> Source | N
         )
     if isinstance(x, PeopleSource):
         _check_people(estimator, x)
+        if estimator.engine == "dask":
+            x = _read_by_workers(x)
     estimator.schema_ = x.schema
     estimator.n_features_in_ = x.n_features
     vars(estimator).pop("feature_names_in_", None)
@@ -57,6 +60,14 @@ def _check_people(estimator: Any, source: PeopleSource) -> None:
             "and the fit would protect nobody. Read it without, or pass random_state to "
             f"{type(estimator).__name__} too."
         )
+
+
+def _read_by_workers(source: PeopleSource) -> PeopleSource:
+    """The same people: neither ids nor rows of their files come into this process."""
+    check_engine("dask")
+    from riata.engines.gather import gather
+
+    return source.gathered(gather)
 
 
 def people(source: Source) -> int | None:
