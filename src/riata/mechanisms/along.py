@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,13 @@ class SelectionsAlong(Mechanism):
     ----------
     selection : ExponentialMechanism
     steps : int
+    before : ndarray of int, optional
+        What was released of the walk before: for `components`, which say where it began.
     """
 
     selection: ExponentialMechanism
     steps: int
+    before: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @property
     def event(self) -> Event:

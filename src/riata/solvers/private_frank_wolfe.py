@@ -139,7 +139,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
         at_once = max(1, _ROWS_AT_ONCE // walk.n_rows, plan.steps // _MOST_PIECES)
         chosen = np.empty(0, dtype=np.int64)
         while len(chosen) < plan.steps:
-            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)))
+            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)), chosen)
             chosen = np.append(chosen, curator.release(walk, some))
             if callback is not None:
                 for t in range(len(chosen) - some.steps, len(chosen)):
