@@ -124,6 +124,7 @@ def compare(make, first, others, about):
     releases = Releases()
     with small_blocks():
         before = seen(make(first), releases)
+        assert "error" not in before, (*about, before["error"])
         for other in others:
             assert differences(before, seen(make(other), releases)) == {}, (*about, other)
     return len(others)
