@@ -32,6 +32,9 @@ from riata.vectors import Vector
 
 VERSION = 2
 
+#: The length of a key, and of the code of the rows behind it.
+_KEY_BYTES, _CODE_DIGITS = 32, 64
+
 #: Facts that follow from others: an error names them only where they differ alone.
 _DERIVED = ("bounds of releases", "budget", "event", "parts", "problems", "projection", "steps")
 
@@ -93,8 +96,10 @@ class Checkpoint:
     def bind(self, total: np.ndarray) -> None:
         """Go on only with the rows that the run began with, by the sum of `row_digest`."""
         code = self._keyed(b"rows", np.asarray(total, dtype="<i8").tobytes()).hex()
-        if not self._records:  # the first release is written down with it
+        if not self._rows:
             self._rows = code
+            if self._seed is None:
+                self._write_key(code.encode(), _KEY_BYTES)
         elif not hmac.compare_digest(self._rows, code):
             raise CheckpointError(
                 f"{self.path} belongs to a run over other rows. {_CHARGED} Go on with the rows "
@@ -151,7 +156,8 @@ class Checkpoint:
 
     def _locked(self) -> Any:
         try:
-            file = open(self.path, "a+b", opener=_for_the_owner)  # noqa: SIM115
+            # Without a buffer, or what could not be written would be tried again at the end.
+            file = open(self.path, "a+b", buffering=0, opener=_for_the_owner)  # noqa: SIM115
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
@@ -174,8 +180,9 @@ class Checkpoint:
         link = self._keyed(self._link, body.encode())
         begin = self._size()
         try:
-            self._file.write(f"{link.hex()} {body}\n".encode())
-            self._file.flush()
+            left = memoryview(f"{link.hex()} {body}\n".encode())
+            while left:
+                left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as problem:
             self._take_back(begin)
@@ -281,10 +288,16 @@ class Checkpoint:
     def _new_key(self) -> bytes:
         if self._seed is not None:
             return self._public_key()
-        key = os.urandom(32)
+        key = os.urandom(_KEY_BYTES)
+        self._write_key(key, 0)
+        return key
+
+    def _write_key(self, text: bytes, at: int) -> None:
+        """The key, or behind it the code of the rows, once they are known."""
         try:
-            with open(self._key_path, "wb", opener=_for_the_owner) as file:
-                file.write(key)
+            with open(self._key_path, "r+b" if at else "wb", opener=_for_the_owner) as file:
+                file.seek(at)
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             _sync_folder(self.path)
@@ -293,16 +306,18 @@ class Checkpoint:
                 f"{self._key_path} cannot be written ({problem.strerror}): without its key a run "
                 "cannot go on. Make room, or name another file."
             ) from None
-        return key
 
-    def _read_key(self, lines: list[bytes], text: bytes) -> bytes | None:
+    def _read_key(self, lines: list[bytes], written: bytes) -> bytes | None:
         """The key, or None for a run that is over, whose last line says what the others are."""
         if self._seed is not None:
             return self._public_key()
         try:
-            return self._key_path.read_bytes()
+            text = self._key_path.read_bytes()
+            code = text[_KEY_BYTES:].decode("ascii", "replace")
+            self._rows = code if len(code) == _CODE_DIGITS else ""  # a crash may have cut it
+            return text[:_KEY_BYTES]
         except OSError:
-            end = b'{"over":"' + self._digest(len(text) - len(lines[-1]) - 1).encode() + b'"}'
+            end = b'{"over":"' + self._digest(len(written) - len(lines[-1]) - 1).encode() + b'"}'
             if lines[-1].endswith(b" " + end):
                 return None
             raise CheckpointError(
@@ -314,7 +329,7 @@ class Checkpoint:
     def _digest(self, size: int) -> str:
         """Of the beginning of the file."""
         self._file.seek(0)
-        return hashlib.sha256(self._file.read(size)).hexdigest()
+        return hashlib.sha256(self._file.read()[:size]).hexdigest()
 
     def _public_key(self) -> bytes:
         return hashlib.sha256(f"riata test seed {self._seed}, run".encode()).digest()

@@ -246,11 +246,24 @@ def test_other_rows_are_refused(change, engine, tmp_path):
     model.fit(sparse.csc_array(X), Y, checkpoint=copied(tmp_path / "fit", tmp_path / "same"))
 
 
-def test_other_rows_before_the_first_release_get_other_noise(tmp_path):
-    """A copy from before the first release knows no rows yet; its noise follows from them."""
+@pytest.mark.parametrize("engine", ["numpy", "scan", "disk"])
+def test_other_rows_before_the_first_release_are_refused(engine, tmp_path):
+    """As soon as rows were read: nothing needs to have been released."""
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=5, engine=engine)
+    begin(model, X, Y, tmp_path / "fit")
+    other = X.copy()
+    other[0, 0] += 0.5
+    with pytest.raises(CheckpointError, match="other rows"):
+        model.fit(other, Y, checkpoint=copied(tmp_path / "fit", tmp_path / "copy"))
+
+
+def test_other_rows_before_rows_were_read_get_other_noise(tmp_path):
+    """A copy from before that knows no rows yet; its noise follows from them."""
     model = PrivateErm(Squared(), L1Ball(1.0), 1.0, 1e-6, bounds=BOUNDS, fit_intercept=False,
                        solver="gaussian-frank-wolfe", steps=1)  # fmt: skip
     begin(model, X, Y, tmp_path / "fit")
+    key = tmp_path / "fit.key"
+    key.write_bytes(key.read_bytes()[:32])
     other = X.copy()
     other[0, 0] += 0.5
     found = []
