@@ -106,10 +106,7 @@ def check_same_unit(unit: PrivacyUnit, *, adjacency: str, person: str) -> None:
             f"This ledger protects the people of the column {person!r}, and the plan those of "
             f"{unit.person!r}"
         )
-        remedy = (
-            f"Name {person!r} as the person column of the schema, or start another ledger for the "
-            f"people of {unit.person!r}"
-        )
+        remedy = f"Name {person!r} as the person column of the schema"
     elif adjacency == REPLACE_PERSON:
         column = repr(person) if person else "the column that identifies them"
         what = (
