@@ -48,10 +48,15 @@ def serve(tmp_path):
         return servers[-1]
 
     yield start
-    for server in servers:
-        with Person(server.port, server.task, "127.0.7.7") as person:
-            assert person.send(bytes(8)) == 201  # whatever happened, others are served
-        assert server.stop() == ""
+    try:
+        for server in servers:
+            with Person(server.port, server.task, "127.0.7.7") as person:
+                assert person.send(bytes(8)) == 201  # whatever happened, others are served
+            assert server.stop() == ""
+    finally:
+        for server in servers:
+            if server.process.poll() is None:
+                server.kill()
 
 
 def connect(server, address="127.0.0.1"):
