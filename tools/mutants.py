@@ -753,7 +753,8 @@ MUTANTS = [
     ),
     Mutant(
         "files: members that are compressed", "files/archive.py",
-        "        require(stored, f", "        require(True, f", CONTAINERS,
+        "        require(stored, f", "        require(True, f",
+        (f"{BOMBS}::test_a_shard_that_is_compressed",),
     ),
     Mutant(
         "files: members that nobody asked for", "files/archive.py",

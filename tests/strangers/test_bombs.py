@@ -344,6 +344,12 @@ def test_a_sparse_file_of_many_zeros(reads, tmp_path):
 
 
 @pytest.mark.parametrize("name", [*TASKS, "merged"])
+def test_a_shard_that_is_compressed(name, good, reads, tmp_path):
+    path = write_arrays(tmp_path / "f", arrays(good["shard"][name]), compressed=True)
+    assert "compressed" in reads("riata.local.Aggregator.load", path, LIMIT).message
+
+
+@pytest.mark.parametrize("name", [*TASKS, "merged"])
 def test_any_array_of_a_shard_may_be_large(name, good, reads, tmp_path):
     held = arrays(good["shard"][name])
     path = tmp_path / "f"
