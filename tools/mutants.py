@@ -61,6 +61,7 @@ CLIENT = ("tests/unit/test_local_client.py",)
 AGGREGATOR = ("tests/unit/test_local_aggregator.py",)
 LIMITS = ("tests/strangers/test_limit.py",)
 BOMBS = "tests/strangers/test_bombs.py"
+TEXT_BOMBS = "tests/strangers/test_text_bombs.py"
 CONTAINERS = (f"{BOMBS}::test_a_container_that_is_none_of_ours",)
 CHECKPOINT = ("tests/unit/test_checkpoint.py",)
 GROUPS = ("tests/unit/test_groups.py",)
@@ -1075,11 +1076,12 @@ MUTANTS = [
     Mutant(
         "files: TOML that is parsed without a look", "files/text.py",
         "        check_toml(decoded)\n", "",
-        (f"{BOMBS}::test_toml_that_grows",),
+        (f"{TEXT_BOMBS}::test_toml_that_grows",),
     ),
     Mutant(
         "files: members that are compressed", "files/archive.py",
-        "        require(stored, f", "        require(True, f", CONTAINERS,
+        "        require(stored, f", "        require(True, f",
+        (f"{BOMBS}::test_a_shard_that_is_compressed",),
     ),
     Mutant(
         "files: members that nobody asked for", "files/archive.py",
@@ -1098,7 +1100,7 @@ MUTANTS = [
     Mutant(
         "files: names of all buckets", "data/names.py",
         "        if isinstance(feature, Text):\n            continue\n", "",
-        (f"{BOMBS}::test_buckets_that_no_list_could_name_are_a_schema",),
+        (f"{TEXT_BOMBS}::test_buckets_that_no_list_could_name_are_a_schema",),
     ),
     Mutant(
         "files: classes as wide as the longest", "data/target.py",

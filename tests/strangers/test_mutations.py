@@ -117,7 +117,7 @@ def check(good, reads, folder, reader, name, member, changes):
     reads(reader, spoilt, LIMIT)
 
 
-#: The tables of these two are in memory before riata sees them; test_bombs.py has their cases.
+#: The tables of these two are in memory before riata sees them; test_text_bombs.py has their cases.
 FUZZED = [reader for reader in READERS if not reader.endswith("from_table")]
 
 
