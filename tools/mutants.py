@@ -86,6 +86,8 @@ COLLECT_LIMITS = ("tests/unit/test_collect_limits.py",)
 GUARD = ("tests/faults/test_collect_guard.py",)
 RECORDS = ("tests/audit/test_on_release.py",)
 SCORES = ("tests/audit/test_scores.py",)
+RECORDS = "tests/audit/test_on_release.py"
+SCORES = "tests/audit/test_scores.py"
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -1270,37 +1272,45 @@ MUTANTS = [
     ),
     Mutant(
         "records: a callback can change a fit", "releases.py",
-        "copy = value.copy()", "copy = value", RECORDS,
+        "copy = value.copy()", "copy = value",
+        (f"{RECORDS}::test_a_hostile_callback_changes_nothing",),
     ),
     Mutant(
         "records: of a live query", "releases.py",
         "return described(value) if dataclasses.is_dataclass(value) else repr(value)",
-        "return value", RECORDS,
+        "return value",
+        (f"{RECORDS}::test_no_record_leads_to_a_row_or_to_what_holds_rows",),
     ),
     Mutant(
         "records: a vector with its history", "releases.py",
         "return Vector(value.size, plain(value.support), plain(value.values), value.offset)",
-        "return value", RECORDS,
+        "return value",
+        (f"{RECORDS}::test_no_record_leads_to_a_row_or_to_what_holds_rows",),
     ),
     Mutant(
         "records: runs that a search throws away", "tuning/search.py",
-        "    @unobserved()\n", "", RECORDS,
+        "    @unobserved()\n", "",
+        (f"{RECORDS}::test_a_search_shows_the_model_that_it_returns_and_no_other",),
     ),
     Mutant(
         "records: a walk is one release", "mechanisms/along.py",
-        "for t in range(begin, len(known))", "for t in range(begin, begin + 1)", RECORDS,
+        "for t in range(begin, len(known))", "for t in range(begin, begin + 1)",
+        (f"{RECORDS}::test_a_compiled_walk_has_a_record_for_each_selection",),
     ),
     Mutant(
         "records: the norm of another mechanism", "mechanisms/additive.py",
-        'norm: ClassVar[str | None] = "l1"', 'norm: ClassVar[str | None] = "l2"', RECORDS,
+        'norm: ClassVar[str | None] = "l1"', 'norm: ClassVar[str | None] = "l2"',
+        (f"{RECORDS}::test_what_the_noise_was_scaled_to_is_told",),
     ),
     Mutant(
         "audit: a search that looks at the first release only", "audit/distances.py",
-        "for seen in run:", "for seen in run[:1]:", SCORES,
+        "for seen in run:", "for seen in run[:1]:",
+        (f"{SCORES}::test_what_a_search_goes_by_agrees_with_an_exact_replay",),
     ),
     Mutant(
         "audit: scores that forget the neighbour", "audit/attack_scores.py",
-        "run = trial.run(noise, swapped=swapped)", "run = trial.run(noise)", SCORES,
+        "run = trial.run(noise, swapped=swapped)", "run = trial.run(noise)",
+        (f"{SCORES}::test_each_side_is_fitted_on_its_own_rows",),
     ),
     Mutant(
         "tuning: predictions that are not cut", "queries/prediction.py",
