@@ -376,7 +376,7 @@ MUTANTS = [
     ),
     Mutant(
         "duplicates sorted beside other rows", "engines/walker.py",
-        "x = sparse.csr_array(x, dtype=np.float64, copy=True)", "x = x.copy()", WALK,
+        "x = sparse.csr_array(x.astype(np.float64), copy=True)", "x = x.copy()", WALK,
     ),
     # Randomness
     Mutant(
@@ -910,7 +910,7 @@ MUTANTS = [
     ),
     Mutant(
         "data: rows without an id that are a person", "data/people.py",
-        "np.array([word is not None for word in ids.words])", "np.ones(len(ids.words), dtype=bool)",
+        "np.array([word is not None for word in ids.words], dtype=bool)", "np.ones(len(ids.words), dtype=bool)",
         OF_PEOPLE,
     ),
     Mutant(
@@ -1139,7 +1139,7 @@ MUTANTS = [
     ),
     Mutant(
         "a run that goes on with new noise", "checkpoint.py",
-        "key=self._keyed(b\"noise\", self._link, self._rows.encode()))", ")", CHECKPOINT,
+        "key=self._keyed(b\"noise\", *about))", ")", CHECKPOINT,
     ),
     Mutant(
         "the same noise for each release of a run", "checkpoint.py",

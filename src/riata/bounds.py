@@ -239,6 +239,6 @@ def _clip(values: Any, limit: Any) -> np.ndarray:
 
 def _canonical(x: Any) -> sparse.csr_array:
     """A copy of sparse rows with one entry for each place, or two of them would escape clipping."""
-    rows = sparse.csr_array(x, dtype=np.float64, copy=True)
+    rows = sparse.csr_array(x.astype(np.float64), copy=True)  # in this order: sums are of float64
     rows.sum_duplicates()
     return rows

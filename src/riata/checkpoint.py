@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from riata.errors import CheckpointError
+from riata.identity import digest
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, to_json
 from riata.queries import RowDigest
@@ -93,9 +94,14 @@ class Checkpoint:
         """What is to be summed over the rows for `bind`."""
         return RowDigest(self._keyed(b"digest"), 1, adjacency)
 
-    def bind(self, total: np.ndarray) -> None:
-        """Go on only with the rows that the run began with, by the sum of `row_digest`."""
-        code = self._keyed(b"rows", np.asarray(total, dtype="<i8").tobytes()).hex()
+    def code_of(self, total: np.ndarray) -> str:
+        """The code of the rows with this sum of `row_digest`."""
+        return self._keyed(b"rows", np.asarray(total, dtype="<i8").tobytes()).hex()
+
+    def bind(self, code: str, recorded: str | None = None) -> None:
+        """Go on only with the rows that the run began with, by their code and a ledger's record."""
+        if recorded is not None and not self._rows:
+            self._rows = recorded
         if not self._rows:
             self._rows = code
             if self._seed is None:
@@ -125,14 +131,15 @@ class Checkpoint:
         """A secret that stays the same while the run lasts; None when it is over."""
         return None if self._key is None else self._keyed(b"for", what.encode())
 
-    def noise(self) -> Noise:
-        """The noise of the next release, which is not in the file."""
+    def noise(self, query: Any = None) -> Noise:
+        """The noise of the next release, which is not in the file: another one for each query."""
         if self._key is None:
             raise CheckpointError(
                 f"{self.path} is of a run that is over, and this one asks for more releases. "
                 f"{_CHARGED} Use it with the same estimator and the same version of riata."
             )
-        return Noise(self._seed, key=self._keyed(b"noise", self._link, self._rows.encode()))
+        about = (self._link, self._rows.encode(), digest(query).encode())
+        return Noise(self._seed, key=self._keyed(b"noise", *about))
 
     def keep(self, event: Event, value: Any) -> None:
         """Write a release down, so that nothing can undo it."""
@@ -149,7 +156,7 @@ class Checkpoint:
             if not self.over:
                 self._append({"over": self._digest(self._size())})
             if self._seed is None:
-                _destroy(self._key_path)
+                _destroy(self._key_path, self._key)
         self._file.close()
 
     # The file
@@ -295,7 +302,8 @@ class Checkpoint:
     def _write_key(self, text: bytes, at: int) -> None:
         """The key, or behind it the code of the rows, once they are known."""
         try:
-            with open(self._key_path, "r+b" if at else "wb", opener=_for_the_owner) as file:
+            how = ("r+b", _no_link) if at else ("wb", _new_for_the_owner)
+            with open(self._key_path, how[0], opener=how[1]) as file:
                 file.seek(at)
                 file.write(text)
                 file.flush()
@@ -336,7 +344,18 @@ class Checkpoint:
 
 
 def _for_the_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _new_for_the_owner(path: str, flags: int) -> int:
+    """A new file: one that somebody put there before could be read by others."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
 
 
 def _sync_folder(path: Path) -> None:
@@ -347,14 +366,16 @@ def _sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def _destroy(path: Path) -> None:
-    """Overwrite and remove a file, if it is there."""
-    if path.exists():
-        with open(path, "r+b") as file:
-            file.write(bytes(path.stat().st_size))
-            file.flush()
-            os.fsync(file.fileno())
-        path.unlink()
+def _destroy(path: Path, key: bytes) -> None:
+    """Overwrite and remove the file of a key, if it is there and still of this run."""
+    with contextlib.suppress(FileNotFoundError), open(path, "r+b", opener=_no_link) as file:
+        if file.read(_KEY_BYTES) != key:
+            return
+        path.unlink()  # first: a crash in between must not leave a file of zeros
+        file.seek(0)
+        file.write(bytes(os.fstat(file.fileno()).st_size))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 # Releases as text

@@ -176,7 +176,9 @@ class Curator:
                 _check_charge(paid, cost or event, adjacency, unit, facts)
         engine = read()
         if checkpoint is not None:
-            checkpoint.bind(engine.total(checkpoint.row_digest(adjacency)))
+            code = checkpoint.code_of(engine.total(checkpoint.row_digest(adjacency)))
+            known = None if ledger is None else ledger.bind_rows(checkpoint.run_id, code)
+            checkpoint.bind(code, known)
         return cls(engine, event, noise, parts, adaptive, checkpoint)
 
     def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
@@ -195,7 +197,7 @@ class Curator:
             known, found = self._checkpoint.known(mechanism.event)
             if not known:
                 sums = SumsAlone(self._part(part))
-                found = mechanism.release(query, sums, self._checkpoint.noise())
+                found = mechanism.release(query, sums, self._checkpoint.noise(query))
                 self._checkpoint.keep(mechanism.event, found)
             return found
 

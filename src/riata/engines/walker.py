@@ -102,7 +102,7 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     limits = np.atleast_1d(np.asarray(bounds.x, dtype=np.float64))
     units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
     relative = limits / limits.max()
-    if x.dtype not in (np.float32, np.float64):
+    if x.dtype not in (np.float32, np.float64) or x.format not in ("csr", "csc"):
         x = x.astype(np.float64)
     if x.format == "csc":
         indptr, indices, data = x.indptr, x.indices, x.data
@@ -150,7 +150,7 @@ def _without_duplicates(x: Any) -> sparse.csr_array:
 
     Sorted by columns, the order of a row's duplicates could depend on other rows.
     """
-    x = sparse.csr_array(x, dtype=np.float64, copy=True)
+    x = sparse.csr_array(x.astype(np.float64), copy=True)
     x.sum_duplicates()
     return x
 

@@ -131,6 +131,8 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         )
         seed = checked_seed(self)
         request = self._request(job, solver, plan, problems, seed)
+        if checkpoint is not None:
+            request.check_named()
         summary = {
             "estimator": type(self).__name__, **plan.summary(), "request": request.digest,
         }  # fmt: skip

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from riata.errors import InvalidArgument
+from riata.fitting.machine import machine
 from riata.grid import ARITHMETIC
-from riata.identity import canonical, digest
+from riata.identity import canonical, digest, unnamed
 from riata.privacy.events import to_json
 from riata.problem import Problem
 from riata.solvers import Plan, Solver
@@ -51,14 +53,11 @@ class Request:
         """The canonical form, by names that a person knows."""
         from riata import __version__
 
-        arguments = self.estimator.get_params(deep=False)
-        parameters = {k: v for k, v in arguments.items() if k not in WITHOUT_EFFECT}
-        if "random_state" in parameters:
-            parameters["random_state"] = self.seed
-        plan = self.plan
+        parameters, plan = self._parameters, self.plan
         return {
             "riata": __version__,
             "arithmetic": ARITHMETIC,
+            "machine": machine(),
             "estimator": canonical(type(self.estimator)),
             **{f"parameter {name}": canonical(value) for name, value in parameters.items()},
             "schema": canonical(self.schema),
@@ -75,6 +74,29 @@ class Request:
             "steps": plan.steps,
             "parts": plan.parts,
         }
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        arguments = self.estimator.get_params(deep=False)
+        parameters = {k: v for k, v in arguments.items() if k not in WITHOUT_EFFECT}
+        if "random_state" in parameters:
+            parameters["random_state"] = self.seed
+        return parameters
+
+    def check_named(self) -> None:
+        """Raise if two requests with the same digest could ask for different things.
+
+        Code of other people, such as a loss of one's own, has no name that says all about it.
+        """
+        parts = (type(self.estimator), self._parameters, self.solver, self.problems, self.schema)
+        found = unnamed([*parts, self.classes, self.columns, self.plan.projection])
+        if found:
+            raise InvalidArgument(
+                f"A checkpoint cannot be used with {', '.join(found)}: it belongs to one run, and "
+                "nothing tells this run from others that are defined otherwise under the same "
+                "name. Fit without a checkpoint, or use what riata has, plain values and NumPy "
+                "arrays."
+            )
 
     @cached_property
     def digest(self) -> str:

@@ -264,6 +264,11 @@ def _line_mac(key: bytes, macs: Mapping[int, object], seq: int, fields: Fields) 
     return _mac(key, _canonical([*links, *fields]))
 
 
+def run_rows_mac(key: bytes, dataset: str, run: str, code: str) -> str:
+    """What shows that a ledger itself recorded the code of a run's rows."""
+    return _mac(key, b"rows of a run" + _canonical((dataset, run, code)))
+
+
 def _canonical(fields: Fields) -> bytes:
     """The bytes of one line: different fields, in value or in type, give different bytes."""
     if not all(value is None or type(value) in (int, str) for value in fields):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import weakref
@@ -12,20 +13,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 
 from riata.errors import InvalidArgument, LedgerError
 from riata.privacy import filters
 from riata.privacy import unit as units
 from riata.privacy.accountants import Spent
 from riata.privacy.budget import Budget
-from riata.privacy.chain import HeadFile, HeadInMemory, following, skipped
+from riata.privacy.chain import HeadFile, HeadInMemory, following, run_rows_mac, skipped
 from riata.privacy.creation import create_ledger
 from riata.privacy.events import Event, to_json
 from riata.privacy.lines import Charge, Lines, added_up, verified
 from riata.privacy.listing import exported, listing
 from riata.privacy.places import PathLike, is_url, places
-from riata.privacy.storage import CHARGE, Storage, datasets, locked_header, macs_at
+from riata.privacy.storage import (
+    CHARGE,
+    RUN_ROWS,
+    Storage,
+    datasets,
+    locked_header,
+    macs_at,
+)
 from riata.privacy.unit import PrivacyUnit, check_same_unit
 
 if TYPE_CHECKING:
@@ -203,6 +211,30 @@ class Ledger:
         """
         with self._verified() as lines:
             return lines.charge_of(run)
+
+    def bind_rows(self, run: str, code: str) -> str:
+        """The code of the rows that a run is over: this one, if none was recorded before.
+
+        Parameters
+        ----------
+        run : str
+        code : str
+            A keyed digest of the rows, which reveals nothing about them.
+        """
+        with self._verified() as lines:
+            key = (self.dataset, run)
+            where = (RUN_ROWS.c.dataset == self.dataset, RUN_ROWS.c.run == run)
+            row = lines.db.execute(select(RUN_ROWS).where(*where)).one_or_none()
+            if row is None:
+                mac = run_rows_mac(lines.head.key, *key, code)
+                lines.db.execute(insert(RUN_ROWS).values((*key, code, mac)))
+                return code
+            if not hmac.compare_digest(row.mac, run_rows_mac(lines.head.key, *key, row.code)):
+                raise LedgerError(
+                    f"What the ledger {self.path} says about the rows of the run {run} was edited, "
+                    "so the run cannot go on. Find out by whom."
+                )
+            return str(row.code)
 
     def after(self, event: Event, *, adjacency: str, unit: PrivacyUnit | None = None) -> Spent:
         """What all charges would cost together with one more, which is not made."""

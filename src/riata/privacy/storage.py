@@ -75,6 +75,16 @@ CHARGE = Table(
     UniqueConstraint("dataset", "run"),  # a run is charged once
 )
 
+#: Over which rows a run with a checkpoint is: a keyed code of them, that reveals nothing.
+RUN_ROWS = Table(
+    "run_rows",
+    TABLES,
+    Column("dataset", Text, primary_key=True),
+    Column("run", Text, primary_key=True),
+    Column("code", Text, nullable=False),
+    Column("mac", Text, nullable=False),
+)
+
 #: One transaction at a time in this process, and no fork during one: the child would inherit a
 #: connection, and the locks that SQLite believes to hold.
 _TURN = threading.Lock()

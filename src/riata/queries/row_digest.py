@@ -60,7 +60,7 @@ class RowDigest(Query):
 
     def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
         inner = np.asarray(x @ self._of_columns(x.shape[1])).astype(np.int64)
-        bits = np.ascontiguousarray(y, dtype=np.float64).view(np.uint64)
+        bits = (np.asarray(y, dtype=np.float64) + 0.0).view(np.uint64)  # which makes -0 to 0
         low = (bits & np.uint64(0xFFFFFFFF)).astype(np.int64)
         high = (bits >> np.uint64(32)).astype(np.int64)
         found = np.zeros(_LANES)
