@@ -910,7 +910,8 @@ MUTANTS = [
     ),
     Mutant(
         "data: rows without an id that are a person", "data/people.py",
-        "np.array([word is not None for word in ids.words], dtype=bool)", "np.ones(len(ids.words), dtype=bool)",
+        "np.array([word is not None for word in ids.words], dtype=bool)",
+        "np.ones(len(ids.words), dtype=bool)",
         OF_PEOPLE,
     ),
     Mutant(
@@ -1143,13 +1144,32 @@ MUTANTS = [
     ),
     Mutant(
         "the same noise for each release of a run", "checkpoint.py",
-        "self._keyed(b\"noise\", self._link, self._rows.encode())", "self._keyed(b\"noise\")",
-        CHECKPOINT,
+        "about = (self._link, self._rows.encode(), digest(query).encode())",
+        "about = (b\"\",)", CHECKPOINT,
     ),
     Mutant(
         "the same noise for other rows", "checkpoint.py",
-        "self._keyed(b\"noise\", self._link, self._rows.encode())",
-        "self._keyed(b\"noise\", self._link)", ATTACKS_ON_RUNS,
+        "about = (self._link, self._rows.encode(), digest(query).encode())",
+        "about = (self._link, digest(query).encode())", ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "the same noise for another query", "checkpoint.py",
+        "about = (self._link, self._rows.encode(), digest(query).encode())",
+        "about = (self._link, self._rows.encode())", CHECKPOINT,
+    ),
+    Mutant(
+        "rows that a ledger does not remember", "curator.py",
+        "known = None if ledger is None else ledger.bind_rows(checkpoint.run_id, code)",
+        "known = None", ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "a checkpoint with code of other people", "estimators/base.py",
+        "            request.check_named()\n", "            pass\n", ATTACKS_ON_RUNS,
+    ),
+    Mutant(
+        "a key that somebody put there before", "checkpoint.py",
+        "return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)",
+        "return os.open(path, flags, 0o666)", CHECKPOINT,
     ),
     Mutant(
         "a run that goes on with other rows", "checkpoint.py",
@@ -1208,7 +1228,7 @@ MUTANTS = [
     ),
     Mutant(
         "a key that outlives its run", "checkpoint.py",
-        "                _destroy(self._key_path)\n", "                pass\n", CHECKPOINT,
+        "                _destroy(self._key_path, self._key)\n", "                pass\n", CHECKPOINT,
     ),
     Mutant(
         "a shard that counts its rows from 0", "engines/shard.py",

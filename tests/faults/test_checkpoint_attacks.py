@@ -28,9 +28,9 @@ from riata import (
     Schema,
     read,
 )
-from riata.checkpoint import _value
+from riata.checkpoint import Checkpoint, _value
 from riata.curator import Curator
-from riata.errors import BudgetExceeded, CheckpointError
+from riata.errors import BudgetExceeded, CheckpointError, InvalidArgument
 from riata.losses import Huber, Squared
 from riata.privacy.events import Pure
 from riata.sets import GroupL1Ball, L1Ball, Polytope
@@ -360,3 +360,96 @@ def test_a_run_that_is_over_reads_no_row(tmp_path):
     again = model.set_params(ledger=ledger).fit(np.zeros_like(X), Y, checkpoint=tmp_path / "fit")
     assert np.array_equal(again.coef_, first)
     assert len(ledger.charges) == 0
+
+
+LOSS = """
+from dataclasses import dataclass
+from riata.losses import Squared
+
+@dataclass(frozen=True)
+class Mine(Squared):
+    def slope(self, margin, y):
+        return {factor} * super().slope(margin, y)
+"""
+
+
+def test_code_without_a_name_is_refused_before_anything_is_charged(tmp_path):
+    """Two losses of one name would get the same noise, and their difference is exact."""
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(5.0, 1e-6))
+    for factor in (0.0, 1.0):
+        scope = {}
+        exec(LOSS.format(factor=factor), scope)
+        model = erm(scope["Mine"](), ledger=ledger)
+        with pytest.raises(InvalidArgument, match="A checkpoint cannot be used with"):
+            model.fit(X, Y, checkpoint=tmp_path / f"{factor}")
+    assert not ledger.charges
+    assert not (tmp_path / "0.0").exists()
+    model.fit(X, Y)  # without a checkpoint it may be any code
+
+
+@pytest.mark.parametrize("change", ["order", "an entry"])
+def test_a_ledger_remembers_the_rows_of_a_run(change, tmp_path):
+    """Copies from before rows were read: the first of them to read rows decides."""
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=5, ledger=ledger)
+    begin(model, X, Y, tmp_path / "fit")
+    key = tmp_path / "fit.key"
+    key.write_bytes(key.read_bytes()[:32])  # as if it had been copied before
+    order = np.random.default_rng(0).permutation(N)
+    x, y = (X[order], Y[order]) if change == "order" else (np.where(X == 0, 0.5, X), Y)
+    with pytest.raises(CheckpointError, match="other rows"):
+        model.fit(x, y, checkpoint=copied(tmp_path / "fit", tmp_path / "other"))
+    model.fit(X, Y, checkpoint=copied(tmp_path / "fit", tmp_path / "same"))
+    assert len(ledger.charges) == 1
+
+
+def test_targets_of_minus_zero_are_the_same_rows(tmp_path):
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=5)
+    y = np.where(np.abs(Y) < 0.2, 0.0, Y)
+    begin(model, X, y, tmp_path / "fit", releases=2)
+    minus = np.where(y == 0, -0.0, y)
+    model.fit(np.where(X == 0, -0.0, X), minus, checkpoint=tmp_path / "fit")
+
+
+@pytest.mark.parametrize("engine", ["numpy", "scan", "disk"])
+def test_rows_of_people_are_the_same_in_every_engine(engine, tmp_path):
+    frame = pd.DataFrame({"id": np.arange(N) % 200, "x": X[:, 0], "y": Y})
+    schema = Schema.from_table({
+        "person": "id", "rows_of_a_person": 2,
+        "features": [{"name": "x", "kind": "number", "bounds": [-1, 1]}],
+        "target": {"name": "y", "bounds": [-1, 1]},
+    })  # fmt: skip
+    model = PrivateLasso(1.0, 1e-6)
+    begin(model, read(frame, schema), None, tmp_path / "fit", releases=2)
+    model.set_params(engine=engine).fit(read(frame, schema), checkpoint=tmp_path / "fit")
+
+
+def test_another_kind_of_processor_is_refused(tmp_path, monkeypatch):
+    """A solver's arithmetic between releases may differ there in its last digit."""
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS)
+    begin(model, X, Y, tmp_path / "fit", releases=2)
+    monkeypatch.setattr("riata.fitting.request.machine", lambda: {"processor": "another"})
+    with pytest.raises(CheckpointError, match="machine"):
+        model.fit(X, Y, checkpoint=tmp_path / "fit")
+
+
+def test_a_key_that_was_there_before_is_made_anew(tmp_path):
+    key = tmp_path / "fit.key"
+    key.write_bytes(b"x" * 32)
+    key.chmod(0o666)
+    begin(PrivateLasso(1.0, 1e-6, bounds=BOUNDS), X, Y, tmp_path / "fit")
+    assert key.stat().st_mode & 0o777 == 0o600
+    seen = tmp_path / "seen"
+    seen.write_bytes(b"")
+    (tmp_path / "other.key").symlink_to(seen)
+    begin(PrivateLasso(1.0, 1e-6, bounds=BOUNDS), X, Y, tmp_path / "other")
+    assert seen.read_bytes() == b""
+
+
+def test_a_run_destroys_no_key_but_its_own(tmp_path):
+    one, two = tmp_path / "fit", tmp_path / "two"
+    first = Checkpoint(one, "1", {})
+    two.with_name("two.key").write_bytes(b"k" * 32)
+    os.replace(two.with_name("two.key"), one.with_name("fit.key"))
+    first.close(over=True)
+    assert one.with_name("fit.key").read_bytes() == b"k" * 32

@@ -281,6 +281,7 @@ def test_the_noise_of_a_release_follows_from_all_releases_before(tmp_path):
     assert not np.array_equal(first, kept.noise().words(8))
     assert not kept.noise().seeded
     late = kept.noise().words(8)
+    assert not np.array_equal(late, kept.noise("another query").words(8))
     kept._rows = "other rows"
     assert not np.array_equal(late, kept.noise().words(8))
     other = Checkpoint(tmp_path / "other", "1", {})

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+import scipy.linalg
 from threadpoolctl import threadpool_info
 
 
@@ -18,7 +19,7 @@ def machine() -> dict[str, Any]:
     goes on only where they are the same: it would ask for other releases than a copy of it.
     """
     known = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
-    pools = [{name: str(pool.get(name)) for name in known} for pool in threadpool_info()]
+    pools = {tuple(str(pool.get(name)) for name in known) for pool in _linear_algebra()}
     features = np._core._multiarray_umath.__cpu_features__  # type: ignore[attr-defined]
     return {
         "python": platform.python_implementation(),
@@ -26,5 +27,12 @@ def machine() -> dict[str, Any]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "features": sorted(name for name, there in features.items() if there),
-        "libraries": sorted(pools, key=str),
+        "libraries": sorted(pools),
     }
+
+
+def _linear_algebra() -> list[dict[str, Any]]:
+    """The libraries that NumPy and SciPy compute with, and not what else is in the process."""
+    found = [pool for pool in threadpool_info() if pool.get("user_api") == "blas"]
+    own = [pool for pool in found if any(n in pool["filepath"] for n in ("numpy", "scipy"))]
+    return own or found
