@@ -677,7 +677,8 @@ MUTANTS = [
     ),
     Mutant(
         "data: rows without an id that are a person", "data/people.py",
-        "np.array([word is not None for word in ids.words])", "np.ones(len(ids.words), dtype=bool)",
+        "np.array([word is not None for word in ids.words], dtype=bool)",
+        "np.ones(len(ids.words), dtype=bool)",
         OF_PEOPLE,
     ),
     Mutant(
@@ -741,12 +742,11 @@ MUTANTS = [
     ),
     Mutant(
         "dask: sums of any size", "engines/replies.py",
-        "if np.any(total > limit) or np.any(total < -limit):", "if False:", REPLIES,
+        "if exceeds(total, limit):", "if False:", REPLIES,
     ),
     Mutant(
         "dask: packed sums of any size", "engines/packing.py",
-        "if most is not None and (np.any(numbers > most) or np.any(numbers < -most)):", "if False:",
-        REPLIES,
+        "if most is not None and exceeds(", "if False and exceeds(", REPLIES,
     ),
     Mutant(
         "dask: packed bytes that are not counted", "engines/packing.py",
