@@ -936,7 +936,7 @@ def run_tests(project: Path, *tests: str) -> tuple[bool, str]:
     )  # fmt: skip
     if ran.returncode not in (0, 1):
         raise SystemExit(f"The tests {tests} did not run:\n{ran.stdout[-2000:]}")
-    failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
+    failed = re.findall(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
     return ran.returncode == 0, failed[0] if failed else ""
 
 
