@@ -117,10 +117,10 @@ class Bounds:
         """The largest length of a row in `norm`: "l1", "l2" or "linf"."""
         if self.norm == "l2":
             return float(self.x) * (np.sqrt(n_features) if norm == "l1" else 1.0)
+        if norm == "linf":
+            return self.largest
         columns = np.array(self.per_column(n_features))
-        if norm == "l2":
-            return length(columns)
-        return float(columns.sum() if norm == "l1" else columns.max())
+        return length(columns) if norm == "l2" else float(columns.sum())
 
     def clip_x(self, x: Any) -> Any:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""

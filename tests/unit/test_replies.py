@@ -88,6 +88,8 @@ PACKED = sent(Reply(np.array([1, -5, 70_000]), [], []), packed=True)
         [PACKED[0], np.array([[8, 64, 0]]), np.zeros(24, np.uint8)],
         [PACKED[0], np.array([[8, -1, 0]]), np.zeros(24, np.uint8)],
         [PACKED[0], np.array([[0, 0, 1]]), np.full(16, 255, np.uint8)],
+        [PACKED[0], PACKED[1], np.append(PACKED[2], np.zeros(8, np.uint8))],
+        [PACKED[0], np.array([[0, 0, 2]]), np.zeros(24, np.uint8)],
         [PACKED[0], PACKED[2], PACKED[1]], [PACKED[0], PACKED[1][0], PACKED[2]],
     ],
 )  # fmt: skip

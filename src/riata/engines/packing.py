@@ -66,12 +66,12 @@ class Packed:
         total = np.ascontiguousarray(total)
         flat, read = total.reshape(-1), _Cursor(self.data)
         for lot, layout in enumerate(self.lots):
-            few = slice(lot * LOT, (lot + 1) * LOT)
-            numbers = _unpack(len(flat[few]), layout, read)
-            most = limit[few] if np.ndim(limit) else limit
-            if most is not None and (np.any(numbers > most) or np.any(numbers < -most)):
+            into = flat[lot * LOT : (lot + 1) * LOT]
+            places, numbers = _unpack(len(into), layout, read)
+            most = limit[lot * LOT : (lot + 1) * LOT][places] if np.ndim(limit) else limit
+            if most is not None and exceeds(numbers, most):
                 raise ValueError("a sum that is larger than its rows can make it")
-            flat[few] += numbers
+            into[places] += numbers
         return total
 
     def _check(self) -> None:
@@ -90,20 +90,37 @@ class Packed:
             raise ValueError("a packed sum whose bytes do not fit together")
 
 
-def _unpack(length: int, layout: tuple[int, int, int], read: _Cursor) -> np.ndarray:
-    """The numbers of one lot."""
-    (width, halvings, listed), weight = layout, 0
-    found = np.zeros(length, dtype=np.int64)
-    for kind in PARTS[width]:
+def exceeds(numbers: np.ndarray, limit: Any) -> bool:
+    """Whether a number is larger than a limit, or than its own, in either direction."""
+    if not numbers.size:
+        return False
+    if np.ndim(limit) == 0:  # without a copy of them
+        return bool(numbers.max() > limit or numbers.min() < -limit)
+    return bool(np.any(numbers > limit) or np.any(numbers < -limit))
+
+
+def _unpack(
+    length: int, layout: tuple[int, int, int], read: _Cursor
+) -> tuple[np.ndarray | slice, np.ndarray]:
+    """The numbers of one lot that are not 0, and where they are; or all of them."""
+    width, halvings, listed = layout
+    found = np.empty(0, dtype=np.int64)
+    for number, kind in enumerate(PARTS[width]):
         part = read.array(kind, length)
-        found += np.left_shift(part, weight, dtype=np.int64) if weight else part
-        weight += 8 * part.itemsize
-    if listed:
-        places = read.array("<u2", listed)
-        if np.any(places >= length):
+        if number:
+            found += np.left_shift(part, 32, dtype=np.int64)
+        else:
+            found = part.astype(np.int64)
+    everywhere: np.ndarray | slice = slice(length)
+    if listed or not width:
+        places, large = read.array("<u2", listed), read.array("<i8", listed)
+        if np.any(places[1:] <= places[:-1]) or np.any(places >= length):
             raise ValueError("a packed sum whose bytes do not fit together")
-        found[places] += read.array("<i8", listed)
-    return np.left_shift(found, halvings, out=found) if halvings else found
+        if width:
+            found[places] += large
+        else:
+            everywhere, found = places, large
+    return everywhere, found << halvings if halvings else found
 
 
 def packed(total: np.ndarray) -> Packed:

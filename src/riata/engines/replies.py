@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from riata.engines.packing import Packed, packed
+from riata.engines.packing import Packed, exceeds, packed
 from riata.errors import RiataError
 from riata.grid import BLOCK_ROWS
 from riata.queries import Query
@@ -50,7 +51,7 @@ class Expected:
 
     @classmethod
     def of(cls, query: Query, n_columns: int) -> Expected:
-        nothing = query.partial(np.zeros((0, n_columns)), np.zeros(0))
+        nothing = query.partial(sparse.csr_array((0, n_columns)), np.zeros(0))
         return cls(nothing.shape, _summand(query))
 
     def limit(self, n_rows: int) -> Any:
@@ -143,7 +144,7 @@ class Reply:
             except ValueError as problem:
                 raise WrongReply(str(problem)) from None
         elif total is not None:
-            if np.any(total > limit) or np.any(total < -limit):
+            if exceeds(total, limit):
                 raise WrongReply("a sum that is larger than its rows can make it")
             self.total = total if self.total is None else self.total + total
         self.lost += other.lost
