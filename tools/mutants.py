@@ -1227,7 +1227,8 @@ MUTANTS = [
     ),
     Mutant(
         "a key that outlives its run", "checkpoint.py",
-        "                _destroy(self._key_path, self._key)\n", "                pass\n", CHECKPOINT,
+        "                _destroy(self._key_path, self._key)\n", "                pass\n",
+        CHECKPOINT,
     ),
     Mutant(
         "a shard that counts its rows from 0", "engines/shard.py",

@@ -14,7 +14,7 @@ from riata.engines import replies
 from riata.engines.actor import Branch
 from riata.engines.replies import Expected, Reply, WrongReply, fault_of
 from riata.errors import DataError
-from riata.grid import SLOPE_STEPS, X_STEPS
+from riata.grid import MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Logistic, Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
@@ -134,7 +134,7 @@ def test_limits_follow_from_what_one_row_can_add(bounds, loss):
     query = problem.gradient(Vector.unit(3, 1, 0.5))
     expected = Expected.of(query, 3)
     assert expected.shape == (3,)
-    most = np.broadcast_to(np.max(bounds.x) / bounds.x * X_STEPS * SLOPE_STEPS, 3)
+    most = np.broadcast_to(np.max(bounds.x) / bounds.x * X_STEPS * MOST_SLOPE_STEPS, 3)
     np.testing.assert_allclose(np.broadcast_to(expected.limit(1), 3), most, rtol=1e-5)
     signs = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)])
     for target in (-9.0, 9.0):
