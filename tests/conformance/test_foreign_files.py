@@ -37,6 +37,8 @@ EXCUSED = {
     "riata.report.write": WRITES,
     "riata.Ledger.create": LEDGER,
     "riata.Ledger.open": LEDGER,
+    "riata.Ledger.restore": LEDGER,
+    "riata.privacy.Ledger.restore": LEDGER,
     "riata.privacy.Ledger.create": LEDGER,
     "riata.privacy.Ledger.open": LEDGER,
 }

@@ -24,4 +24,6 @@ MUTANTS = load_mutants()
 def test_a_mutant_changes_one_place_and_its_tests_exist(mutant):
     source = (ROOT / "src/riata" / mutant.file).read_text(encoding="utf-8")
     assert mutant.applied(source) != source
-    assert all((ROOT / test.split("::")[0]).exists() for test in mutant.tests)
+    files = [test for test in mutant.tests if test.startswith("tests/")]  # others are options
+    assert files
+    assert all((ROOT / test.split("::")[0]).exists() for test in files)

@@ -109,17 +109,6 @@ class Arrays:
         return nullcontext()
 
 
-def numbers(values: Any) -> np.ndarray:
-    """A partition as an array. What is in it is not quoted if it has something else."""
-    found = np.asarray(values)
-    if found.dtype.kind not in NUMERIC:
-        raise InvalidArgument(
-            f"A partition has values of type {found.dtype}, where its collection promises numbers. "
-            "Correct the collection's types, with astype or meta."
-        )
-    return found
-
-
 def check_engine(name: object) -> None:
     """Raise unless there is such an engine, and what it needs is there."""
     if name not in ENGINES:
