@@ -406,3 +406,17 @@ def test_statement_ledger_and_model_file_carry_the_digest(tmp_path):
     riata.save(model, tmp_path / "m.riata")
     assert riata.load(tmp_path / "m.riata").privacy_.request == name
     assert identity.digest(0) in str(model.privacy_) or name in str(model.privacy_)
+
+
+def test_a_search_carries_the_digest_of_all_its_candidates(tmp_path):
+    ledger = riata.Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(9.0, 1e-6))
+    found = set()
+    for grid in ({"radius": [0.5, 1.0]}, {"radius": [0.5, 2.0]}):
+        for steps in (2, 3):
+            lasso = PrivateLasso(None, bounds=Bounds(1.0, 1.0), solver="frank-wolfe", steps=steps)
+            search = riata.PrivateSearch(lasso, grid, epsilon=1.0, delta=1e-6, ledger=ledger)
+            search.fit(np.zeros((40, 3)), np.zeros(40))
+            assert search.privacy_.request == ledger.charges[-1].summary["request"]
+            assert search.best_estimator_.privacy_.request == search.privacy_.request
+            found.add(search.privacy_.request)
+    assert len(found) == 4

@@ -18,6 +18,28 @@ from riata.solvers import Plan, Solver
 WITHOUT_EFFECT = frozenset({"engine", "ledger", "verbose"})
 
 
+def facts_of_search(
+    search: Any, event: str, shape: tuple[int, int], classes: Any, schema: Any, seed: int | None
+) -> dict[str, Any]:
+    """The same for a search over many candidates: its arguments and those of its estimator."""
+    from riata import __version__
+
+    arguments = search.get_params(deep=True) | {"random_state": seed}
+    parameters = {k: v for k, v in arguments.items() if k.split("__")[-1] not in WITHOUT_EFFECT}
+    parameters["estimator"] = type(parameters["estimator"])
+    return {
+        "riata": __version__,
+        "arithmetic": ARITHMETIC,
+        "search": canonical(type(search)),
+        **{f"parameter {name}": canonical(value) for name, value in parameters.items()},
+        "schema": canonical(schema),
+        "classes": canonical(classes),
+        "n_rows": shape[0],
+        "n_features": shape[1],
+        "event": event,
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """One call of `fit`, without its rows. What is not in it cannot change a release.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,10 +28,13 @@ from riata.estimators.base import (
 )
 from riata.estimators.classifier import PrivateClassifier
 from riata.estimators.sources import bounds_with_schema, signs
+from riata.fitting import facts_of_search
+from riata.identity import digest
 from riata.mechanisms.chance import one_of, repetitions
 from riata.mechanisms.noise import Noise
 from riata.preparation import Preparation
 from riata.privacy.budget import Budget, default_delta
+from riata.privacy.events import to_json
 from riata.privacy.statement import Statement
 from riata.releases import notify_of_search, unobserved
 from riata.tuning.candidates import check_estimator, check_expected, listed
@@ -167,9 +171,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self._check_parameters()
         estimator, job = self._looked_at(X, y)
         plan = self._planned(estimator, *job.shape)
-        noise = Noise(checked_seed(self))
+        seed = checked_seed(self)
+        noise = Noise(seed)
+        schema = X.schema if isinstance(X, Source) else None
+        facts = (to_json(plan.event), job.shape, job.classes, schema, seed)
+        request = digest(facts_of_search(self, *facts))
         if self.ledger is not None:
-            summary = {"estimator": f"PrivateSearch, {type(estimator).__name__}", **plan.summary()}
+            name = f"PrivateSearch, {type(estimator).__name__}"
+            summary = {"estimator": name, **plan.summary(), "request": request}
             self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
         source = X if isinstance(X, Source) else None
         with _shown(self.verbose), silence():
@@ -184,7 +193,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = best
         self.best_params_ = plan.parameters[number]
         self.best_score_, self.best_score_error_ = score, plan.score_error
-        self.privacy_ = best.privacy_ = self._statement(plan, job, best, noise.seeded)
+        self.privacy_ = best.privacy_ = replace(
+            self._statement(plan, job, best, noise.seeded), request=request
+        )
         self.n_features_in_ = best.n_features_in_
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
