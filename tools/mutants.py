@@ -375,8 +375,9 @@ MUTANTS = [
         "walker.set_epsilon(epsilon)", "pass", WALK,
     ),
     Mutant(
-        "duplicates sorted beside other rows", "engines/walker.py",
-        "x = sparse.csr_array(x.astype(np.float64), copy=True)", "x = x.copy()", WALK,
+        "duplicates sorted beside other rows", "bounds.py",
+        "rows = sparse.csr_array(x, dtype=np.float64, copy=True)",
+        "rows = sparse.csr_array(x.astype(np.float64))", WALK,
     ),
     # Randomness
     Mutant(

@@ -122,6 +122,7 @@ _MODULES = (
     "datasets",
     "engines",
     "errors",
+    "fitting",
     "forecasting",
     "hard_instances",
     "local",

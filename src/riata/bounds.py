@@ -126,7 +126,7 @@ class Bounds:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a row
             if sparse.issparse(x):
-                rows = _canonical(x)
+                rows = canonical_rows(x)
                 rows.data = self._clip_entries(rows.data, self.of_columns(rows.indices))
                 if self.norm == "l2":
                     lengths = np.sqrt(sparse.csr_array(rows / self.x).power(2).sum(axis=1))
@@ -145,7 +145,7 @@ class Bounds:
         factor that follows from its integers: it is the same in every container.
         """
         if sparse.issparse(x):
-            rows = _canonical(x)
+            rows = canonical_rows(x)
             self._round_entries(rows.data, self.of_columns(rows.indices), rows.data)
             if self.norm == "l2":
                 rows.data *= np.repeat(self._shrinks_of(rows), np.diff(rows.indptr))
@@ -237,8 +237,14 @@ def _clip(values: Any, limit: Any) -> np.ndarray:
     return np.clip(kept, -limit, limit, out=kept)
 
 
-def _canonical(x: Any) -> sparse.csr_array:
-    """A copy of sparse rows with one entry for each place, or two of them would escape clipping."""
-    rows = sparse.csr_array(x.astype(np.float64), copy=True)  # in this order: sums are of float64
+def canonical_rows(x: Any) -> sparse.csr_array:
+    """A copy of sparse rows with one entry for each place, or two of them would escape clipping.
+
+    Entries that share a place are added row by row and in float64: sorted by columns, the order of
+    a row's duplicates could depend on other rows.
+    """
+    if x.format == "coo":  # which would be added as they are
+        x = sparse.coo_array((x.data.astype(np.float64), x.coords), shape=x.shape)
+    rows = sparse.csr_array(x, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     return rows

@@ -21,8 +21,9 @@ X_STEPS = 2**16
 #: So is the slope of the loss at a row: at most `slope_steps(n_rows)` steps, never more than this.
 MOST_SLOPE_STEPS = 2**20
 
-#: The coefficients of a query, taken together, are about this many steps.
-THETA_STEPS = 2**35
+#: The coefficients of a query, taken together, are about this many steps. Below a total that is
+#: hardly a number any more, they count as 0.
+THETA_STEPS, _SMALLEST_TOTAL = 2**35, 2.0**-960
 
 #: So many rows can be summed in float64 without rounding.
 BLOCK_ROWS = 2**53 // (X_STEPS * MOST_SLOPE_STEPS)
@@ -60,7 +61,8 @@ def coefficient_steps(values: np.ndarray) -> tuple[np.ndarray, float]:
 
 def coefficient_step(total: Any) -> Any:
     """The step of coefficients whose sizes sum to `total`: a power of two, about one in 2^35."""
-    return np.where(total > 0, np.ldexp(1.0, np.frexp(total)[1]) / THETA_STEPS, 1.0)
+    ordinary = total > _SMALLEST_TOTAL
+    return np.where(ordinary, np.ldexp(1.0, np.frexp(total)[1]) / THETA_STEPS, 1.0)
 
 
 #: Integer copies of dense rows have about this many entries at a time.

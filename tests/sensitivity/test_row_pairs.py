@@ -17,6 +17,7 @@ from riata.losses import Logistic, OneAgainstRest, Squared, Weighted
 from riata.losses.base import Loss
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
+from riata.queries.minimum import SLOPE_ERROR
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex
 
 P = 3
@@ -202,9 +203,10 @@ def test_what_a_loss_says_about_its_slopes_and_curvatures_holds_for_every_target
         for target in tries:
             codes = np.full(margins.shape, target)
             slope, curvature = loss.slope(margins, codes), loss.curvature(margins, codes)
-            tiny = 1e-14 * (1 + np.abs(slope))
+            # The logistic function is a series, off by no more than this.
+            tiny = SLOPE_ERROR * (loss.slope_bound(0.0, y) + np.abs(slope))
             assert np.all(lowest - tiny <= slope)
             assert np.all(slope <= highest + tiny)
-            assert np.all(curvature <= beyond * (1 + 1e-12))
+            assert np.all(curvature <= beyond + SLOPE_ERROR * loss.curvature_bound(y))
             assert curvature.max() <= loss.curvature_bound(y) * (1 + 1e-12)
         assert math.isclose(beyond[200], loss.curvature_bound(y))

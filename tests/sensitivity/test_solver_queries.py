@@ -413,9 +413,11 @@ def test_no_neighbour_changes_the_sum_of_gradients_by_more(loss, fit_intercept, 
         largest = max(largest, np.sqrt(np.square(apart).sum(axis=-1)).max())
     assert largest <= query.sensitivity("l2") * (1 + 1e-12)
     assert largest >= 0.3 * query.sensitivity("l2")
-    assert query.sensitivity("l2") == pytest.approx(
-        (2 if adjacency == REPLACE_ONE else 1) * query.slope_bound * query.row_length
-    )
+    once = query.slope_bound * query.row_length
+    if adjacency == REPLACE_ONE:  # both slopes are taken at the same theta: docs, Lemma 3
+        assert once < query.sensitivity("l2") <= 2 * once * (1 + 1e-9)
+    else:
+        assert query.sensitivity("l2") == pytest.approx(once)
 
 
 def test_a_minimum_has_no_sensitivity_in_other_norms():

@@ -82,7 +82,7 @@ def test_each_kind_of_problem_has_its_status(problem, status):
         ([*FIT, "--delta", "2"], 2, "delta"),
         ([*FIT, "--adjacency", "add"], 2, "adjacency"),
         ([*FIT, "--checkpoint", "none/run"], 5, "cannot be opened"),
-        ([*FIT, "--checkpoint", "d.csv"], 5, "another run"),
+        ([*FIT, "--checkpoint", "d.csv"], 5, "is damaged"),
         ([*FIT, "--out", "d.csv"], 2, "not a folder"),
         (["predict", "d.csv", "--data", "d.csv", "--out", "p.csv"], 4, "Cannot load"),
         (["report", "none.riata"], 4, "There is no file"),

@@ -10,11 +10,10 @@ import pytest
 from scipy import sparse
 
 from riata import Bounds
-from riata.engines import LocalEngine
+from riata.engines import LocalEngine, choice
 from riata.engines import disk as disk_module
 from riata.engines import shard as shard_module
-from riata.engines.choice import _on_disk
-from riata.engines.disk import DiskEngine
+from riata.engines.choice import Arrays, open_engine
 from riata.engines.messages import Reader, Writer
 from riata.engines.shard import Shard
 from riata.errors import DiskFull
@@ -110,8 +109,8 @@ def test_all_engines_find_the_same_sums(name, layout, monkeypatch):
     if layout is sparse.csr_array:
         monkeypatch.setattr(disk_module, "BLOCK_ROWS", 32)
         monkeypatch.setattr(disk_module, "BLOCK_ENTRIES", 90)
-        pieces = ((x[a : a + 50], TARGETS[a : a + 50]) for a in range(0, N, 50))
-        engines["disk"] = DiskEngine(_on_disk([], pieces, ready))
+        monkeypatch.setattr(choice, "_ROWS_AT_ONCE", 50)
+        engines["disk"] = open_engine("disk", ready, Arrays(x, TARGETS))
         assert len(engines["disk"]._rows._places) > 8
     asked = 0
     for query in queries(bounds):
@@ -158,8 +157,8 @@ def test_a_message_tells_once_of_what_queries_share():
 
 def test_nothing_that_holds_rows_travels():
     shard = Shard(*Preparation(BOUNDS["one bound"])(ROWS, TARGETS))
-    rows = [(sparse.csr_array(ROWS), TARGETS)]
-    engine = DiskEngine(_on_disk(rows, iter([]), Preparation(BOUNDS["one bound"])))
+    rows = Arrays(sparse.csr_array(ROWS), TARGETS)
+    engine = open_engine("disk", Preparation(BOUNDS["one bound"]), rows)
     for private in (shard, engine, engine._rows):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(private)

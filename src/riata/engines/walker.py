@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from riata.bounds import Bounds
+from riata.bounds import Bounds, canonical_rows
 from riata.engines.kernels import bounds as drift
 from riata.engines.kernels import compiled, hot, losses, moves, snapshot, state, transpose, walk
 from riata.engines.kernels.codes import known_loss
@@ -102,7 +102,9 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     limits = np.atleast_1d(np.asarray(bounds.x, dtype=np.float64))
     units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
     relative = limits / limits.max()
-    if x.dtype not in (np.float32, np.float64) or x.format not in ("csr", "csc"):
+    if x.format not in ("csr", "csc"):
+        x = canonical_rows(x)
+    if x.dtype not in (np.float32, np.float64):
         x = x.astype(np.float64)
     if x.format == "csc":
         indptr, indices, data = x.indptr, x.indices, x.data
@@ -111,7 +113,7 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     else:
         x = sparse.csr_array(x)
         if not x.has_canonical_format:
-            x = _without_duplicates(x)
+            x = canonical_rows(x)
         indptr, indices, data = transpose.columns_of_rows(x, units, lowest, THREADS)
         units = np.ones(1)
     columns = state.Columns(
@@ -132,7 +134,7 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     in_order, on_grid, inside = seen[:, :3].min(axis=0) > 0
     least, largest = seen[:, snapshot.LEAST].min(), seen[:, snapshot.LARGEST].max()
     if not in_order:  # two entries at one place would escape the clipping
-        return entries_by_column(_without_duplicates(x), bounds)
+        return entries_by_column(canonical_rows(x), bounds)
     if inside:
         columns = columns._replace(lowest=state.READY if on_grid else state.INSIDE)
     level = float(least) if least == largest > 0 and len(relative) == 1 else 0.0
@@ -143,16 +145,6 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
         )
     longest = snapshot.classify_lengths(known, known.view(np.uint32), classes)
     return Entries(columns, known, classes, longest, level, bool(least < 0 < largest))
-
-
-def _without_duplicates(x: Any) -> sparse.csr_array:
-    """Entries that share a place added, row by row.
-
-    Sorted by columns, the order of a row's duplicates could depend on other rows.
-    """
-    x = sparse.csr_array(x.astype(np.float64), copy=True)
-    x.sum_duplicates()
-    return x
 
 
 class Walker:

@@ -175,8 +175,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         """Which run a fit is."""
         return Request(
             self, solver, plan, problems,
-            schema=getattr(self, "schema_", None), classes=job.classes,
-            columns=getattr(self, "feature_names_in_", None), seed=seed,
+            schema=getattr(self, "schema_", None), classes=job.classes, seed=seed,
         )  # fmt: skip
 
     def _solved(

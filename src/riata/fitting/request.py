@@ -55,8 +55,6 @@ class Request:
     problems : list of Problem
     schema : Schema, optional
     classes : ndarray, optional
-    columns : ndarray of str, optional
-        The names of the columns.
     seed : int, optional
         For tests: the noise is known.
     """
@@ -67,7 +65,6 @@ class Request:
     problems: list[Problem]
     schema: Any = None
     classes: Any = None
-    columns: Any = None
     seed: int | None = None
 
     @cached_property
@@ -84,7 +81,6 @@ class Request:
             **{f"parameter {name}": canonical(value) for name, value in parameters.items()},
             "schema": canonical(self.schema),
             "classes": canonical(self.classes),
-            "column names": canonical(self.columns),
             "n_rows": plan.problem.n_rows,
             "n_features": plan.problem.n_features,
             "problems": canonical(self.problems),
@@ -111,7 +107,7 @@ class Request:
         Code of other people, such as a loss of one's own, has no name that says all about it.
         """
         parts = (type(self.estimator), self._parameters, self.solver, self.problems, self.schema)
-        found = unnamed([*parts, self.classes, self.columns, self.plan.projection])
+        found = unnamed([*parts, self.classes, self.plan.projection])
         if found:
             raise InvalidArgument(
                 f"A checkpoint cannot be used with {', '.join(found)}: it belongs to one run, and "

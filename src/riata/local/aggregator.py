@@ -232,7 +232,7 @@ class Aggregator:
             Seen.restored(int(one), archive.array(f"seen/{i}"), archive.array(f"seen_keys/{i}"))
             for i, one in enumerate(expected)
         ]
-        if "tokens" in archive:
+        if "tokens.npy" in archive:
             aggregator.tokens = archive.array("tokens")
         if aggregator.tokens.dtype != np.uint64 or aggregator.tokens.ndim != 1:
             raise ValueError("tokens")

@@ -65,4 +65,5 @@ class Coefficients:
         """The same in whole units, exactly."""
         if not len(self.support):
             return np.zeros(x.shape[0])
-        return product(x, self.support, self.steps)
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            return product(x, self.support, self.steps)
