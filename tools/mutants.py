@@ -1220,7 +1220,8 @@ MUTANTS = [
     ),
     Mutant(
         "an identity without arguments", "fitting/request.py",
-        "for name, value in parameters.items()},", "for name, value in ()},", IDENTITY,
+        "parameters, plan = self._parameters, self.plan", "parameters, plan = {}, self.plan",
+        IDENTITY,
     ),
     Mutant(
         "a checkpoint whose lines may be forged", "checkpoint.py",

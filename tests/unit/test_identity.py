@@ -337,7 +337,6 @@ WITHOUT_NAMES = {
     "a category": pd.Categorical(["a"]),
     "a subclass of an array": np.zeros(2).view(np.recarray),
     "inside a list": [1, (2, {"a": {3: lambda: 1}})],
-    "a matrix": np.matrix([[1.0]]),
 }
 
 

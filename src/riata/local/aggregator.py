@@ -234,7 +234,10 @@ class Aggregator:
         ]
         if "tokens.npy" in archive:
             aggregator.tokens = archive.array("tokens")
-        if aggregator.tokens.dtype != np.uint64 or aggregator.tokens.ndim != 1:
+        tokens = aggregator.tokens
+        if tokens.dtype != np.uint64 or tokens.ndim != 1 or len(tokens) > aggregator.count:
+            raise ValueError("tokens")
+        if np.any(tokens[1:] <= tokens[:-1]):
             raise ValueError("tokens")
         archive.end()
         return aggregator
