@@ -355,6 +355,8 @@ def test_any_array_of_a_shard_may_be_large(name, good, reads, tmp_path):
     for key, array in held.items():
         large = np.zeros(2**20, array.dtype)
         for value in (large, large.reshape(2**10, 2**10), np.zeros(0, array.dtype)):
+            if value.size == array.size == 0:  # there were no tokens
+                continue
             for compressed in (False, True):
                 write_arrays(path, {**held, key: value}, compressed)
                 assert reads("riata.local.Aggregator.load", path, LIMIT).error

@@ -235,7 +235,7 @@ class Aggregator:
         if "tokens.npy" in archive:
             aggregator.tokens = archive.array("tokens")
         tokens = aggregator.tokens
-        if tokens.dtype != np.uint64 or tokens.ndim != 1 or len(tokens) > aggregator.count:
+        if tokens.dtype != np.uint64 or tokens.ndim != 1:
             raise ValueError("tokens")
         if np.any(tokens[1:] <= tokens[:-1]):
             raise ValueError("tokens")
