@@ -9,6 +9,7 @@ tests named with it are run there: they must fail. A mutant that survives is a h
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -16,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 
 from rich.console import Console
 from rich.markup import escape
@@ -84,8 +87,6 @@ STORE_FAULTS = (
 MERGES = ("tests/unit/test_collect_merge.py",)
 COLLECT_LIMITS = ("tests/unit/test_collect_limits.py",)
 GUARD = ("tests/faults/test_collect_guard.py",)
-RECORDS = ("tests/audit/test_on_release.py",)
-SCORES = ("tests/audit/test_scores.py",)
 RECORDS = "tests/audit/test_on_release.py"
 SCORES = "tests/audit/test_scores.py"
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
@@ -103,10 +104,7 @@ class Mutant:
 
     def applied(self, source: str) -> str:
         if source.count(self.old) != 1:
-            raise SystemExit(
-                f"Mutant {self.name!r} is out of date: {self.file} has its text "
-                f"{source.count(self.old)} times."
-            )
+            raise OutOfDate(f"{self.file} has its text {source.count(self.old)} times")
         return source.replace(self.old, self.new)
 
 
@@ -1411,6 +1409,10 @@ MUTANTS = [
 ]  # fmt: skip
 
 
+class OutOfDate(Exception):
+    """A mutant or a test of the list does not do what the list says."""
+
+
 def run_tests(project: Path, *tests: str) -> tuple[bool, str]:
     """Whether the tests pass in the copy of the project, and the first that does not."""
     ran = subprocess.run(
@@ -1422,41 +1424,72 @@ def run_tests(project: Path, *tests: str) -> tuple[bool, str]:
         text=True,
     )  # fmt: skip
     if ran.returncode not in (0, 1):
-        raise SystemExit(f"The tests {tests} did not run:\n{ran.stdout[-2000:]}")
+        raise OutOfDate(f"the tests {tests} did not run:\n{ran.stdout[-2000:]}")
     failed = re.findall(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
     return ran.returncode == 0, failed[0] if failed else ""
 
 
-def survives(mutant: Mutant, project: Path) -> tuple[bool, str]:
-    """Whether the tests pass in spite of the mutant, and the one that does not."""
+def killer(mutant: Mutant, project: Path) -> str | None:
+    """The test that notices the mutant and passes without it, or None if all pass."""
     file = project / "src/riata" / mutant.file
     original = file.read_text(encoding="utf-8")
     file.write_text(mutant.applied(original), encoding="utf-8")
     try:
-        lives, noticed = run_tests(project, *mutant.tests)
+        survives, noticed = run_tests(project, *mutant.tests)
     finally:
         file.write_text(original, encoding="utf-8")
-    if not lives and not run_tests(project, noticed)[0]:
-        raise SystemExit(f"{noticed} fails without a mutant too.")
-    return lives, noticed
+    if survives:
+        return None
+    if not run_tests(project, noticed)[0]:
+        raise OutOfDate(f"{noticed} fails without a mutant too")
+    return noticed
 
 
-def main() -> int:
-    wanted = [m for m in MUTANTS if not sys.argv[1:] or any(w in m.name for w in sys.argv[1:])]
-    console, alive = Console(soft_wrap=True, highlight=False), 0
-    with tempfile.TemporaryDirectory() as folder:
-        project = Path(folder)
+def verdict(mutant: Mutant, projects: Queue[Path]) -> tuple[bool, str]:
+    """Whether the mutant was killed, and a line that says by what."""
+    project, start = projects.get(), time.perf_counter()
+    try:
+        noticed = killer(mutant, project)
+        said = f"killed by {escape(noticed)}" if noticed else "[red]SURVIVES[/red]"
+    except OutOfDate as problem:
+        noticed, said = None, f"[red]{escape(str(problem))}[/red]"
+    finally:
+        projects.put(project)
+    return noticed is not None, f"{mutant.name}: {said} ({time.perf_counter() - start:.0f} s)"
+
+
+def copies(folder: Path, number: int) -> Queue[Path]:
+    """Copies of the project, one for each mutant that is tested at a time."""
+    projects: Queue[Path] = Queue()
+    for i in range(number):
+        project = folder / str(i)
+        project.mkdir()
         for part in ("src", "tests", "tools", "pyproject.toml"):
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
             copy(ROOT / part, project / part)
-        for mutant in track(wanted, "Mutants", console=console, transient=True):
-            start = time.perf_counter()
-            lives, noticed = survives(mutant, project)
-            alive += lives
-            verdict = "[red]SURVIVES[/red]" if lives else f"killed by {escape(noticed)}"
-            console.print(f"{mutant.name}: {verdict} ({time.perf_counter() - start:.0f} s)")
-    console.print(f"{len(wanted) - alive} of {len(wanted)} mutants killed.")
-    return 1 if alive else 0
+        projects.put(project)
+    return projects
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Break the code and see whether tests notice.")
+    parser.add_argument("words", nargs="*", help="only mutants whose name has one of these words")
+    parser.add_argument("--jobs", type=int, default=2, help="how many are tested at a time")
+    options = parser.parse_args()
+    wanted = [m for m in MUTANTS if not options.words or any(w in m.name for w in options.words)]
+    console, killed = Console(soft_wrap=True, highlight=False), 0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(options.jobs) as pool,
+    ):
+        projects = copies(Path(folder), options.jobs)
+        runs = [pool.submit(verdict, mutant, projects) for mutant in wanted]
+        for run in track(as_completed(runs), "Mutants", len(runs), console=console, transient=True):
+            good, line = run.result()
+            killed += good
+            console.print(line)
+    console.print(f"{killed} of {len(wanted)} mutants killed.")
+    return 0 if killed == len(wanted) else 1
 
 
 if __name__ == "__main__":
