@@ -721,10 +721,10 @@ MUTANTS = [
     ),
     Mutant(
         "scales that nobody pays for", "solvers/refit.py",
-        "return released_scale(query, self.purse.measurement(amount), self.curator)",
-        "left = self.purse.left\n"
-        "        found = released_scale(query, self.purse.measurement(amount), self.curator)\n"
-        "        self.purse.left = left\n"
+        "return released_scale(query, self.remaining.measurement(amount), self.curator)",
+        "left = self.remaining.left\n"
+        "        found = released_scale(query, self.remaining.measurement(amount), self.curator)\n"
+        "        self.remaining.left = left\n"
         "        return found",
         ("tests/unit/test_refit_solvers.py",),
     ),
