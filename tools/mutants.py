@@ -153,7 +153,12 @@ MUTANTS = [
         "return super().sensitivity(norm) / (1 + 2.0**-40)", SENSITIVITY,
     ),
     Mutant(
-        "coefficients off their grid", "grid.py",
+        "coefficients off their grid", "queries/coefficients.py",
+        "np.rint(weights / step), unit", "weights / step, unit",
+        ("tests/sensitivity/test_exact_sums.py",),
+    ),
+    Mutant(
+        "fine coefficients off their grid", "grid.py",
         "return np.rint(values / step), step", "return values / step, step",
         ("tests/sensitivity/test_exact_sums.py",),
     ),
