@@ -110,14 +110,14 @@ class Truth:
         self.relative = limits / limits.max()
         self.y = case.bounds.clip_y(case.y)
         self.slope_steps = self.query.slope_steps
-        self.mirrored = self.query.polytope.mirrored
+        self.symmetric = self.query.polytope.symmetric
         self.strength = self.query.strength(case.epsilon)
         self.reach = self.query.polytope.reach(case.bounds)
 
     def w(self, vertices):
         """The walk's coordinates, without scale and radius."""
         w = np.zeros(self.p)
-        if not self.mirrored:
+        if not self.symmetric:
             w[0] = 1.0
         for t, vertex in enumerate(vertices):
             w[vertex % self.p] += (t + 2.0) * (1 if vertex < self.p else -1)
@@ -148,14 +148,14 @@ class Truth:
         return -np.longdouble(self.strength) * total * self.relative / (STEPS * self.slope_steps)
 
     def log_weights(self, values):
-        if not self.mirrored:
+        if not self.symmetric:
             return values
         return np.abs(values) + np.log1p(np.exp(-2 * np.abs(values)))
 
     def law(self, vertices):
         """The probabilities of all vertices."""
         values = self.values(vertices).astype(np.float64)
-        values = np.concatenate([values, -values]) if self.mirrored else values
+        values = np.concatenate([values, -values]) if self.symmetric else values
         return np.exp(values - logsumexp(values))
 
 
@@ -187,7 +187,7 @@ def envelope_of(walker, now, asked=False):
             ("strength", "allowed_strength"),
         )
     )
-    if not asked and (st["n_hot"] > 0 or not walker._facts.mirrored or outgrown):
+    if not asked and (st["n_hot"] > 0 or not walker._facts.symmetric or outgrown):
         st["envelope"] = 0
     if st["envelope"] == 0:
         kernel.set_envelope(now, walker._known, groups, walker._hot, walker._facts, state)
@@ -617,7 +617,7 @@ def assert_next(walker, truth, steps, runs, seed):
 
 def counted(picked, truth):
     """How often each sequence of vertices was selected."""
-    size, steps = truth.p * (2 if truth.mirrored else 1), picked.shape[1]
+    size, steps = truth.p * (2 if truth.symmetric else 1), picked.shape[1]
     number = picked @ size ** np.arange(steps - 1, -1, -1)
     return np.bincount(number, minlength=size**steps)
 
@@ -711,7 +711,7 @@ def test_a_huge_epsilon_selects_the_best_vertex(loss, set_):
     best = 0
     for t, vertex in enumerate(vertices):
         values = truth.values(vertices[:t])
-        values = np.concatenate([values, -values]) if truth.mirrored else values
+        values = np.concatenate([values, -values]) if truth.symmetric else values
         assert values[vertex] >= values.max() - 60
         best += values[vertex] == values.max()
     assert best >= 15
@@ -767,7 +767,7 @@ def proposed(walker, truth, k):
     scale = Scale(truth.case.epsilon, utilities.sensitivity("linf"))
     with mpmath.workprec(300):
         value = scale.exact(mpmath, utilities.utility(k, total))
-        log = abs(value) + mpmath.log1p(mpmath.exp(-2 * abs(value))) if truth.mirrored else value
+        log = abs(value) + mpmath.log1p(mpmath.exp(-2 * abs(value))) if truth.symmetric else value
         chance = mpmath.exp(log - mpmath.mpf(float(state["top"])))
         chance *= mpmath.mpf(2) ** int(state["bits"]) / height
         sign = 1 / (1 + mpmath.exp(-2 * value))
@@ -813,7 +813,7 @@ def test_what_float64_cannot_decide_is_asked_for_and_goes_on_as_answered(case):
                     continue
                 asked += 1
                 question = run.advance(41)
-                if truth.mirrored:
+                if truth.symmetric:
                     assert question == "decide"
                     assert run._question == kernel.DECIDE_SIGN
                     with mpmath.workprec(300):
@@ -853,7 +853,7 @@ def test_float64_decides_as_exact_arithmetic_does_beyond_a_band(case):
                     assert run.step == 40
                 elif 1e-9 < sign < 1 - 1e-9:
                     assert question is None
-                    positive = sign_gap < 0 or not truth.mirrored
+                    positive = sign_gap < 0 or not truth.symmetric
                     assert run.vertices[-1] == (k if positive else k + truth.p)
 
 

@@ -53,7 +53,7 @@ def pvalue(counts, law):
 def law_of(query, engine, epsilon):
     """The exponential mechanism's probabilities, from all utilities."""
     values = query.finish(engine.total(query)) * Scale(epsilon, query.sensitivity("linf")).factor
-    values = np.concatenate([values, -values]) if query.mirrored else values
+    values = np.concatenate([values, -values]) if query.symmetric else values
     return np.exp(values - logsumexp(values))
 
 
@@ -178,7 +178,7 @@ def test_consecutive_selections_have_their_joint_law(mode, body, p, steps):
 @pytest.mark.parametrize("body", [Simplex(2.0), L1Ball(2.0)], ids=["simplex", "ball"])
 def test_many_consecutive_selections_have_their_joint_law(mode, body):
     case = Case(body, True, 1.0, n=60, p=3)
-    steps = 2 if body.mirrored else 3
+    steps = 2 if body.symmetric else 3
     law, counts = paths(case, steps), followed(case, 20_000, steps, seed=76)
     assert pvalue([counts[path] for path in law], list(law.values())) >= FALSE_ALARM
 

@@ -260,7 +260,7 @@ class TwoCandidates:
     """A query and its engine: the first candidate is better by `gap`, at sensitivity 0.25."""
 
     gap: float
-    mirrored: bool = False
+    symmetric: bool = False
 
     def sensitivity(self, norm):
         return 0.25

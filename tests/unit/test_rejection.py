@@ -50,7 +50,7 @@ class Watched(DriftingScores):
                 for j in range(self._columns.shape[1])
             ]
         )
-        return np.abs(dense) if self.mirrored else dense
+        return np.abs(dense) if self.symmetric else dense
 
     def groups(self):
         counts, bounds = super().groups()
@@ -60,7 +60,7 @@ class Watched(DriftingScores):
             listed += members
             for j in members:
                 low, high = super().between(group, j)
-                most = max(abs(low), abs(high)) if self.mirrored else high
+                most = max(abs(low), abs(high)) if self.symmetric else high
                 if not found[j] <= most <= bounds[group] + 1e-9 * abs(bounds[group]):
                     raise Broken(f"column {j}: {found[j]} <= {most} <= {bounds[group]}")
                 value = self._query.utility(j, self._columns.sum(j, self._steps))
@@ -340,13 +340,13 @@ class Fixed:
 
     version = 0
 
-    def __init__(self, groups, mirrored=False):
-        self._groups, self.mirrored = groups, mirrored
+    def __init__(self, groups, symmetric=False):
+        self._groups, self.symmetric = groups, symmetric
 
     def groups(self):
         return (
             np.array([len(group) for group in self._groups]),
-            np.array([max(map(abs, g)) if self.mirrored else max(g) for g in self._groups]),
+            np.array([max(map(abs, g)) if self.symmetric else max(g) for g in self._groups]),
         )
 
     def candidate(self, group, place):
@@ -372,21 +372,21 @@ LEVELS = [
 ]
 
 
-@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+@pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
 @pytest.mark.parametrize("levels", LEVELS, ids=str)
-def test_the_envelope_is_above_every_weight(levels, mirrored):
-    known = Fixed(levels, mirrored)
+def test_the_envelope_is_above_every_weight(levels, symmetric):
+    known = Fixed(levels, symmetric)
     envelope = Envelope(known, UNITS.factor)
     counts = known.groups()[0]
     assert 2**59 < envelope.total == int(counts @ envelope.heights) < 2**62
     with mpmath.workprec(400):
         for group, values in enumerate(levels):
             for value in values:
-                v = abs(mpmath.mpf(value)) if mirrored else mpmath.mpf(value)
-                log = v + mpmath.log1p(mpmath.exp(-2 * v)) if mirrored else v
+                v = abs(mpmath.mpf(value)) if symmetric else mpmath.mpf(value)
+                log = v + mpmath.log1p(mpmath.exp(-2 * v)) if symmetric else v
                 exact = envelope.exact_probability(mpmath.mp, group, log)
                 assert 0 < exact < 1
-                float_one = envelope.probability(group, rejection.log_weight(value, mirrored))
+                float_one = envelope.probability(group, rejection.log_weight(value, symmetric))
                 assert abs(float_one - exact) < rejection.band(value) / 4
 
 
@@ -659,7 +659,7 @@ def test_a_greedy_search_follows_its_margins(monkeypatch):
     for few in (2**60, 0):
         monkeypatch.setattr(local, "FEW_ENTRIES", few)
         engine = LocalEngine(sparse.csr_array(x), y, problem.bounds)
-        curator = Curator(engine, plan.pool, Noise(9), adaptive=True)
+        curator = Curator(engine, plan.adaptive_budget, Noise(9), adaptive=True)
         theta = PrivateGreedy().run(plan, problem, curator).theta
         assert {0, 1, 2} <= set(np.argsort(-np.abs(theta.dense()))[:3].tolist())
         assert theta.dense()[:3] @ [1, 1, -2] > 5
@@ -684,7 +684,7 @@ def test_with_next_to_no_noise_the_best_vertex_is_selected(rows, body, loss, mon
         query = problem.set.scores(problem.gradient(theta))
         chosen = ExponentialMechanism(1e9).release(query, engine, noise)
         values = query.finish(plain.total(query))
-        values = np.concatenate([values, -values]) if query.mirrored else values
+        values = np.concatenate([values, -values]) if query.symmetric else values
         best = int(values.argmax())
         if chosen != best:  # margins that were followed round otherwise: a few steps of slopes
             ties += 1

@@ -81,4 +81,4 @@ def _objective_log_ratio(seen: Seen, mechanism: ObjectivePerturbation) -> float:
 
 
 def _candidates(seen: Seen, total: np.ndarray) -> np.ndarray:
-    return listed(seen.query.finish(total), getattr(seen.query, "mirrored", False))
+    return listed(seen.query.finish(total), getattr(seen.query, "symmetric", False))

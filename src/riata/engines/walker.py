@@ -176,7 +176,7 @@ class Walker:
         if float(query.gains.sum()) + 1 > np.iinfo(np.int32).max:
             kind = np.dtype(np.float64)
         self._facts = state.Facts(
-            code, parameter, math.isfinite(bend), query.polytope.mirrored,
+            code, parameter, math.isfinite(bend), query.polytope.symmetric,
             query.polytope.reach(query.bounds), y_bound, query.strength(epsilon),
             losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
             float(query.slope_steps), level, 1.0 if entries.level else float(X_STEPS),
@@ -288,7 +288,7 @@ class Walker:
         value = Scale(epsilon, query.sensitivity("linf")).exact(mp, utility)
         if self._question == walk.DECIDE_SIGN:
             return 1 / (1 + mp.exp(-2 * value))
-        log = abs(value) + mp.log1p(mp.exp(-2 * abs(value))) if self._facts.mirrored else value
+        log = abs(value) + mp.log1p(mp.exp(-2 * abs(value))) if self._facts.symmetric else value
         height = mp.ldexp(int(st["height"]), -int(st["bits"]))
         return mp.exp(log - mp.mpf(float(st["top"]))) / height
 

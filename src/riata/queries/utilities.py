@@ -41,16 +41,16 @@ class OfGradient(Query):
 class VertexUtilities(OfGradient):
     """How much each vertex s of a polytope promises: -<s, gradient>.
 
-    For a set that is symmetric in this sense only half of the list is written down: `mirrored`
-    says that the candidates are the utilities followed by their negatives.
+    Of a symmetric set only half of the list is written down: `symmetric` says that the candidates
+    are the utilities followed by their negatives.
     """
 
     gradient: Gradient
     polytope: PolytopeSet
 
     @property
-    def mirrored(self) -> bool:
-        return self.polytope.mirrored
+    def symmetric(self) -> bool:
+        return self.polytope.symmetric
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         return self.polytope.utilities(self.gradient.finish(total))
@@ -114,13 +114,13 @@ class VertexUtilities(OfGradient):
 class GradientStep(OfGradient):
     """Where a step along the gradient leads: theta - rate * gradient.
 
-    A selection ranks the entries by their size, so the list is `mirrored`.
+    A selection ranks the entries by their size, so the list is `symmetric`.
     """
 
     gradient: Gradient
     rate: float
 
-    mirrored: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         return self.gradient.theta.dense() - self.rate * self.gradient.finish(total)

@@ -187,7 +187,7 @@ def rank_of(k, known, turn):
 @inlined
 def turn_of(facts):
     """1 if both signs of a column compete, and else -1."""
-    return 1.0 if facts.mirrored else -1.0
+    return 1.0 if facts.symmetric else -1.0
 
 
 @compiled

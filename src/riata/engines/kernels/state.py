@@ -164,7 +164,7 @@ class Facts(NamedTuple):
     loss: int
     parameter: float
     smooth: bool
-    mirrored: bool
+    symmetric: bool
     reach: float
     y_bound: float
     strength: float
