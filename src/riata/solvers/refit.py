@@ -194,7 +194,7 @@ class Run:
 
     @property
     def ranking_limit(self) -> float:
-        """Where slopes are cut when columns are ranked."""
+        """Where residuals are clipped when columns are ranked."""
         part = defaults.PART_OF_HIGH * self.slopes.quantile(defaults.HIGH_QUANTILE)
         return max(self.slopes.quantile(defaults.RANKING_QUANTILE), part)
 

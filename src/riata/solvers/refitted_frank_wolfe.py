@@ -1,4 +1,4 @@
-"""Private Frank-Wolfe with cut slopes and entries, and a refit of the columns that it visited."""
+"""Private Frank-Wolfe with clipped residuals and entries, and a refit of its columns."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class Run:
         return float(CHANGED_CONTRIBUTIONS[self.problem.adjacency] * z / self.problem.n_rows)
 
     def limit(self, cut: float) -> float:
-        """Where slopes are cut, which those of classifiers never are."""
+        """Where residuals are clipped, which those of classifiers never are."""
         if self.problem.loss.classifies:
             return math.inf
         return cut * self.slopes.quantile(defaults.HIGH_QUANTILE)

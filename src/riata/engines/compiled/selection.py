@@ -1,9 +1,9 @@
-"""Many selections along a Frank-Wolfe walk, compiled.
+"""Many selections along a Frank-Wolfe path, compiled.
 
-The walk's model is scale * w, and a selection adds a multiple of one column to the margins X w,
+The path's model is scale * w, and a selection adds a multiple of one column to the margins X w,
 so a step touches the rows of one column only. Scores are known from a snapshot and from bounds on
 how far they moved since; candidates are proposed from an envelope and accepted or rejected exactly
-as `mechanisms/rejection.py` does. docs/privacy/compiled_walk.md has the proofs. In short:
+as `mechanisms/rejection.py` does. docs/privacy/compiled_selection.md has the proofs. In short:
 
     score_k = <x_k, slopes>,     log-weight = strength * score_k / (largest slope)
 
@@ -22,22 +22,22 @@ import math
 
 import numpy as np
 
-from riata.engines.kernels.bounds import (
+from riata.engines.compiled.bounds import (
     between,
     hot_between,
     numbers_now,
 )
-from riata.engines.kernels.compiled import compiled, inlined, part_of_step
-from riata.engines.kernels.hot import make_hot, resolve
-from riata.engines.kernels.losses import slope
-from riata.engines.kernels.moves import move
-from riata.engines.kernels.snapshot import (
+from riata.engines.compiled.hot import make_hot, resolve
+from riata.engines.compiled.jit import compiled, inlined, part_of_step
+from riata.engines.compiled.losses import slope
+from riata.engines.compiled.moves import move
+from riata.engines.compiled.snapshot import (
     entries_of,
     entry,
     of,
     sweep,
 )
-from riata.engines.kernels.state import (
+from riata.engines.compiled.state import (
     LARGE,
     SIZE,
     STEPS,
@@ -75,8 +75,8 @@ UNKNOWN = 0.25
 
 
 @inlined
-def log_weight(value, mirrored):
-    if not mirrored:
+def log_weight(value, symmetric):
+    if not symmetric:
         return value
     size = abs(value)
     return size + math.log1p(math.exp(-2.0 * size)) if size < 20.0 else size
@@ -91,9 +91,9 @@ def set_log(g, now, known, groups, hot, facts, state):
         bound += groups.score[g] + groups.size[g] * st.allowed_rounding
     else:
         low, high = hot_between(g - st.n_groups, now, known, hot, facts)
-        bound = max(abs(low), abs(high)) if facts.mirrored else -low
+        bound = max(abs(low), abs(high)) if facts.symmetric else -low
     value = st.allowed_strength * bound
-    groups.logs[g] = log_weight(value, facts.mirrored) + SLACK * (1.0 + abs(value))
+    groups.logs[g] = log_weight(value, facts.symmetric) + SLACK * (1.0 + abs(value))
     groups.most[g] = value
 
 
@@ -109,7 +109,7 @@ def set_height(g, groups, facts, state):
     # From here on, the factor that makes e^(log-weight - top) a probability.
     groups.logs[g] = math.ldexp(1.0, st.bits) / float(height)
     groups.surely[g] = -1.0
-    if facts.mirrored:  # e^v + e^-v is at least 2
+    if facts.symmetric:  # e^v + e^-v is at least 2
         chance = groups.logs[g] * math.exp(LOG_2 - st.top)
         groups.surely[g] = chance - BAND - 2.0**-46 * abs(st.top)
 
@@ -131,7 +131,7 @@ def set_envelope(now, known, groups, hot, facts, state):
     Where all is quiet they are made a little larger, to hold for later steps as well.
     """
     st = state[0]
-    room = 0.0 if st.n_hot > 0 or not facts.mirrored else ROOM
+    room = 0.0 if st.n_hot > 0 or not facts.symmetric else ROOM
     highest = 0.0
     for g in range(st.n_groups):
         highest = max(highest, groups.score[g])
@@ -175,16 +175,16 @@ def lower(g, now, known, groups, hot, facts, state):
 
 
 @inlined
-def settled(u, low, high, top, factor, mirrored):
+def settled(u, low, high, top, factor, symmetric):
     """1 if a candidate with such bounds is surely accepted, -1 if surely not, else 0."""
     most, least = high, low
-    if mirrored:
+    if symmetric:
         most = max(abs(low), abs(high))
         least = 0.0 if low < 0.0 < high else min(abs(low), abs(high))
     band = BAND + 2.0**-46 * abs(top)
-    if u > factor * math.exp(min(log_weight(most, mirrored) - top, 1.0)) + band:
+    if u > factor * math.exp(min(log_weight(most, symmetric) - top, 1.0)) + band:
         return -1
-    if u < factor * math.exp(min(log_weight(least, mirrored) - top, 1.0)) - band:
+    if u < factor * math.exp(min(log_weight(least, symmetric) - top, 1.0)) - band:
         return 1
     return 0
 
@@ -244,7 +244,7 @@ def much_open(h, now, hot, state):
 
 
 @part_of_step
-def select_column(columns, rows, known, classes, groups, hot, walk, facts, words, now, state):
+def select_column(columns, rows, known, classes, groups, hot, path, facts, words, now, state):
     """Propose columns until one is accepted: leaves it in the state, with bounds on its value."""
     st, n = state[0], len(rows.v)
     entries = np.int64(columns.indptr[len(columns.indptr) - 1])
@@ -293,12 +293,12 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
         # Of the envelope that proposes, whatever is learned from here on.
         top, factor, st.height = st.top, groups.logs[g], groups.heights[g]
         set_between(now, known, hot, facts, state)
-        outcome = settled(u, st.low, st.high, top, factor, facts.mirrored)
+        outcome = settled(u, st.low, st.high, top, factor, facts.symmetric)
         if outcome == 0 and h >= 0 and facts.smooth and much_open(h, now, hot, state):
-            resolve(h, columns, rows, known, hot, facts, walk.gains[st.t], state)
+            resolve(h, columns, rows, known, hot, facts, path.gains[st.t], state)
             lower(g, now, known, groups, hot, facts, state)
             set_between(now, known, hot, facts, state)
-            outcome = settled(u, st.low, st.high, top, factor, facts.mirrored)
+            outcome = settled(u, st.low, st.high, top, factor, facts.symmetric)
         size = entries_of(columns, st.column)
         if outcome == 0:
             set_exact(columns, rows, now, facts, state)
@@ -310,7 +310,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
                 hot.unsure[h] += now.factor * hot.open[h] + hot.doubt[h]
                 hot.far[h], hot.way[h] = now.far2, now.way
                 lower(g, now, known, groups, hot, facts, state)
-            outcome = settled(u, st.low, st.high, top, factor, facts.mirrored)
+            outcome = settled(u, st.low, st.high, top, factor, facts.symmetric)
             if outcome == 0:
                 return DECIDE_COLUMN
             if h < 0 and size >= LARGE and st.n_hot < len(hot.columns):
@@ -332,7 +332,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
 def select_sign(columns, rows, known, groups, hot, facts, words, now, state):
     """The sign of an accepted column: positive with probability 1 / (1 + e^(-2 value))."""
     st = state[0]
-    if not facts.mirrored:
+    if not facts.symmetric:
         st.sign = 1
         return FOUND
     if st.next_word + 1 > len(words):
@@ -358,14 +358,14 @@ def select_sign(columns, rows, known, groups, hot, facts, words, now, state):
 
 
 @compiled
-def advance(until, columns, rows, known, classes, groups, hot, across, walk, facts, words, state):
+def advance(until, columns, rows, known, classes, groups, hot, across, path, facts, words, state):
     """Select until step `until`, or until something is needed from outside; says what."""
     st = state[0]
     while st.t < until:
-        now = numbers_now(facts, walk, state)
+        now = numbers_now(facts, path, state)
         if st.begun == 0 and (
             st.n_hot > 0
-            or not facts.mirrored
+            or not facts.symmetric
             or now.drift2 > st.allowed2
             or now.drift_max > st.allowed_max
             or now.rounding > st.allowed_rounding
@@ -375,10 +375,10 @@ def advance(until, columns, rows, known, classes, groups, hot, across, walk, fac
         st.begun = 1
         if st.pending == NOTHING:
             asked = select_column(
-                columns, rows, known, classes, groups, hot, walk, facts, words, now, state
+                columns, rows, known, classes, groups, hot, path, facts, words, now, state
             )
             if asked == SWEEP:
-                sweep(rows, now, walk, state)
+                sweep(rows, now, path, state)
                 st.envelope = 0
                 continue
             if asked != FOUND:
@@ -388,7 +388,7 @@ def advance(until, columns, rows, known, classes, groups, hot, across, walk, fac
             asked = select_sign(columns, rows, known, groups, hot, facts, words, now, state)
             if asked != FOUND:
                 return asked
-        move(columns, rows, known, classes, hot, across, walk, facts, now, state)
+        move(columns, rows, known, classes, hot, across, path, facts, now, state)
         st.pending, st.begun = NOTHING, 0
         st.t += 1
     return DONE
