@@ -153,7 +153,12 @@ MUTANTS = [
         "return super().sensitivity(norm) / (1 + 2.0**-40)", SENSITIVITY,
     ),
     Mutant(
-        "coefficients off their grid", "grid.py",
+        "coefficients off their grid", "queries/coefficients.py",
+        "np.rint(weights / step), unit", "weights / step, unit",
+        ("tests/sensitivity/test_exact_sums.py",),
+    ),
+    Mutant(
+        "fine coefficients off their grid", "grid.py",
         "return np.rint(values / step), step", "return values / step, step",
         ("tests/sensitivity/test_exact_sums.py",),
     ),
@@ -723,10 +728,10 @@ MUTANTS = [
     ),
     Mutant(
         "scales that nobody pays for", "solvers/refit.py",
-        "return released_scale(query, self.purse.measurement(amount), self.curator)",
-        "left = self.purse.left\n"
-        "        found = released_scale(query, self.purse.measurement(amount), self.curator)\n"
-        "        self.purse.left = left\n"
+        "return released_scale(query, self.remaining.measurement(amount), self.curator)",
+        "left = self.remaining.left\n"
+        "        found = released_scale(query, self.remaining.measurement(amount), self.curator)\n"
+        "        self.remaining.left = left\n"
         "        return found",
         ("tests/unit/test_refit_solvers.py",),
     ),

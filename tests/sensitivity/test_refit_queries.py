@@ -1,7 +1,7 @@
 """The queries of the refitting solvers keep their bounds on hostile rows, in exact arithmetic.
 
-Sizes, cut slopes, correlations, gradients and curvatures on a support, and improvements: what one
-row adds is an integer of bounded size that depends on this row alone, and sensitivities hold to
+Sizes, clipped slopes, correlations, gradients and curvatures on a support, and improvements: what
+one row adds is an integer of bounded size that depends on this row alone, and sensitivities hold to
 the last bit. See docs/privacy/refit.md and docs/privacy/scales.md.
 """
 
@@ -65,7 +65,7 @@ def on_support(kind, **fixed):
     return make
 
 
-#: Where slopes are cut: sharply, nearly nowhere, nowhere, below everything, beyond the bound.
+#: Where slopes are clipped: sharply, nearly nowhere, nowhere, below everything, beyond the bound.
 LIMITS = [0.03, 1.0, math.inf, 1e-300, 1e300]
 ENTRY_LIMITS = [0.01, 1.0, 2.0**-16, 1e-300, 7.0]
 MAKERS = {

@@ -621,8 +621,8 @@ def test_the_summary_for_the_ledger_holds_public_facts_as_plain_json():
     assert len(summary["releases"]) == 2
 
 
-def test_the_summary_of_a_pool_says_what_it_is_for():
-    for delta, amount in ((1e-6, "rho"), (0.0, "epsilon 1")):
+def test_the_summary_of_an_adaptive_budget_says_what_it_is_for():
+    for delta, amount in ((1e-6, "rho"), (0.0, "epsilon = 1")):
         plan = PrivateLasso(1.0, delta, bounds=UNIT).plan(100, 70)
         summary = json.loads(json.dumps(plan.summary()))
         assert summary["solver"] == "greedy"

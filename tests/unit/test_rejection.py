@@ -661,7 +661,7 @@ def test_a_greedy_search_follows_its_margins(monkeypatch):
     for few in (2**60, 0):
         monkeypatch.setattr(local, "FEW_ENTRIES", few)
         engine = LocalEngine(sparse.csr_array(x), y, problem.bounds)
-        curator = Curator(engine, plan.pool, Noise(9), adaptive=True)
+        curator = Curator(engine, plan.adaptive_budget, Noise(9), adaptive=True)
         theta = PrivateGreedy().run(plan, problem, curator).theta
         assert {0, 1, 2} <= set(np.argsort(-np.abs(theta.dense()))[:3].tolist())
         assert theta.dense()[:3] @ [1, 1, -2] > 5

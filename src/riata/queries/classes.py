@@ -94,7 +94,7 @@ class MarginSlopes(MeanSlope):
     Parameters
     ----------
     cut : float
-        Where margins are cut: public, positive.
+        Where margins are clipped: public, positive.
     line : tuple of (float, float)
     """
 

@@ -75,12 +75,12 @@ class ColumnSums(Query):
 
 @dataclass(frozen=True, eq=False)
 class ColumnSquares(ColumnSums):
-    """The mean square of every column, of entries that are cut, rounded down.
+    """The mean square of every column, of entries that are clipped, rounded down.
 
     Parameters
     ----------
     entry_limit : float
-        Where entries are cut, in units of their columns' bounds. A row's squares are then no
+        Where entries are clipped, in units of their columns' bounds. A row's squares are then no
         longer than this times the row.
     """
 
@@ -191,7 +191,7 @@ class CentredGradient(LimitedSlope):
     Parameters
     ----------
     limit : float
-        Where residuals are clipped.
+        Where slopes are clipped.
     scaling : Scaling
     length : float
         Rows that are longer in the scaled space are shortened to this.

@@ -1,4 +1,4 @@
-"""Which column would lower the risk: correlations of clipped residuals with clipped entries.
+"""Which column would lower the risk: correlations of clipped slopes with clipped entries.
 
 Entries count in units of their columns' bounds. A slope or an entry beyond its limit counts as the
 limit, so that one row moves a correlation by little; a rank needs no more. Proofs are in
@@ -17,7 +17,7 @@ from scipy import sparse
 from riata.grid import X_STEPS, to_steps
 from riata.queries.support import LimitedSlope
 
-#: A copy of rows with cut entries has about this many of them at a time, to stay in the cache.
+#: A copy of rows with clipped entries has about this many of them at a time, to stay in the cache.
 _ENTRIES_AT_ONCE = 2**17
 
 
@@ -30,9 +30,9 @@ class Correlations(LimitedSlope):
     Parameters
     ----------
     limit : float
-        Where residuals are clipped.
+        Where slopes are clipped.
     entry_limit : float
-        Where entries are cut, in units of their columns' bounds: in (0, 1].
+        Where entries are clipped, in units of their columns' bounds: in (0, 1].
     """
 
     entry_limit: float

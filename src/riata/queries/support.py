@@ -30,7 +30,7 @@ _ROOM = 1 - 2.0**-40
 
 @dataclass(frozen=True, eq=False)
 class LimitedSlope(MeanSlope):
-    """The mean of residuals that are clipped at a public limit."""
+    """The mean of slopes that are clipped at a public limit."""
 
     limit: float
 
@@ -53,7 +53,7 @@ class LimitedSlope(MeanSlope):
     def weights(self, x: Any, y: np.ndarray) -> np.ndarray:
         """How fast the clipped residual grows with the margin, at most, over the largest curvature.
 
-        The curvature of the loss, less for a residual that is clipped: in [0, 1].
+        The curvature of the loss, less for a slope that is clipped: in [0, 1].
         """
         with np.errstate(all="ignore"):
             margins = self.margins(x)
@@ -107,7 +107,7 @@ class SupportGradient(LimitedSlope):
     Parameters
     ----------
     limit : float
-        Where residuals are clipped.
+        Where slopes are clipped.
     support : Support
     length : float
         Rows longer than this on the support are shortened to it.
@@ -165,7 +165,7 @@ class SupportGradient(LimitedSlope):
 class SupportCurvature(SupportGradient):
     """The mean of weight * u u': the upper triangle of a matrix, row by row.
 
-    The weight is the loss's curvature at the row, less where its residual is clipped.
+    The weight is the loss's curvature at the row, less where its slope is clipped.
     """
 
     nonnegative_inner: ClassVar[bool] = True

@@ -41,8 +41,8 @@ class OfGradient(Query):
 class VertexUtilities(OfGradient):
     """How much each vertex s of a polytope promises: -<s, gradient>.
 
-    For a set that is symmetric in this sense only half of the list is written down: `symmetric`
-    says that the candidates are the utilities followed by their negatives.
+    Of a symmetric set only half of the list is written down: `symmetric` says that the candidates
+    are the utilities followed by their negatives.
     """
 
     gradient: Gradient

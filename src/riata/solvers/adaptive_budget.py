@@ -1,4 +1,4 @@
-"""What one run may spend, and the mechanisms that a part of it buys."""
+"""Adaptive budgets: what one run may spend, and the mechanisms that a part of it pays for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from riata.privacy.events import Event, Pure, ZeroConcentrated, compose, of_grou
 _SPARE = 1e-9
 
 
-def pool(budget: Budget, fits: int) -> Event:
+def adaptive_budget(budget: Budget, fits: int) -> Event:
     """What each of `fits` runs may spend: a rho, or an epsilon where delta is 0."""
     if budget.delta == 0:
         rows = budget.rows_of_a_person
@@ -40,8 +40,8 @@ def _epsilon_of_group(epsilon: float, rows: int) -> float:
 
 
 @dataclass
-class Purse:
-    """The rest of a pool, in its own currency: rho, or epsilon for a pure one.
+class RemainingBudget:
+    """What is left of an adaptive budget: a rho, or an epsilon for a pure one.
 
     What is taken here is only a plan. The curator's filter counts what is spent, exactly.
     """
@@ -50,11 +50,11 @@ class Purse:
     pure: bool
 
     @classmethod
-    def of(cls, pool: Event) -> Purse:
-        if isinstance(pool, Pure):
-            return cls(pool.epsilon * (1 - _SPARE), True)
-        assert isinstance(pool, ZeroConcentrated)
-        return cls(pool.rho * (1 - _SPARE), False)
+    def of(cls, whole: Event) -> RemainingBudget:
+        if isinstance(whole, Pure):
+            return cls(whole.epsilon * (1 - _SPARE), True)
+        assert isinstance(whole, ZeroConcentrated)
+        return cls(whole.rho * (1 - _SPARE), False)
 
     def selection(self, amount: float) -> Selection:
         """A mechanism that selects, for this amount."""
@@ -77,7 +77,7 @@ def measurement_at(amount: float, pure: bool) -> Additive:
     return LaplaceMechanism(amount) if pure else GaussianMechanism(noise_multiplier_at(amount))
 
 
-def spread_of(mechanism: Additive, query: object) -> float:
+def noise_std(mechanism: Additive, query: object) -> float:
     """The standard deviation of the noise that the mechanism adds to each number."""
     scale = mechanism.scale(query)  # type: ignore[arg-type]
     return scale * 2**0.5 if isinstance(mechanism, LaplaceMechanism) else scale

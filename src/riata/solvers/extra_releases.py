@@ -1,6 +1,6 @@
-"""What classifiers release beside their fits, and a plan that pays for all of it together.
+"""Extra releases of classifiers, outside their fits, and a plan that pays for all of it together.
 
-The solver gets a smaller budget, and the releases beside it get the rest: their noise is the one at
+The solver gets a smaller budget, and the extra releases get the rest: their noise is the one at
 which the whole composition spends what was asked for, to the last digits. The proof is in
 docs/privacy/calibration.md.
 """
@@ -16,8 +16,8 @@ from riata.mechanisms import Exact, GaussianMechanism, LaplaceMechanism, Mechani
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate, epsilon_near, root_of_rho_near
 from riata.problem import Problem
-from riata.solvers.plan import Beside, Plan, Solver
-from riata.solvers.purse import measurement_at, spread_of
+from riata.solvers.adaptive_budget import measurement_at, noise_std
+from riata.solvers.plan import ExtraRelease, Plan, Solver
 
 #: The roles of the releases.
 CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES = "class counts", "margin counts", "margin slopes"
@@ -27,10 +27,10 @@ CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES = "class counts", "margin counts", "m
 SHARES = {CLASS_COUNTS: 0.02, MARGIN_COUNTS: 0.02, MARGIN_SLOPES: 0.03}
 
 
-def planned_beside(
+def plan_with_extra_releases(
     solver: Solver, problem: Problem, budget: Budget, fits: int, times: Mapping[str, int]
 ) -> Plan:
-    """The solver's plan, with releases of each role beside it, that spend the budget together.
+    """The solver's plan, with extra releases of each role, that spend the budget together.
 
     Parameters
     ----------
@@ -40,25 +40,27 @@ def planned_beside(
     if not times:
         return solver.plan(problem, budget, fits)
     if budget.epsilon == math.inf:
-        exact = {role: Beside(Exact(), count) for role, count in times.items()}
-        return replace(solver.plan(problem, budget, fits), beside=exact)
+        exact = {role: ExtraRelease(Exact(), count) for role, count in times.items()}
+        return replace(solver.plan(problem, budget, fits), extra_releases=exact)
     rest = _without(budget, sum(SHARES[role] for role in times))
     plan = solver.plan(problem, rest, fits)
     if plan.parts > 1:
         raise Incompatible(
-            f'solver="{plan.solver}" on disjoint parts of the rows', "releases beside the fit",
+            f'solver="{plan.solver}" on disjoint parts of the rows', "extra releases",
             because="these read all rows, and each part pays for its own rows only",
             instead="Use split=False",
         )  # fmt: skip
 
-    def at(strength: float) -> dict[str, Beside]:
+    def at(strength: float) -> dict[str, ExtraRelease]:
         return {
-            role: Beside(measurement_at(strength * SHARES[role] / count, budget.delta == 0), count)
+            role: ExtraRelease(
+                measurement_at(strength * SHARES[role] / count, budget.delta == 0), count
+            )
             for role, count in times.items()
         }
 
-    strength = calibrate(lambda s: replace(plan, beside=at(s)).event, budget)
-    return replace(plan, budget=budget, beside=at(strength))
+    strength = calibrate(lambda s: replace(plan, extra_releases=at(s)).event, budget)
+    return replace(plan, budget=budget, extra_releases=at(strength))
 
 
 def _without(budget: Budget, share: float) -> Budget:
@@ -73,8 +75,8 @@ def _without(budget: Budget, share: float) -> Budget:
 
 
 def noise_of(mechanism: Mechanism, query: object) -> float:
-    """The standard deviation of the noise that a release beside the fits has."""
+    """The standard deviation of the noise of an extra release."""
     if isinstance(mechanism, Exact):
         return 0.0
     assert isinstance(mechanism, GaussianMechanism | LaplaceMechanism)
-    return spread_of(mechanism, query)
+    return noise_std(mechanism, query)
