@@ -189,11 +189,7 @@ def envelope_of(frank_wolfe, now, asked=False):
             ("strength", "allowed_strength"),
         )
     )
-<<<<<<< HEAD:tests/statistical/test_compiled_selection.py
     if not asked and (st["n_hot"] > 0 or not frank_wolfe._facts.symmetric or outgrown):
-=======
-    if not asked and (st["n_hot"] > 0 or not walker._facts.symmetric or outgrown):
->>>>>>> main:tests/statistical/test_compiled_walk.py
         st["envelope"] = 0
     if st["envelope"] == 0:
         kernel.set_envelope(
