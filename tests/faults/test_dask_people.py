@@ -18,10 +18,10 @@ from sklearn.base import clone
 
 from riata import Budget, Ledger, PrivateLasso, PrivateLogisticRegression, Schema, read
 from riata.data import lines
-from riata.data.arrow import ParquetReader
-from riata.data.csv_file import CsvReader
-from riata.data.lines import LineReader
 from riata.data.people import PeopleSource, PersonIds
+from riata.data.readers.arrow import ParquetReader
+from riata.data.readers.csv_file import CsvReader
+from riata.data.readers.lines import LineReader
 from riata.engines.dask import DaskEngine
 from riata.engines.gather import gather
 from riata.errors import ClusterError

@@ -9,7 +9,7 @@ import pytest
 import riata
 from riata import Budget, Ledger
 from riata.cli.study import load_study
-from riata.data.csv_file import CsvReader
+from riata.data.readers.csv_file import CsvReader
 from riata.errors import InvalidArgument, SchemaError
 
 SCHEMA = """

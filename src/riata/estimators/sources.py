@@ -8,9 +8,9 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows
-from riata.data.frames import is_frame
-from riata.data.opening import read
+from riata.data.formats import read
 from riata.data.people import PeopleSource
+from riata.data.readers.frames import is_frame
 from riata.data.schema import Schema
 from riata.data.source import Source
 from riata.engines.choice import check_engine
@@ -48,7 +48,7 @@ def source_of(estimator: Any, x: Any, y: Any, *, classifies: bool) -> Source | N
     estimator.schema_ = x.schema
     estimator.n_features_in_ = x.n_features
     vars(estimator).pop("feature_names_in_", None)
-    if not x.schema.wide:
+    if not x.schema.unnamed:
         estimator.feature_names_in_ = np.array(x.schema.feature_names, dtype=object)
     return x
 

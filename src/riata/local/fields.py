@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from riata import fields
 from riata.errors import TaskError
-from riata.fields import LARGEST, SMALLEST
+from riata.files import fields
+from riata.files.fields import LARGEST, SMALLEST
 
 __all__ = ["LARGEST", "SMALLEST", "Fields"]
 

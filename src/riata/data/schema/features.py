@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from riata.data.columns import Column, Numbers, as_number
-from riata.data.fields import Fields
+from riata.data.schema.schema_fields import SchemaFields
 
 #: Words for yes and no, as in the local model. What is not understood is missing.
 YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
@@ -198,7 +198,7 @@ def _flag(word: str) -> int:
     return int(number) if number in (0.0, 1.0) else YES.get(word.lower(), -1)
 
 
-def read_feature(fields: Fields) -> Feature:
+def read_feature(fields: SchemaFields) -> Feature:
     """From a table of a schema."""
     name = fields.name("name")
     kind = fields.one_of("kind", tuple(KINDS))
