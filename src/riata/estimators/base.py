@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from riata.bounds import Bounds
 from riata.data.source import Source
-from riata.engines.choice import Rows, check_engine
+from riata.engines.choice import RowSource, check_engine
 from riata.errors import InvalidArgument
 from riata.estimators.notebook import NotebookRepr
 from riata.fitting import AutomaticRadius, ExtraReleases, Fitted, Request, plan, run
@@ -166,7 +166,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             notes=(*default, *self._notes(classes)),
         )
 
-    def request(self, X: Any, y: Any = None) -> tuple[Request, Rows]:
+    def request(self, X: Any, y: Any = None) -> tuple[Request, RowSource]:
         """What `fit(X, y)` asks for, and the rows that it would read: none was read yet."""
         self.check_parameters()
         if not isinstance(X, Source):  # whose schema may have the bounds

@@ -28,7 +28,7 @@ from riata.sets import ConstraintSet, L1Ball, L2Ball
 OBSERVED, BALANCED = "observed", "balanced"
 OBSERVED_NOTE = "The classes were read from y: the user declared the set of labels in y public."
 
-#: The radius that "auto" stands for: of an l1 ball, by the room that the solver has for it, and of
+#: The radius that "auto" stands for: of an l1 ball, by the solver's radius policy, and of
 #: an l2 ball, in units of 1 over the bound on a row. Coefficients that tell classes apart are large
 #: for short rows, and noisy gradients hardly mind.
 L1_RADIUS, L2_RADIUS = {"open": 1000.0, "wide": 100.0, "narrow": 10.0}, 800.0

@@ -15,14 +15,14 @@ from riata.losses import Loss, Squared
 from riata.sets import L1Ball
 
 #: The radius that "auto" stands for, in units of the bound on y over the largest one on a column,
-#: by the room that the solver has for it.
+#: by the solver's radius policy.
 RADIUS = {"open": 1000.0, "wide": 10.0, "narrow": 1.0}
 
 
 def automatic_radius(bounds: Bounds) -> AutomaticRadius:
     """A radius that no model worth finding exceeds, or one that a noisy search can afford."""
     y, x = bounds.y or 1.0, float(np.max(bounds.x))
-    return AutomaticRadius(L1Ball, {room: radius * y / x for room, radius in RADIUS.items()})
+    return AutomaticRadius(L1Ball, {policy: radius * y / x for policy, radius in RADIUS.items()})
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):

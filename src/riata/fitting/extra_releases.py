@@ -1,7 +1,7 @@
 """What is released besides a solver's own releases: class counts, calibration, tuning scores.
 
 The noise of class counts and calibration is planned together with the fits
-(`riata.solvers.beside`); the score of a search has a plan of its own.
+(`riata.solvers.extra_releases`); the score of a search has a plan of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from riata.bounds import Bounds
 from riata.curator import Curator
-from riata.engines.choice import Rows, open_engine
+from riata.engines.choice import RowSource, open_engine
 from riata.errors import Incompatible
 from riata.losses import Weighted
 from riata.mechanisms import Mechanism
@@ -21,8 +21,8 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Query
 from riata.solvers import ClassSums, Plan, Projected, Solution, Solver
-from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 from riata.solvers.classes import balanced_weights, calibrated_line
+from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def with_class_weights(
     plan: Plan, problems: tuple[Problem, ...], curator: Curator
 ) -> tuple[tuple[Problem, ...], tuple[float, ...] | None]:
     """The problems with the weights that their classes have, released if the plan says so."""
-    if CLASS_COUNTS not in plan.beside:
+    if CLASS_COUNTS not in plan.extra_releases:
         loss = problems[0].loss
         return problems, loss.weights if isinstance(loss, Weighted) else None
     weights = balanced_weights(plan, problems[0], curator, max(len(problems), 2))
@@ -72,7 +72,7 @@ def calibrated(
     plan: Plan, problem: Problem, curator: Curator, solution: Solution
 ) -> tuple[float, float]:
     """The line that makes log-odds of a fit's margins: released if the plan says so."""
-    if MARGIN_COUNTS not in plan.beside:
+    if MARGIN_COUNTS not in plan.extra_releases:
         return solution.line
     return calibrated_line(plan, problem, curator, solution.theta)
 
@@ -80,7 +80,7 @@ def calibrated(
 def release_score(
     query: Query,
     mechanism: Mechanism,
-    rows: Rows,
+    rows: RowSource,
     *,
     bounds: Bounds,
     adjacency: str,

@@ -14,7 +14,7 @@ from riata.privacy.events import to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.problem import Problem
 from riata.solvers import Plan, Solver, choose_solver, rule_for
-from riata.solvers.beside import planned_beside
+from riata.solvers.extra_releases import plan_with_extra_releases
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def plan(request: Request) -> PlannedFit:
     solver = choose_solver(request.solver, first, budget, request.steps)
     problems = request.problems(solver)
     times = request.extra_releases.times(solver, budget, fits)
-    planned = planned_beside(solver, problems[0], budget, fits, times)
+    planned = plan_with_extra_releases(solver, problems[0], budget, fits, times)
     if planned.parts > 1 and request.of_people:
         raise Incompatible(
             f'solver="{planned.solver}" on disjoint parts of the rows', "rows of people",

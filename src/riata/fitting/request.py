@@ -25,14 +25,14 @@ WITHOUT_EFFECT = frozenset({"engine", "ledger", "verbose"})
 
 @dataclass(frozen=True)
 class AutomaticRadius:
-    """A ball whose radius depends on how much room the solver has for it.
+    """A ball whose radius depends on the solver's radius policy.
 
     Attributes
     ----------
     ball : type of ConstraintSet
         Made from a radius.
     radii : mapping of str to float
-        The radius for each `Solver.room`.
+        The radius for each `Solver.radius_policy`.
     """
 
     ball: type[Any]
@@ -40,7 +40,9 @@ class AutomaticRadius:
 
     def for_solver(self, solver: Solver | None) -> ConstraintSet:
         """The ball; while no solver is chosen yet, the smallest one."""
-        found: ConstraintSet = self.ball(self.radii["narrow" if solver is None else solver.room])
+        found: ConstraintSet = self.ball(
+            self.radii["narrow" if solver is None else solver.radius_policy]
+        )
         return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from riata.data.arrays import rows_and_targets
 from riata.data.people import PeopleSource
 from riata.data.source import Advance, Source
-from riata.engines.choice import Arrays, Rows, check_engine
+from riata.engines.choice import Arrays, RowSource, check_engine
 from riata.errors import InvalidArgument
 from riata.fitting.dask_rows import CollectionRows, Convert, is_collection, partitioned
 
@@ -79,7 +79,7 @@ class Table:
     ----------
     shape : tuple of int
     with_targets : callable
-        From a function that targets go through, or None, to the `Rows` that engines read.
+        From a function that targets go through, or None, to the `RowSource` that engines read.
     encoded : bool
         Whether labels are codes of the schema's classes already.
     rows_of_a_person : int or None
@@ -87,7 +87,7 @@ class Table:
     """
 
     shape: tuple[int, int]
-    with_targets: Callable[[Convert | None], Rows]
+    with_targets: Callable[[Convert | None], RowSource]
     encoded: bool = False
     rows_of_a_person: int | None = None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from riata.checkpoint import Checkpoint
 from riata.curator import Curator
-from riata.engines.choice import Rows, check_engine, open_engine
+from riata.engines.choice import RowSource, check_engine, open_engine
 from riata.fitting.arguments import check_ledger
 from riata.fitting.extra_releases import calibrated, with_class_weights
 from riata.fitting.planning import PlannedFit
@@ -44,7 +44,7 @@ class Fitted:
 
 def run(
     planned: PlannedFit,
-    rows: Rows,
+    rows: RowSource,
     *,
     engine: str = "auto",
     ledger: Ledger | None = None,
@@ -56,7 +56,7 @@ def run(
     Parameters
     ----------
     planned : PlannedFit
-    rows : Rows
+    rows : RowSource
         Where the rows are; `riata.engines.choice.Arrays` for those in memory. They have the shape
         of the request, and nothing of them is read before the charge.
     engine : str, default="auto"
