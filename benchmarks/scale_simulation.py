@@ -5,7 +5,8 @@
 Measured in this run: the time of one worker for an entry and for a row, how much it varies from
 step to step, how long it takes to add a number of a sum, and the time of an empty question over
 Dask. Assumed, and named below: the network, and how often a worker is lost. The rest is the
-engine's own rule: so many actors are asked from the driver, each asks so many others, and lost rows are read again.
+engine's own rule: so many actors are asked from the driver, each asks so many others, and lost
+rows are read again.
 """
 
 from __future__ import annotations
