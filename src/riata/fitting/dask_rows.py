@@ -12,7 +12,7 @@ from scipy import sparse
 
 from riata.data.partitions import PartitionReader
 from riata.data.source import Advance, progress_bar
-from riata.engines.choice import NUMERIC
+from riata.engines.choice import NUMERIC, RowSource
 from riata.errors import DataError, InvalidArgument
 
 Convert = Callable[[np.ndarray], np.ndarray]
@@ -21,7 +21,7 @@ Convert = Callable[[np.ndarray], np.ndarray]
 _DASK = ("dask", "dask_expr")
 
 
-class CollectionRows:
+class CollectionRows(RowSource):
     """The rows of a Dask array or data frame, which stay where they are.
 
     Parameters
@@ -36,7 +36,6 @@ class CollectionRows:
         What targets go through, which can be pickled.
     """
 
-    #: Whether an engine in this process would have to fetch them.
     distributed = True
 
     def __init__(

@@ -21,7 +21,7 @@ from riata.errors import InvalidArgument
 from riata.fitting.dask_rows import CollectionRows, Convert, is_collection, partitioned
 
 
-class SourceRows:
+class SourceRows(RowSource):
     """The rows of a source.
 
     Parameters

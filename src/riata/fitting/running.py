@@ -14,7 +14,6 @@ from riata.fitting.arguments import check_ledger
 from riata.fitting.extra_releases import calibrated, with_class_weights
 from riata.fitting.planning import PlannedFit
 from riata.fitting.progress import progress_bar
-from riata.fitting.rows import SourceRows
 from riata.fitting.statement import statement
 from riata.mechanisms.noise import Noise
 from riata.privacy.statement import Statement
@@ -83,7 +82,7 @@ def run(
             releases = Checkpoint(checkpoint, identity.digest, identity.fact_digests, request.seed)
             stack.callback(releases.close)
             key = releases.key_for("rows")
-            rows = rows.keyed(key) if key and isinstance(rows, SourceRows) else rows
+            rows = rows.keyed(key) if key else rows
         curator = Curator.open(
             plan.event,
             cost=plan.cost,
