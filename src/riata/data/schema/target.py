@@ -62,7 +62,7 @@ class Target:
             codes = np.minimum(np.searchsorted(classes, numbers), len(classes) - 1)
             return np.where(classes[codes] == numbers, codes, -1.0)
         table = {label: code for code, label in enumerate(classes.tolist())}
-        return column.texts().looked_up(table, -1).astype(np.float64)
+        return column.texts().encode(lambda word: table.get(word, -1), -1).astype(np.float64)
 
     def lines(self) -> list[tuple[str, Any, str]]:
         """Its fields in a schema, each with its meaning."""
