@@ -69,7 +69,8 @@ class Reader(ABC):
         try:
             yield
         except FileNotFoundError as problem:
-            raise DataError(f"There is no file {problem.filename}. Check the path.") from None
+            where = problem.filename or self.title
+            raise DataError(f"There is no file {where}. Check the path.") from None
         except OSError as problem:
             if problem.errno is None:
                 raise self.damaged() from None
