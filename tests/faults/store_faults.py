@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy.exc
 
 from riata.collect import segments
-from riata.collect.run import to_read, to_write
+from riata.collect.server import open_reader, open_store
 from riata.errors import CollectError
 from riata.local import Task
 
@@ -97,7 +97,7 @@ class Story:
 
 def stored(place, story):
     """The pairs in a store; without tokens, those that were sent with the reports in it."""
-    reader = to_read(str(place), TASK)
+    reader = open_reader(str(place), TASK)
     found = reader.records()
     batches = [int(one) for batch in reader.batches() for one in batch]
     reader.close()
@@ -112,7 +112,7 @@ def stored(place, story):
 def after_faults(place, store, story, exact):
     """Check a store whose faults are over, as it is and when it is opened again."""
     if store is None:
-        to_write(str(place), TASK).close()  # what failed was the beginning
+        open_store(str(place), TASK).close()  # what failed was the beginning
     else:
         assert len(store) == len(story.reports()) or not exact
         store.probe()  # all is well again
@@ -126,7 +126,7 @@ def after_faults(place, store, story, exact):
         assert before == len({seed for _, seed in stored(place, story)})
     found = stored(place, story)
     story.check(found, exact)
-    again = to_write(str(place), TASK)
+    again = open_store(str(place), TASK)
     assert len(again) == len({seed for _, seed in found})
     if found:  # retries change nothing, and no token is good for another report
         tokens, seeds = (words(*column) for column in zip(*found, strict=True))
@@ -157,9 +157,9 @@ def every_call(kind, with_tokens, way, calls, people=6):
         folder = Path(tempfile.mkdtemp(dir=FOLDERS))
         try:
             place, story, store = place_of(kind, folder), Story(with_tokens), None
-            calls.arm(k, number, several, int(half))
+            calls.question(k, number, several, int(half))
             try:
-                store = to_write(str(place), TASK)
+                store = open_store(str(place), TASK)
                 story.tell(store, people)
             except FAULTS:
                 assert store is None

@@ -60,8 +60,8 @@ def plan(path: TaskFile, people: int, as_json: AsJson = False) -> None:
     """Say what can be learned from so many people, before anything is collected."""
     found = _task(path).plan(people)
     if as_json:
-        facts = {"share": found.share, "interval": found.interval, "silent": found.silent,
-                 "needed": found.needed, "advice": found.advice}  # fmt: skip
+        facts = {"share": found.share, "interval": found.interval, "silent": found.no_signal,
+                 "needed": found.people_needed, "advice": found.advice}  # fmt: skip
         typer.echo(json.dumps(facts))
     else:
         typer.echo(str(found))
@@ -103,8 +103,8 @@ def serve(
     ] = None,
 ) -> None:
     """Serve the survey's page and accept reports."""
-    from riata.collect.limits import Limits, Proxies
-    from riata.collect.run import run, shown
+    from riata.collect.address_limits import Limits, Proxies
+    from riata.collect.server import run, shown
 
     task = _task(path)
     if not task.open_on(datetime.datetime.now(datetime.UTC).date()):
@@ -112,7 +112,7 @@ def serve(
             f"The deadline of the task was {task.deadline}, and all reports would be refused. "
             "Learn from what came, or begin another task."
         )
-    limits = Limits.chosen(
+    limits = Limits.with_defaults(
         tokens=tokens is not None,
         people=people,
         connections=connections_per_address,
@@ -183,26 +183,26 @@ def learn(
     max_bytes: MaxBytes = MAX_BYTES,
 ) -> None:
     """Fit the model, print it with its guarantee, and write both to files."""
-    from riata.collect.learned import write
+    from riata.collect.artifacts import write
     from riata.local import Aggregator
-    from riata.local.outcome import Outcome
+    from riata.local.collection_result import CollectionResult
     from riata.report import page
 
     stores = store or ([] if shard else ["reports"])
     aggregator, _ = _aggregated(_task(path), stores)
     for one in shard or []:
         aggregator.merge(Aggregator.load(one, max_bytes=max_bytes))
-    outcome = Outcome.of(aggregator)
-    typer.echo(f"{outcome.model}\n{outcome.statement.sentence}")
+    result = CollectionResult.from_aggregator(aggregator)
+    typer.echo(f"{result.model}\n{result.statement.sentence}")
     if out is None:
         out = next((Path(one) for one in stores if "://" not in one), None)
     if out is not None:
-        for written in write(outcome, out):
+        for written in write(result, out):
             typer.echo(f"Wrote {written}.")
         if report is None and not page.missing():
             report = out / "report.html"
     if report is not None:
-        page.write(outcome.model, report)
+        page.write(result.model, report)
         typer.echo(f"Wrote {report}.")
 
 
@@ -214,10 +214,10 @@ def _task(path: Path) -> Task:
 
 def _aggregated(task: Task, stores: list[str], silent: bool = False) -> tuple[Aggregator, Merged]:
     """The sums of all reports in some stores: each report once, and one for each token."""
-    from riata.collect.run import shown, to_count
+    from riata.collect.server import merge_stores, shown
     from riata.local import Aggregator
 
-    merged = to_count(stores, task)
+    merged = merge_stores(stores, task)
     warning = merged.warning([shown(one) for one in stores])
     if warning and not silent:
         typer.echo(warning)
@@ -257,12 +257,12 @@ def _wizard() -> str:
 def _asked(table: str, what: str, names: set[str], yes_no: bool = False) -> str:
     """The lines of one question. What a task would refuse is asked again."""
     from riata.local.encoding import Feature
-    from riata.local.fields import Fields
+    from riata.local.task_fields import TaskFields
 
     while True:
         lines = _lines(what, yes_no, choices=table == "features")
         try:
-            feature = Feature.read(Fields(tomllib.loads("\n".join(lines))))
+            feature = Feature.read(TaskFields(tomllib.loads("\n".join(lines))))
         except RiataError as problem:
             typer.echo(f"  {problem}")
             continue

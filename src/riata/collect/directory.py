@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from riata.collect.known import Known
 from riata.collect.records import Records, earlier_version
 from riata.collect.segments import Segments, read
-from riata.collect.tokens import fresh
+from riata.collect.word_set import WordSet
 from riata.errors import CollectError
+from riata.local.report_format import first_occurrences
 from riata.local.task import Task
 from riata.privacy.chain import sync_directory
 
@@ -23,7 +23,7 @@ _REPORTS, _PAIRS = "reports", "pairs"
 _OLD_TOKENS = "used.tokens"
 
 
-class Directory:
+class DirectoryStore:
     """The reports of one task, and the tokens that they came with. One process writes at a time.
 
     A report and its token are one row of one frame: no fault can keep the one without the other.
@@ -39,7 +39,7 @@ class Directory:
         self.path = Path(path).resolve()
         _make_folder(self.path)
         self._lock = self._locked()
-        self._known, self._used = Known(), Known()
+        self._known, self._used = WordSet(), WordSet()
         self._reports = Segments(self.path, _REPORTS, 1)
         self._pairs = Segments(self.path, _PAIRS, 2)
         try:
@@ -47,10 +47,10 @@ class Directory:
             if _old_tokens(self.path):
                 raise earlier_version(str(self.path))
             for rows in self._reports.recover():
-                self._known.add(self._known.new(rows[:, 0]))
+                self._known.add(self._known.difference(rows[:, 0]))
             for rows in self._pairs.recover():
-                self._known.add(self._known.new(rows[:, 0]))
-                self._used.add(self._used.new(rows[:, 1]))
+                self._known.add(self._known.difference(rows[:, 0]))
+                self._used.add(self._used.difference(rows[:, 1]))
         except BaseException:
             self.close()
             raise
@@ -96,23 +96,23 @@ class Directory:
             With ENOSPC if the disk is full. Then no report is kept and no token is used.
         """
         if tokens is None:
-            new = self._known.new(seeds)
+            new = self._known.difference(seeds)
             if len(new):
                 self._reports.append(new[:, None])
                 self._known.add(new)
             return np.ones(len(seeds), dtype=bool)
-        unused = fresh(tokens) & ~self._used.holds(tokens)
-        accepted = unused | self._known.holds(seeds)
+        unused = first_occurrences(tokens) & ~self._used.contains(tokens)
+        accepted = unused | self._known.contains(seeds)
         accepted |= np.isin(seeds, seeds[accepted])  # the same report twice at once
         if unused.any():  # each new report that is accepted stands beside an unused token
             self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))
-            self._known.add(self._known.new(seeds[unused]))
-            self._used.add(self._used.new(tokens[unused]))
+            self._known.add(self._known.difference(seeds[unused]))
+            self._used.add(self._used.difference(tokens[unused]))
         return accepted
 
-    def holds(self, seeds: np.ndarray) -> np.ndarray:
+    def contains(self, seeds: np.ndarray) -> np.ndarray:
         """Which of the reports are there."""
-        return self._known.holds(seeds)
+        return self._known.contains(seeds)
 
     def probe(self) -> None:
         """Raise OSError if a report could not be kept now."""
@@ -126,7 +126,7 @@ class Directory:
         os.close(self._lock)
 
 
-class ReadDirectory:
+class DirectoryReader:
     """The reports of a directory that another process may be writing to."""
 
     def __init__(self, path: str | Path, task: Task) -> None:
@@ -144,10 +144,10 @@ class ReadDirectory:
 
     def batches(self) -> Iterator[np.ndarray]:
         """All reports, each once, some at a time."""
-        known = Known()
+        known = WordSet()
         for name, width in ((_REPORTS, 1), (_PAIRS, 2)):
             for rows in read(self.path, name, width):
-                new = known.new(rows[:, 0])  # several tokens may have come with one report
+                new = known.difference(rows[:, 0])  # several tokens may have come with one report
                 known.add(new)
                 yield new
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from riata.errors import CollectError
-from riata.local import wire
+from riata.local import report_format
 from riata.wording import number_of
 
 
@@ -115,7 +115,7 @@ def merge(stores: Sequence[Records]) -> Merged:
 def _chosen(token: int, reports: np.ndarray) -> int:
     """Which of the reports of one token counts."""
     first = token.to_bytes(8, "big")
-    digests = [hashlib.sha256(first + wire.to_bytes(one)).digest() for one in reports]
+    digests = [hashlib.sha256(first + report_format.to_bytes(one)).digest() for one in reports]
     return min(range(len(digests)), key=digests.__getitem__)
 
 

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from riata.collect.records import Records
-from riata.collect.tokens import fresh
 from riata.errors import CollectError
+from riata.local.report_format import first_occurrences
 from riata.local.task import Task
 
 _BATCH = 5_000
@@ -56,7 +56,7 @@ _TASKS = sa.Table(
 _OLD_TOKENS = sa.table("riata_token", sa.column("task", sa.LargeBinary))
 
 
-class Database:
+class DatabaseStore:
     """The reports of one task in a database that other collectors may use too.
 
     Parameters
@@ -133,10 +133,10 @@ class Database:
         return self._count
 
     def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
-        """Keep the reports that are new, durably, and say which were accepted, as `Directory` does.
+        """Keep the reports that are new, durably, and return which were accepted.
 
-        Tokens and reports are kept in one transaction. Of two collectors that meet the same unused
-        token at once, only one accepts it.
+        As `DirectoryStore.add`. Tokens and reports are kept in one transaction. Of two collectors
+        that meet the same unused token at once, only one accepts it.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Database:
         self, connection: sa.Connection, seeds: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray:
         """Insert the tokens that are not there with their reports, and say which they are."""
-        first = np.flatnonzero(fresh(tokens))
+        first = np.flatnonzero(first_occurrences(tokens))
         signed = tokens.view(np.int64)
         first = first[np.argsort(signed[first])]
         pairs = zip(signed[first].tolist(), seeds.view(np.int64)[first].tolist(), strict=True)
@@ -206,7 +206,7 @@ class Database:
             new += len(inserted.scalars().all())
         return new
 
-    def holds(self, seeds: np.ndarray) -> np.ndarray:
+    def contains(self, seeds: np.ndarray) -> np.ndarray:
         """Which of the reports are there."""
         with self._engine.connect() as connection:
             return self._held(connection, seeds)

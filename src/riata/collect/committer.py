@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from riata.local import wire
+from riata.local import report_format
 
 #: Bytes of reports that are written together, about.
 _AT_ONCE = 1 << 22
@@ -20,7 +20,7 @@ class Store(Protocol):
     def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
         """Keep all that is accepted, or raise and keep nothing."""
 
-    def holds(self, seeds: np.ndarray) -> np.ndarray: ...
+    def contains(self, seeds: np.ndarray) -> np.ndarray: ...
 
     def probe(self) -> None: ...
 
@@ -123,7 +123,7 @@ class Committer:
     def _write(self, queue: list[_Waiting]) -> list[bool | Exception]:
         """In the store's thread: whether each was accepted, or why it could not be kept."""
         try:
-            size = sum(len(one.reports) for one in queue) // wire.REPORT_BYTES
+            size = sum(len(one.reports) for one in queue) // report_format.REPORT_BYTES
             if self._most is None or len(self.store) + size <= self._most:
                 return self._kept(queue)
             return [self._kept_below_cap(one) for one in queue]
@@ -133,7 +133,7 @@ class Committer:
             self.counted = len(self.store)
 
     def _kept(self, queue: list[_Waiting]) -> list[bool | Exception]:
-        seeds = wire.from_bytes(b"".join(one.reports for one in queue))
+        seeds = report_format.from_bytes(b"".join(one.reports for one in queue))
         if queue[0].token is None:
             self.store.add(seeds)
             return [True] * len(queue)
@@ -144,8 +144,8 @@ class Committer:
         """Repeats are accepted at the cap too."""
         assert self._most is not None
         try:
-            seeds = wire.from_bytes(one.reports)
-            new = len(np.unique(seeds[~self.store.holds(seeds)]))
+            seeds = report_format.from_bytes(one.reports)
+            new = len(np.unique(seeds[~self.store.contains(seeds)]))
             if new and len(self.store) + new > self._most:
                 return CapReached()
             return self._kept([one])[0]

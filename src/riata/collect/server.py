@@ -8,35 +8,35 @@ from pathlib import Path
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from riata.collect.commit import Committer, Store
-from riata.collect.directory import Directory, ReadDirectory
-from riata.collect.limits import Limits, Proxies
+from riata.collect.address_limits import Limits, Proxies
+from riata.collect.committer import Committer, Store
+from riata.collect.directory import DirectoryReader, DirectoryStore
 from riata.collect.records import Merged, Reader, earlier_version, merge, not_mergeable
-from riata.collect.sql import Database
+from riata.collect.sql import DatabaseStore
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local.task import Task
 
 
-def to_write(place: str, task: Task) -> Store:
+def open_store(place: str, task: Task) -> Store:
     """The store at a directory or at a database's address."""
     if "://" not in place:
-        return Directory(place, task)
-    database = Database(place, task)
+        return DirectoryStore(place, task)
+    database = DatabaseStore(place, task)
     if database.tokens_without_reports:
         database.close()
         raise earlier_version(shown(place))
     return database
 
 
-def to_read(place: str, task: Task) -> Reader:
+def open_reader(place: str, task: Task) -> Reader:
     """The reports at a directory, even while they come in, or at a database's address."""
     if "://" in place:
-        return Database(place, task)
-    return ReadDirectory(place, task)
+        return DatabaseStore(place, task)
+    return DirectoryReader(place, task)
 
 
-def to_count(places: Sequence[str], task: Task) -> Merged:
+def merge_stores(places: Sequence[str], task: Task) -> Merged:
     """The reports of several stores, one for each token.
 
     Raises
@@ -46,7 +46,7 @@ def to_count(places: Sequence[str], task: Task) -> Merged:
     """
     records = []
     for place in places:
-        reader = to_read(place, task)
+        reader = open_reader(place, task)
         try:
             if reader.tokens_without_reports and len(places) > 1:
                 raise not_mergeable(shown(place))
@@ -87,19 +87,19 @@ def run(
     try:
         import uvicorn
 
+        from riata.collect.connection_limits import limited_protocol
         from riata.collect.dashboard import Dashboard
-        from riata.collect.guard import guarded
         from riata.collect.service import Collector, application
     except ImportError:
         raise CollectError(
             'The collector needs Starlette and uvicorn. Install them: pip install "riata[collect]".'
         ) from None
-    limits = limits or Limits.chosen(tokens=tokens is not None, people=people)
+    limits = limits or Limits.with_defaults(tokens=tokens is not None, people=people)
     proxies = proxies or Proxies()
     key = None if tokens is None else Tokens.at(tokens, task.id)
     collector = Collector(
         task,
-        Committer(to_write(place, task), limits.most_reports or None),
+        Committer(open_store(place, task), limits.most_reports or None),
         tokens=key,
         dashboard=Dashboard(people, None if "://" in place else Path(place) / "model.json"),
         limits=limits,
@@ -112,7 +112,7 @@ def run(
         application(collector),
         host=host,
         port=port,
-        http=guarded(limits, proxies, collector.refusals),
+        http=limited_protocol(limits, proxies, collector.refusals),
         ws="none",
         access_log=False,
         log_level="error",

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from riata.local.outcome import Outcome
+from riata.local.collection_result import CollectionResult
 from riata.model_file import save
 
 #: The model for `riata.load`, the facts for the dashboard, the Statement for programs and people.
@@ -14,15 +14,15 @@ MODEL, FACTS = "model.riata", "model.json"
 STATEMENT, STATEMENT_TEXT = "statement.json", "statement.txt"
 
 
-def write(outcome: Outcome, folder: Path) -> list[Path]:
+def write(result: CollectionResult, folder: Path) -> list[Path]:
     """Write all files, each whole or not at all, and name them."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
-        FACTS: json.dumps(outcome.to_dict(), indent=1, allow_nan=False),
-        STATEMENT: json.dumps(outcome.statement.to_dict(), indent=1, allow_nan=False),
-        STATEMENT_TEXT: f"{outcome.statement}\n",
+        FACTS: json.dumps(result.to_dict(), indent=1, allow_nan=False),
+        STATEMENT: json.dumps(result.statement.to_dict(), indent=1, allow_nan=False),
+        STATEMENT_TEXT: f"{result.statement}\n",
     }
-    save(outcome.model, folder / MODEL)
+    save(result.model, folder / MODEL)
     for name, text in texts.items():
         beside = folder / f".{name}.new"
         beside.write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-class Known:
+class WordSet:
     """A set of seeds as a few sorted arrays, each at least twice as long as the next.
 
     New seeds come in batches: a batch becomes an array of its own, and arrays of similar length
@@ -18,7 +18,7 @@ class Known:
     def __len__(self) -> int:
         return sum(len(level) for level in self._levels)
 
-    def holds(self, seeds: np.ndarray) -> np.ndarray:
+    def contains(self, seeds: np.ndarray) -> np.ndarray:
         """Which of the seeds are in the set."""
         found = np.zeros(len(seeds), dtype=bool)
         for level in self._levels:
@@ -30,7 +30,7 @@ class Known:
     def new(self, seeds: np.ndarray) -> np.ndarray:
         """The seeds that are not in the set, each once, sorted."""
         once = np.unique(seeds)
-        return once[~self.holds(once)]
+        return once[~self.contains(once)]
 
     def add(self, seeds: np.ndarray) -> None:
         """Add sorted seeds, none of which is in the set."""
