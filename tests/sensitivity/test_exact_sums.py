@@ -362,3 +362,14 @@ def test_the_longest_row_loses_almost_nothing(norm):
         found = Bounds(1.0, norm=norm).grid_x(row)
         lost = 1 - np.abs(found).max() / X_STEPS
         assert lost <= (0 if norm == "inf" else np.sqrt(p) / 2**17 + 2.0**-16)
+
+
+def test_fine_margins_do_not_depend_on_the_order_of_the_columns():
+    # Those of objective perturbation: two products of integers, each exact in any order.
+    rng, p = np.random.default_rng(54), 2_000
+    minimum = Problem(Squared(), L1Ball(3.0), Bounds(1.0, 1.0), 2, p).minimum()
+    theta, rows = rng.standard_normal(p) / p, rng.integers(-X_STEPS, X_STEPS + 1, (50, p))
+    order = rng.permutation(p)
+    one = minimum.gradient(Vector.of(theta)).margins(rows.astype(float))
+    other = minimum.gradient(Vector.of(theta[order])).margins(rows[:, order].astype(float))
+    np.testing.assert_array_equal(one, other)

@@ -159,11 +159,11 @@ def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int 
         ],
         dtype=np.float64,
     )
-    answers = gradient.finish(summands)
+    answers = gradient.from_total(summands)
     if isinstance(problem.set, PolytopeSet):
         query = problem.set.scores(gradient)
         utilities = np.array([problem.set.utilities(answer) for answer in answers])
-        if query.mirrored:
+        if query.symmetric:
             utilities = np.hstack([utilities, -utilities])
         sensitivity = 2 * query.sensitivity("linf")
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from riata.bounds import Bounds
 from riata.checkpoint import Checkpoint
 from riata.curator import Curator
-from riata.engines.choice import Rows, check_engine, open_engine
+from riata.engines.choice import RowSource, check_engine, open_engine
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.notebook import NotebookRepr
 from riata.estimators.progress import progress_bar
@@ -36,7 +36,7 @@ from riata.solvers import (
     choose_solver,
     rule_for,
 )
-from riata.solvers.beside import planned_beside
+from riata.solvers.extra_releases import plan_with_extra_releases
 
 #: Where a fit writes down what it released, if anywhere.
 Checkpointed = str | os.PathLike[str] | None
@@ -59,7 +59,7 @@ class Job:
     losses: list[Loss]
     bounds: Bounds
     shape: tuple[int, int]
-    rows: Rows
+    rows: RowSource
     classes: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     rows_of_a_person: int | None = None
@@ -186,11 +186,11 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         curator: Curator,
         callback: Callback | None = None,
     ) -> list[Solution]:
-        """Every release of a fit, in order: one run for each problem, and what goes beside them."""
+        """Every release of a fit, in order: one run for each problem, and the extra releases."""
         return [solver.run(plan, problem, curator, callback) for problem in problems]
 
-    def _beside(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
-        """How often each kind of release is made beside the runs of the solver."""
+    def _extra_releases(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+        """How often each kind of extra release is made."""
         return {}
 
     def _keep(self, found: list[Solution], shape: tuple[int, ...]) -> None:
@@ -229,8 +229,8 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
 
         solver = self._chosen(problem(losses[0]), budget)
         problems = [problem(loss, solver) for loss in losses]
-        beside = self._beside(solver, budget, len(losses))
-        plan = planned_beside(solver, problems[0], budget, len(losses), beside)
+        extra = self._extra_releases(solver, budget, len(losses))
+        plan = plan_with_extra_releases(solver, problems[0], budget, len(losses), extra)
         if plan.parts > 1 and rows_of_a_person is not None:
             raise Incompatible(
                 f'solver="{plan.solver}" on disjoint parts of the rows', "rows of people",

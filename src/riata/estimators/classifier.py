@@ -26,12 +26,12 @@ from riata.privacy.budget import Budget, check_scale
 from riata.problem import Problem
 from riata.sets import ConstraintSet, L1Ball, L2Ball
 from riata.solvers import Callback, ClassSums, Plan, Projected, Solution, Solver
-from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 from riata.solvers.classes import balanced_weights, calibrated_line
+from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 
 OBSERVED, BALANCED = "observed", "balanced"
 
-#: The radius that "auto" stands for: of an l1 ball, by the room that the solver has for it, and of
+#: The radius that "auto" stands for: of an l1 ball, by the solver's radius policy, and of
 #: an l2 ball, in units of 1 over the bound on a row. Coefficients that tell classes apart are large
 #: for short rows, and noisy gradients hardly mind.
 L1_RADIUS, L2_RADIUS = {"open": 1000.0, "wide": 100.0, "narrow": 10.0}, 800.0
@@ -57,7 +57,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
                 return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
-            return L1Ball(L1_RADIUS["narrow" if solver is None else solver.room])
+            return L1Ball(L1_RADIUS["narrow" if solver is None else solver.radius_policy])
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
     def _losses(self, classes: np.ndarray) -> list[Loss]:
@@ -96,7 +96,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _balanced(self) -> bool:
         return isinstance(self.class_weight, str) and self.class_weight == BALANCED
 
-    def _beside(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+    def _extra_releases(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
         return {CLASS_COUNTS: 1} if self._balanced else {}
 
     def _solved(
@@ -108,7 +108,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         callback: Callback | None = None,
     ) -> list[Solution]:
         weights = getattr(problems[0].loss, "weights", None)
-        if CLASS_COUNTS in plan.beside:
+        if CLASS_COUNTS in plan.extra_releases:
             n_classes = max(len(problems), 2)
             weights = balanced_weights(plan, problems[0], curator, n_classes)
             problems = [replace(each, loss=Weighted(each.loss, weights)) for each in problems]
@@ -267,8 +267,8 @@ class LogisticClassifier(PrivateClassifier):
                 f'calibration={self.calibration!r} must be True, False or "auto".'
             )
 
-    def _beside(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
-        counted = super()._beside(solver, budget, fits)
+    def _extra_releases(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+        counted = super()._extra_releases(solver, budget, fits)
         projects, named = isinstance(solver, Projected), isinstance(self.calibration, str)
         if not named and self.calibration and projects:
             raise Incompatible(
@@ -284,7 +284,7 @@ class LogisticClassifier(PrivateClassifier):
     def _lines(
         self, plan: Plan, problems: list[Problem], curator: Curator, found: list[Solution]
     ) -> list[tuple[float, float]]:
-        if MARGIN_COUNTS not in plan.beside:
+        if MARGIN_COUNTS not in plan.extra_releases:
             return super()._lines(plan, problems, curator, found)
         return [
             calibrated_line(plan, problem, curator, solution.theta)

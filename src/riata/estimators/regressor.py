@@ -17,14 +17,14 @@ from riata.losses import Loss, Squared
 from riata.solvers import Plan, Solver
 
 #: The radius that "auto" stands for, in units of the bound on y over the largest one on a column,
-#: by the room that the solver has for it.
+#: by the solver's radius policy.
 RADIUS = {"open": 1000.0, "wide": 10.0, "narrow": 1.0}
 
 
 def automatic_radius(bounds: Bounds, solver: Solver | None) -> float:
     """A radius that no model worth finding exceeds, or one that a noisy search can afford."""
-    room = "narrow" if solver is None else solver.room
-    return RADIUS[room] * (bounds.y or 1.0) / float(np.max(bounds.x))
+    policy = "narrow" if solver is None else solver.radius_policy
+    return RADIUS[policy] * (bounds.y or 1.0) / float(np.max(bounds.x))
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):

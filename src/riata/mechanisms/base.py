@@ -27,15 +27,15 @@ class Engine(Protocol):
 class Scores(Protocol):
     """Utilities of many candidates, known up to bounds, and exactly one by one.
 
-    With `mirrored` a candidate stands for two, of its utility and of the opposite one.
+    With `symmetric` a candidate stands for two, of its utility and of the opposite one.
     """
 
-    mirrored: bool
+    symmetric: bool
 
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
         """How many candidates each group has, and a bound that all their utilities keep.
 
-        The bound is on the utilities themselves, or on their sizes if `mirrored`.
+        The bound is on the utilities themselves, or on their sizes if `symmetric`.
         """
         ...
 

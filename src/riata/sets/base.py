@@ -114,7 +114,7 @@ class PolytopeSet(ConstraintSet):
     """A convex hull of listed vertices, so that a vertex can be selected privately."""
 
     #: Whether the vertices are a list followed by its negatives.
-    mirrored: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = False
 
     #: Whether each utility is a multiple of one entry of the gradient.
     by_column: ClassVar[bool] = False
@@ -135,7 +135,7 @@ class PolytopeSet(ConstraintSet):
 
     @abstractmethod
     def utilities(self, gradient: np.ndarray) -> np.ndarray:
-        """-<s, gradient> for each vertex s: the first half of them if `mirrored`."""
+        """-<s, gradient> for each vertex s: the first half of them if `symmetric`."""
 
     def scores(self, gradient: Gradient) -> VertexUtilities:
         """The unevaluated utilities, ready for a selection mechanism."""
@@ -143,7 +143,7 @@ class PolytopeSet(ConstraintSet):
 
     def minimiser(self, gradient: np.ndarray) -> Vector:
         utility = self.utilities(gradient)
-        if self.mirrored:
+        if self.symmetric:
             best = int(np.argmax(np.abs(utility)))
             return self.vertex(best if utility[best] >= 0 else best + len(utility))
         return self.vertex(int(np.argmax(utility)))

@@ -27,7 +27,7 @@ class L1Ball(CoordinatePolytope):
     radius: float = 1.0
     n_features: int | None = None
 
-    mirrored: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
 
     @property
     def n_vertices(self) -> int:

@@ -15,6 +15,7 @@ from riata.losses import Loss, OneAgainstRest
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
+from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.defaults import SURE, VISIBLE
 from riata.solvers.plan import (
     Callback,
@@ -25,10 +26,9 @@ from riata.solvers.plan import (
     calibrated,
     check_steps,
     counted,
-    refuse_infinity,
-    refuse_pure,
+    require_delta,
+    require_finite_epsilon,
 )
-from riata.solvers.purse import spread_of
 from riata.vectors import Vector
 
 # The numbers below were set by benchmarks/tune_class_sums.py on synthetic texts, all but QUIET.
@@ -53,7 +53,7 @@ STEP = 0.5
 #: A correction is no longer than this over the largest curvature of a typical row.
 LONGEST = 512.0
 
-#: Slopes are cut at this part of the largest one at a margin of 0 when the model is corrected.
+#: Slopes are clipped at this part of the largest one at a margin of 0 when the model is corrected.
 CORRECTED_SLOPE = 0.5
 
 #: The prior of t = (P - N) / (P + N) is fitted to columns whose sum exceeds its noise so many
@@ -102,14 +102,14 @@ class ClassSums(Solver):
     steps: int | str = "auto"
 
     name = "class-sums"
-    room: ClassVar[str] = "open"
+    radius_policy: ClassVar[str] = "open"
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        refuse_infinity(self.name, budget)
-        refuse_pure(self.name, budget, 'solver="frank-wolfe"')
+        require_finite_epsilon(self.name, budget)
+        require_delta(self.name, budget, 'solver="frank-wolfe"')
         if not problem.loss.classifies:
             raise Incompatible(
                 f'solver="{self.name}"', f"the {problem.loss.name} loss",
@@ -194,7 +194,7 @@ class _Run:
         query, mechanism = self.problem.class_sums(COUNTED), self.plan["class sums"]
         released = self.curator.release(query, mechanism)
         row = self.problem.n_rows / self.problem.bounds.row_norm("l2", self.problem.n_features)
-        noise = spread_of(mechanism, query) * row  # type: ignore[arg-type]
+        noise = noise_std(mechanism, query) * row  # type: ignore[arg-type]
         rows = np.maximum(released[:, -1] * row / COUNTED, noise / COUNTED)
         flat, _ = lowest(self.problem, rows[:, None] / rows.sum(), np.zeros(1))
         self.constant = Vector.zero(self.problem.n_features).with_offset(float(flat[1]))
@@ -213,7 +213,7 @@ class _Run:
             self.plan["margins"],
         )
         counts = self.curator.release(query, mechanism)
-        noise = spread_of(mechanism, query)  # type: ignore[arg-type]
+        noise = noise_std(mechanism, query)  # type: ignore[arg-type]
         found = fitted_line(self.problem, counts, noise, query.middles() + centre / spread)
         self.kept, self.fit = found.sure, found.fit
         a, b = found.scale / spread, found.offset
@@ -234,7 +234,7 @@ class _Run:
         typical = math.sqrt(float(shares @ pull**2))
         if typical == 0:
             return
-        noise = spread_of(mechanism, query) / row  # type: ignore[arg-type]
+        noise = noise_std(mechanism, query) / row  # type: ignore[arg-type]
         by_noise = STEP / math.sqrt(self.plan.steps - 1) / noise / typical
         curvature = problem.loss.curvature_bound(problem.y_bound) * float(shares @ pull)
         move = min(by_noise, LONGEST / curvature) * pull * (gradient / self.units)

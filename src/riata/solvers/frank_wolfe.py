@@ -11,7 +11,7 @@ from riata.mechanisms import Exact
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
 from riata.solvers.intercept import Intercept
-from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps, refuse_gaps
+from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps, require_convex
 from riata.solvers.step_count import MOST_STEPS, excess_risk_bound
 
 
@@ -51,7 +51,7 @@ class FrankWolfe(Solver):
                 because="it releases exact answers, which no finite epsilon covers",
                 instead='Use solver="frank-wolfe", which is private, or epsilon=float("inf")',
             )
-        refuse_gaps("FrankWolfe()", problem, "Use HardThresholding()")
+        require_convex("FrankWolfe()", problem, "Use HardThresholding()")
         steps = check_steps(self.steps) or MOST_STEPS
         mechanisms = {"gradient": Exact()}
         if problem.fit_intercept:

@@ -12,7 +12,7 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, counted, refuse_gaps
+from riata.solvers.plan import Callback, Plan, Solution, counted, require_convex
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
     role = "gradient"
 
     def check(self, problem: Problem, budget: Budget) -> None:
-        refuse_gaps(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
+        require_convex(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
         if budget.delta == 0:
             raise Incompatible(
                 f'solver="{self.name}"',

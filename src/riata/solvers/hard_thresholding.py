@@ -22,8 +22,8 @@ from riata.solvers.plan import (
     Step,
     check_steps,
     counted,
-    refuse_infinity,
-    refuse_pure,
+    require_delta,
+    require_finite_epsilon,
 )
 from riata.solvers.sparse_descent import SparseDescent, check_sparse, sparse_rate
 from riata.vectors import Vector, length
@@ -127,8 +127,8 @@ class PrivateHardThresholding(SparseDescent):
     name = "hard-thresholding"
 
     def check(self, problem: Problem, budget: Budget) -> None:
-        refuse_infinity(self.name, budget)
-        refuse_pure(self.name, budget, 'solver="peeling"')
+        require_finite_epsilon(self.name, budget)
+        require_delta(self.name, budget, 'solver="peeling"')
         check_sparse(f'solver="{self.name}"', problem)
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:

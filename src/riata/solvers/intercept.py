@@ -1,4 +1,4 @@
-"""The intercept: fitted beside theta, and paid for.
+"""The intercept: fitted with theta, and paid for.
 
 No set constrains it, so Frank-Wolfe's oracle does not apply. Instead each step releases the mean
 slope of the loss, one number, and goes where a Newton step with the loss's largest curvature
@@ -29,14 +29,14 @@ from riata.vectors import Vector
 SHARE = 0.1
 
 
-def intercept_mechanism(beside: Mechanism, budget: Budget, share: float = SHARE) -> Mechanism:
-    """The mechanism that gets `share` of the budget when `beside` gets the rest."""
+def intercept_mechanism(other: Mechanism, budget: Budget, share: float = SHARE) -> Mechanism:
+    """The mechanism that gets `share` of the budget when `other` gets the rest."""
     ratio = share / (1 - share)
-    if isinstance(beside, SampledGaussianMechanism):
-        return replace(beside, noise_multiplier=beside.noise_multiplier / math.sqrt(ratio))
+    if isinstance(other, SampledGaussianMechanism):
+        return replace(other, noise_multiplier=other.noise_multiplier / math.sqrt(ratio))
     if budget.delta == 0:
-        return LaplaceMechanism(ratio * PureAccountant().epsilon(beside.event, 0.0))
-    return GaussianMechanism(noise_multiplier_at(ratio * ZcdpAccountant().rho(beside.event)))
+        return LaplaceMechanism(ratio * PureAccountant().epsilon(other.event, 0.0))
+    return GaussianMechanism(noise_multiplier_at(ratio * ZcdpAccountant().rho(other.event)))
 
 
 class Intercept:

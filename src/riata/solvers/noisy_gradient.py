@@ -22,9 +22,9 @@ from riata.solvers.plan import (
     calibrated,
     check_steps,
     counted,
-    refuse_gaps,
-    refuse_infinity,
-    refuse_pure,
+    require_convex,
+    require_delta,
+    require_finite_epsilon,
 )
 from riata.vectors import Vector
 
@@ -98,9 +98,9 @@ class NoisyGradient(Solver):
             )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        refuse_infinity(self.name, budget)
-        refuse_pure(self.name, budget, 'solver="objective-perturbation"')
-        refuse_gaps(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
+        require_finite_epsilon(self.name, budget)
+        require_delta(self.name, budget, 'solver="objective-perturbation"')
+        require_convex(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
         steps = check_steps(self.steps)
         if steps is None:
             one = self._planned(problem, budget, fits, 1)

@@ -24,7 +24,7 @@ from riata.solvers.plan import (
     Solver,
     check_steps,
     counted,
-    refuse_infinity,
+    require_finite_epsilon,
 )
 
 #: The stretch costs at most this part of epsilon, half of it where the user asks for a
@@ -100,7 +100,7 @@ class PerturbedObjective(Solver):
         return replace(plan, excess_risk=min(plan.excess_risk, problem.worst_excess_risk))
 
     def _check(self, problem: Problem, budget: Budget) -> None:
-        refuse_infinity(self.name, budget)
+        require_finite_epsilon(self.name, budget)
         if not problem.loss.twice_differentiable:
             raise Incompatible(
                 f'solver="{self.name}"', f"the {problem.loss.name} loss",
@@ -145,7 +145,7 @@ def _pure(query: Minimum, epsilon: float, regularisation: float) -> ObjectivePer
     """The mechanism that spends a pure epsilon at this regularisation."""
     hiding = HIDING_SHARE * epsilon
     rest = (epsilon - hiding) * (1 - 2.0**-30)
-    term = _beside_the_stretch(query, rest, regularisation, 2)
+    term = _with_the_stretch(query, rest, regularisation, 2)
     return GammaObjective(regularisation, query.stretch(regularisation, term), term, hiding)
 
 
@@ -156,7 +156,7 @@ def _approximate(
     stretch, above, steep = query.stretch(regularisation), 0.0, None
     if fits == 1:  # several are accounted for by their usual losses, not by their rare ones
         level = ABOVE_SHARE * budget.row_epsilon
-        above = _beside_the_stretch(query, level, regularisation, directions)
+        above = _with_the_stretch(query, level, regularisation, directions)
         steep = query.stretch(regularisation, above, directions) if above else None
 
     def at(strength: float) -> GaussianObjective:
@@ -173,7 +173,7 @@ def _noise(
     return _approximate(query, budget, fits, regularisation, directions).scale(query)
 
 
-def _beside_the_stretch(
+def _with_the_stretch(
     query: Minimum, level: float, regularisation: float, directions: int
 ) -> float:
     """The largest loss of the term that is at most `level` together with its stretch."""

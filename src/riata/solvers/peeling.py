@@ -15,7 +15,7 @@ from riata.privacy.calibrate import bounded_range_at, noise_multiplier_at, pure_
 from riata.problem import Problem
 from riata.sets import L2Ball, SparseBall
 from riata.solvers.intercept import Intercept
-from riata.solvers.plan import Callback, Plan, Solution, counted, refuse_infinity
+from riata.solvers.plan import Callback, Plan, Solution, counted, require_finite_epsilon
 from riata.solvers.sparse_descent import SparseDescent, check_sparse, sparse_rate
 from riata.vectors import Vector
 
@@ -81,7 +81,7 @@ class PrivatePeeling(SparseDescent):
             )
 
     def check(self, problem: Problem, budget: Budget) -> None:
-        refuse_infinity(self.name, budget)
+        require_finite_epsilon(self.name, budget)
         check_sparse(f'solver="{self.name}"', problem)
         if self.values == "gaussian" and budget.delta == 0:
             raise Incompatible(

@@ -24,7 +24,7 @@ from riata.solvers.plan import (
     Solver,
     check_steps,
     counted,
-    refuse_infinity,
+    require_finite_epsilon,
 )
 from riata.vectors import Vector
 
@@ -66,7 +66,7 @@ class PosteriorSampling(Solver):
             raise InvalidArgument(f"steps={self.steps!r} must be 1: one model is drawn.")
 
     def _check(self, problem: Problem, budget: Budget) -> None:
-        refuse_infinity(self.name, budget)
+        require_finite_epsilon(self.name, budget)
         mine = f'solver="{self.name}"'
         if not isinstance(problem.loss, Squared):
             raise Incompatible(

@@ -22,7 +22,7 @@ from riata.sets.lift import lifted
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
-from riata.solvers.plan import Callback, Plan, Solution, Solver, check_steps, refuse_infinity
+from riata.solvers.plan import Callback, Plan, Solution, Solver, check_steps, require_finite_epsilon
 from riata.solvers.posterior_sampling import MOST_COLUMNS, PosteriorSampling
 from riata.vectors import Vector
 
@@ -126,7 +126,7 @@ class Projected(Solver):
             )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        refuse_infinity(self.name, budget)
+        require_finite_epsilon(self.name, budget)
         if not problem.set.convex:
             raise Incompatible(
                 f'solver="{self.name}"', str(problem.set),

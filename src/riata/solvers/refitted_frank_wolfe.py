@@ -1,4 +1,4 @@
-"""Private Frank-Wolfe with cut slopes and entries, and a refit of the columns that it visited."""
+"""Private Frank-Wolfe with clipped slopes and entries, and a refit of the columns it visited."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class RefittedFrankWolfe(Refit):
     """Frank-Wolfe over the l1 ball that only has to find columns: a refit then fits them.
 
     Each step selects one column and its sign as `PrivateFrankWolfe` does, but with slopes and
-    entries cut at private scales, so that its noise shrinks as the model gets better. The radius
-    matters for the search alone.
+    entries clipped at private scales, so that its noise shrinks as the model gets better. The
+    radius matters for the search alone.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class RefittedFrankWolfe(Refit):
     """
 
     name = "refitted-frank-wolfe"
-    room: ClassVar[str] = "narrow"
+    radius_policy: ClassVar[str] = "narrow"
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         if not isinstance(problem.set, L1Ball):
@@ -68,4 +68,4 @@ class RefittedFrankWolfe(Refit):
             run.keep(column)
             if t % every == 0 and t // every <= defaults.SCALES_IN_SEARCH:
                 run.measure_slopes()
-            run.told()
+            run.notify_progress()

@@ -22,6 +22,7 @@ from riata.problem import Problem
 from riata.queries import Query, Scaling
 from riata.queries.columns import MOST_COLUMNS
 from riata.solvers import defaults
+from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.plan import (
     Callback,
     Plan,
@@ -30,10 +31,9 @@ from riata.solvers.plan import (
     calibrated,
     check_steps,
     counted,
-    refuse_infinity,
-    refuse_pure,
+    require_delta,
+    require_finite_epsilon,
 )
-from riata.solvers.purse import spread_of
 from riata.solvers.refit import compared, comparison, refuse_other_sets
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
@@ -60,8 +60,8 @@ SHARES = {
 #: The best constant is found in so many steps.
 FIRST_STEPS = 4
 
-#: Entries are cut at this quantile of their sizes where columns are squared, which is found in so
-#: many bins for each power of two: the noise of the squares grows with it.
+#: Entries are clipped at this quantile of their sizes where columns are squared, which is found
+#: in so many bins for each power of two: the noise of the squares grows with it.
 ENTRY_QUANTILE, ENTRY_BINS = 0.99, 8
 
 #: A column is kept if its mean square exceeds this many standard deviations of the noise.
@@ -114,14 +114,14 @@ class ScaledGradient(Solver):
     steps: int | str = "auto"
 
     name = "scaled-gradient"
-    room: ClassVar[str] = "open"
+    radius_policy: ClassVar[str] = "open"
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        refuse_infinity(self.name, budget)
-        refuse_pure(self.name, budget, 'solver="greedy"')
+        require_finite_epsilon(self.name, budget)
+        require_delta(self.name, budget, 'solver="greedy"')
         refuse_other_sets(self.name, problem)
         if problem.n_features > MOST_COLUMNS:
             raise Incompatible(
@@ -186,7 +186,7 @@ class Run:
 
     def noise(self, role: str, query: Query) -> float:
         """The standard deviation of the noise of a release."""
-        return spread_of(self.plan[role], query)  # type: ignore[arg-type]
+        return noise_std(self.plan[role], query)  # type: ignore[arg-type]
 
     def scale(self, role: str, query: Any) -> Scale:
         return released_scale(query, self.plan[role], self.curator)  # type: ignore[arg-type]
@@ -246,7 +246,7 @@ class Run:
         return float(CHANGED_CONTRIBUTIONS[self.problem.adjacency] * z / self.problem.n_rows)
 
     def limit(self, cut: float) -> float:
-        """Where slopes are cut, which those of classifiers never are."""
+        """Where slopes are clipped, which those of classifiers never are."""
         if self.problem.loss.classifies:
             return math.inf
         return cut * self.slopes.quantile(defaults.HIGH_QUANTILE)

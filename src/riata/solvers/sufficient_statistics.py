@@ -55,4 +55,4 @@ class SufficientStatistics(Refit):
 
     def search(self, run: Run) -> None:
         run.support = list(range(run.problem.n_features))
-        run.told()
+        run.notify_progress()

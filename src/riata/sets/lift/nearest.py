@@ -71,7 +71,7 @@ def _descent(
     It stops when the linear minimiser proves that the squared distance is within a part of 1e-8
     of the smallest, or is so near to it that rounding hides the difference.
     """
-    bend = _largest_stretch(phi, len(v))
+    stretch = _largest_stretch(phi, len(v))
     image = phi.forward(theta)
     gradient = phi.back(image - v)
     ahead, ahead_image, ahead_gradient, momentum = theta, image, gradient, 1.0
@@ -81,13 +81,13 @@ def _descent(
         if _near_enough(gap, image - v, scale):
             return theta
         while True:
-            new = constraint.project(ahead - ahead_gradient / bend)
+            new = constraint.project(ahead - ahead_gradient / stretch)
             new_image = phi.forward(new)
             moved = np.square(new - ahead).sum()
             stretched = np.square(new_image - ahead_image).sum()
-            if stretched <= bend * moved + 1e-15 * np.square(new_image).sum():
+            if stretched <= stretch * moved + 1e-15 * np.square(new_image).sum():
                 break
-            bend *= 1.3
+            stretch *= 1.3
         new_gradient = phi.back(new_image - v)
         uphill = (ahead - new) @ (new - theta) > 0
         later = 1.0 if uphill else (1 + np.sqrt(1 + 4 * momentum**2)) / 2
