@@ -1034,9 +1034,9 @@ MUTANTS = [
         "return into_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
     ),
     Mutant(
-        "local: arm chosen by the row", "local/randomize.py",
-        "choose_arms(task, noise.words(len(rows)))",
-        "(rows.sum(axis=1) > 0).astype(int) % len(task.arms)", CLIENT,
+        "local: question chosen by the row", "local/randomize.py",
+        "choose_questions(task, noise.words(len(rows)))",
+        "(rows.sum(axis=1) > 0).astype(int) % len(task.questions)", CLIENT,
     ),
     Mutant(
         "local: task whose coin costs more than epsilon", "local/channel_limits.py",
@@ -1065,7 +1065,7 @@ MUTANTS = [
     ),
     Mutant(
         "local: repeats that count", "local/aggregator.py",
-        "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
+        "new = self._filters[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
     ),
     Mutant(
         "collector: a dashboard that every key opens", "collect/dashboard.py",
@@ -1116,7 +1116,7 @@ MUTANTS = [
     ),
     Mutant(
         "files: sums of a task that nobody asked for", "local/aggregator.py",
-        '        limit.take(sums, "The sums of its task")\n', "",
+        '        limit.take(sum(8 * math.prod(shape) for shape in shapes), "The sums of its task")\n', "",
         (f"{BOMBS}::test_a_task_in_a_shard_has_large_sums",),
     ),
     # People and checkpoints
@@ -1347,7 +1347,7 @@ MUTANTS = [
     Mutant(
         "collector: a token is remembered before its report is written", "collect/directory.py",
         "            self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))\n",
-        "            self._used.add(self._used.difference(tokens[unused]))\n"
+        "            self._tokens.update(tokens[unused])\n"
         "            self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))\n",
         STORE_FAULTS,
     ),
@@ -1374,14 +1374,15 @@ MUTANTS = [
     ),
     Mutant(
         "collector: a used token is accepted", "collect/directory.py",
-        "unused = fresh(tokens) & ~self._used.contains(tokens)", "unused = fresh(tokens)", STORES,
+        "unused = first_occurrences(tokens) & ~self._tokens.contains(tokens)",
+        "unused = first_occurrences(tokens)", STORES,
     ),
     Mutant(
-        "collector: doubled tokens count in each store", "collect/records.py",
+        "collector: doubled tokens count in each store", "collect/merging.py",
         "        kept[start:end] = False\n", "", MERGES,
     ),
     Mutant(
-        "collector: the first store wins", "collect/records.py",
+        "collector: the first store wins", "collect/merging.py",
         "return min(range(len(digests)), key=digests.__getitem__)", "return 0", MERGES,
     ),
     Mutant(

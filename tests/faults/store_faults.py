@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy.exc
 
 from riata.collect import segments
-from riata.collect.server import open_reader, open_store
+from riata.collect.stores import open_reader, open_store
 from riata.errors import CollectError
 from riata.local import Task
 
@@ -99,14 +99,14 @@ def stored(place, story):
     """The pairs in a store; without tokens, those that were sent with the reports in it."""
     reader = open_reader(str(place), TASK)
     found = reader.records()
-    batches = [int(one) for batch in reader.batches() for one in batch]
+    seeds = found.seeds.tolist()
     reader.close()
-    assert len(batches) == len(set(batches)), "a report counts twice"
+    assert len(seeds) == len(set(seeds)), "a report counts twice"
     if story.with_tokens:
         assert len(found.reports) == 0
         return set(zip(found.tokens.tolist(), found.paired.tolist(), strict=True))
     assert len(found.tokens) == 0
-    return {pair for pair in story.accepted | story.open if pair[1] in batches}
+    return {pair for pair in story.accepted | story.open if pair[1] in seeds}
 
 
 def after_faults(place, store, story, exact):

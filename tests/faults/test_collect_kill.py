@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from riata.collect.server import open_reader, open_store
+from riata.collect.stores import open_reader, open_store
 from riata.collect.tokens import Tokens
 from riata.local import Aggregator, Task
 
@@ -34,7 +34,7 @@ def task_file(tmp_path):
 def stored(task_file, store):
     """All words in the store, repeats and all."""
     reports = open_reader(str(store), Task.load(task_file))
-    found = np.concatenate([*reports.batches(), np.empty(0, np.uint64)]).tolist()
+    found = reports.records().seeds.tolist()
     reports.close()
     return found
 

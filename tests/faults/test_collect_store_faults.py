@@ -20,7 +20,7 @@ import pytest
 
 from riata.collect import segments
 from riata.collect.directory import DirectoryStore
-from riata.collect.server import open_reader
+from riata.collect.stores import open_reader
 from riata.collect.tokens import Tokens
 from riata.local.report_format import first_occurrences
 
@@ -81,15 +81,15 @@ def test_a_directory_under_each_failing_call_of_python(calls, with_tokens, way):
 
 def apart(self, seeds, tokens=None):
     """Reports first, tokens later: two commit points."""
-    unused = first_occurrences(tokens) & ~self._used.contains(tokens)
-    new = self._known.difference(seeds[unused])
+    unused = first_occurrences(tokens) & ~self._tokens.contains(tokens)
+    new = self._seeds.difference(seeds[unused])
     if len(new):
         self._reports.append(new[:, None])
-        self._known.add(new)
+        self._seeds.update(new)
     if unused.any():
         self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))
-        self._used.add(self._used.difference(tokens[unused]))
-    return unused | self._known.contains(seeds)
+        self._tokens.update(tokens[unused])
+    return unused | self._seeds.contains(seeds)
 
 
 def forgetful(self, data):

@@ -10,8 +10,8 @@ from sqlalchemy.exc import DBAPIError
 from test_ledger_in_postgresql import execute, server  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
-from riata.collect.server import merge_stores, open_reader, open_store
 from riata.collect.sql import DatabaseStore
+from riata.collect.stores import merge_stores, open_reader, open_store
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local import Task
@@ -43,7 +43,7 @@ def words(*numbers):
 
 def held(url):
     reports = open_reader(url, TASK)
-    found = [int(one) for batch in reports.batches() for one in batch]
+    found = reports.records().seeds.tolist()
     reports.close()
     return sorted(found)
 

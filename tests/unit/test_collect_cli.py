@@ -200,12 +200,11 @@ def test_learning_writes_a_model_and_its_statement(task, tmp_path):
     assert not list(place.glob("*.new")) + list(place.glob(".*"))
 
 
-def test_an_outcome_is_all_that_a_report_needs(task, tmp_path):
+def test_a_collection_result_is_all_that_a_report_needs(task, tmp_path):
     place = collected(tmp_path / "one", task, 0, 4000)
     aggregator = Aggregator(Task.load(task))
-    for seeds in DirectoryReader(place, aggregator.task).batches():
-        aggregator.add(seeds)
-    result = CollectionResult.of(aggregator)
+    aggregator.add(DirectoryReader(place, aggregator.task).records().seeds)
+    result = CollectionResult.from_aggregator(aggregator)
     assert result.task is aggregator.task
     assert result.statement.epsilon == 4.0
     assert [one.name for one in result.columns] == result.model.names
@@ -216,7 +215,7 @@ def test_an_outcome_is_all_that_a_report_needs(task, tmp_path):
     )
     json.dumps(result.to_dict(), allow_nan=False)
     assert result.statement.sentence in str(result)
-    nothing = CollectionResult.of(Aggregator(aggregator.task))
+    nothing = CollectionResult.from_aggregator(Aggregator(aggregator.task))
     assert nothing.forecast is None
     json.dumps(nothing.to_dict(), allow_nan=False)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_collect_service import BINARY, LAST_DAY, TASK, URL, Memory, report, run
 
-from riata.collect import limits as module
+from riata.collect import address_limits as module
 from riata.collect.address_limits import Limits, Proxies, ReportRate, address_digest
 from riata.collect.committer import CapReached, Committer
 from riata.collect.directory import DirectoryStore

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from riata.cli.main import app, main
 from riata.collect.directory import DirectoryStore
-from riata.collect.records import Records, merge
-from riata.collect.server import merge_stores, open_reader, open_store
+from riata.collect.merging import merge
 from riata.collect.sql import DatabaseStore
+from riata.collect.store import Records
+from riata.collect.stores import merge_stores, open_reader, open_store
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError, InvalidArgument
 from riata.local import Aggregator, Task

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from riata.collect import commit, service
+from riata.collect import committer, service
 from riata.collect.committer import Committer
 from riata.collect.dashboard import Dashboard
 from riata.collect.directory import DirectoryStore
@@ -308,7 +308,7 @@ def test_large_bodies_do_not_fill_the_memory_and_small_ones_pass(monkeypatch):
 
 
 def test_what_is_written_together_has_an_end(monkeypatch):
-    monkeypatch.setattr(commit, "_AT_ONCE", 40)
+    monkeypatch.setattr(committer, "_AT_ONCE", 40)
 
     async def body():
         store = Memory()

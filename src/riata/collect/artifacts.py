@@ -1,4 +1,4 @@
-"""What `riata collect learn` leaves behind: for programs, for people and for the dashboard."""
+"""The files that `riata collect learn` writes: for programs, for people and for the dashboard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODEL, FACTS = "model.riata", "model.json"
 STATEMENT, STATEMENT_TEXT = "statement.json", "statement.txt"
 
 
-def write(result: CollectionResult, folder: Path) -> list[Path]:
+def write_artifacts(result: CollectionResult, folder: Path) -> list[Path]:
     """Write all files, each whole or not at all, and name them."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
@@ -24,7 +24,7 @@ def write(result: CollectionResult, folder: Path) -> list[Path]:
     }
     save(result.model, folder / MODEL)
     for name, text in texts.items():
-        beside = folder / f".{name}.new"
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, folder / name)  # the dashboard may be reading
+        new = folder / f".{name}.new"
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, folder / name)  # the dashboard may be reading
     return [folder / name for name in (MODEL, *texts)]

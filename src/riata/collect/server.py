@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
-
 from riata.collect.address_limits import Limits, Proxies
-from riata.collect.committer import Committer, Store
-from riata.collect.directory import DirectoryReader, DirectoryStore
-from riata.collect.records import Merged, Reader, earlier_version, merge, not_mergeable
-from riata.collect.sql import DatabaseStore
+from riata.collect.committer import Committer
+from riata.collect.stores import disk_of, open_store
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local.task import Task
 
 
-def open_store(place: str, task: Task) -> Store:
-    """The store at a directory or at a database's address."""
-    if "://" not in place:
-        return DirectoryStore(place, task)
-    database = DatabaseStore(place, task)
-    if database.tokens_without_reports:
-        database.close()
-        raise earlier_version(shown(place))
-    return database
-
-
-def open_reader(place: str, task: Task) -> Reader:
-    """The reports at a directory, even while they come in, or at a database's address."""
-    if "://" in place:
-        return DatabaseStore(place, task)
-    return DirectoryReader(place, task)
-
-
-def merge_stores(places: Sequence[str], task: Task) -> Merged:
-    """The reports of several stores, one for each token.
-
-    Raises
-    ------
-    CollectError
-        If a store does not say which report a token came with, and there are others.
-    """
-    records = []
-    for place in places:
-        reader = open_reader(place, task)
-        try:
-            if reader.tokens_without_reports and len(places) > 1:
-                raise not_mergeable(shown(place))
-            records.append(reader.records())
-        finally:
-            reader.close()
-    return merge(records)
-
-
-def run(
+def serve(
     task: Task,
     place: str,
     host: str,
@@ -103,7 +59,7 @@ def run(
         tokens=key,
         dashboard=Dashboard(people, None if "://" in place else Path(place) / "model.json"),
         limits=limits,
-        disk=_disk(place),
+        disk=disk_of(place),
     )
     assert collector.dashboard is not None
     print(f"Dashboard: http://{host}:{port}/dashboard#{collector.dashboard.key}", flush=True)
@@ -120,23 +76,3 @@ def run(
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies.names,
     )
-
-
-def _disk(place: str) -> Path | None:
-    """A folder on the disk of a store, if that is on a disk of this machine."""
-    if "://" not in place:
-        return Path(place)
-    url = make_url(place)
-    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
-        return None
-    return Path(str(url.database)).resolve().parent
-
-
-def shown(place: str) -> str:
-    """A store's address without its password."""
-    if "://" not in place:
-        return place
-    try:
-        return make_url(place).render_as_string(hide_password=True)
-    except ArgumentError:
-        return "a database"

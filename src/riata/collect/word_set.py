@@ -1,4 +1,4 @@
-"""Which reports are held already, exactly, in eight bytes each."""
+"""A set of 64-bit words, such as reports and tokens, in eight bytes each."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 class WordSet:
-    """A set of seeds as a few sorted arrays, each at least twice as long as the next.
+    """A set of words as a few sorted arrays, each at least twice as long as the next.
 
-    New seeds come in batches: a batch becomes an array of its own, and arrays of similar length
-    are merged, so that a seed is moved only a logarithmic number of times.
+    New words come in batches: a batch becomes an array of its own, and arrays of similar length
+    are merged, so that a word is moved only a logarithmic number of times.
     """
 
     def __init__(self) -> None:
@@ -18,29 +18,26 @@ class WordSet:
     def __len__(self) -> int:
         return sum(len(level) for level in self._levels)
 
-    def contains(self, seeds: np.ndarray) -> np.ndarray:
-        """Which of the seeds are in the set."""
-        found = np.zeros(len(seeds), dtype=bool)
+    def contains(self, words: np.ndarray) -> np.ndarray:
+        """Which of the words are in the set."""
+        found = np.zeros(len(words), dtype=bool)
         for level in self._levels:
-            places = np.searchsorted(level, seeds)
+            places = np.searchsorted(level, words)
             places[places == len(level)] = 0
-            found |= level[places] == seeds
+            found |= level[places] == words
         return found
 
-    def new(self, seeds: np.ndarray) -> np.ndarray:
-        """The seeds that are not in the set, each once, sorted."""
-        once = np.unique(seeds)
+    def difference(self, words: np.ndarray) -> np.ndarray:
+        """The words that are not in the set, each once, sorted."""
+        once = np.unique(words)
         return once[~self.contains(once)]
 
-    def add(self, seeds: np.ndarray) -> None:
-        """Add sorted seeds, none of which is in the set."""
-        if len(seeds) == 0:
+    def update(self, words: np.ndarray) -> None:
+        """Add words."""
+        new = self.difference(words)
+        if len(new) == 0:
             return
-        self._levels.append(seeds)
+        self._levels.append(new)
         while len(self._levels) > 1 and len(self._levels[-2]) < 2 * len(self._levels[-1]):
             last = self._levels.pop()
             self._levels[-1] = np.sort(np.concatenate([self._levels[-1], last]), kind="stable")
-
-    def everything(self) -> np.ndarray:
-        """All seeds, sorted."""
-        return np.sort(np.concatenate([*self._levels, np.empty(0, np.uint64)]), kind="stable")
