@@ -157,7 +157,7 @@ def every_call(kind, with_tokens, way, calls, people=6):
         folder = Path(tempfile.mkdtemp(dir=FOLDERS))
         try:
             place, story, store = place_of(kind, folder), Story(with_tokens), None
-            calls.question(k, number, several, int(half))
+            calls.arm(k, number, several, int(half))
             try:
                 store = open_store(str(place), TASK)
                 story.tell(store, people)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from riata.data.arrays import rows
 from riata.estimators.base import checked_bounds, checked_seed
 from riata.estimators.notebook import NotebookRepr
-from riata.estimators.progress import progress_bar
+from riata.fitting.progress import progress_bar
 from riata.local.aggregator import Aggregator
 from riata.local.arguments import check_positive
 from riata.local.channel import LARGEST_EPSILON
