@@ -144,8 +144,8 @@ def _required(
 
     how = {"sure": sure, "verbose": shows_progress(), **guess}
     if solve == ROWS:
-        start = {} if rows is None else {"start": rows}
-        return required_rows(model, columns, wanted, **start, **how)
+        how |= {} if rows is None else {"start": rows}
+        return required_rows(model, columns, wanted, **how)
     return required_epsilon(model, _rows(study, rows), columns, wanted, **how)
 
 
@@ -168,7 +168,7 @@ def _print_comparison(found: Comparison) -> None:
     table = Table(box=None, pad_edge=False)
     for name in head:
         table.add_column(
-            name, no_wrap=True, justify="left" if name in ("solver", "noise a step") else "right"
+            name, no_wrap=True, justify="left" if name in ("solver", "noise per step") else "right"
         )
     for line, each in zip(lines, found.candidates, strict=True):
         table.add_row(*line, style="bold" if each.chosen else "")

@@ -31,7 +31,7 @@ from riata.releases import notify_of_search, unobserved
 from riata.tuning.candidates import check_estimator, check_expected, listed
 from riata.tuning.planning import SearchPlan, planned
 from riata.tuning.scoring import classifies, error_query, score_of
-from riata.tuning.silence import silence
+from riata.tuning.suppression import suppressed_output
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import
     from riata.privacy.ledger import Ledger
@@ -161,7 +161,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             summary = {"estimator": name, **plan.summary(), "request": digest}
             self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
         source = X if isinstance(X, Source) else None
-        with _shown(self.verbose), silence():
+        with _shown(self.verbose), suppressed_output():
             X, y = _arrays(X, y, request.classes, estimator)
             best, score, number = self._best(plan, X, y, noise)
         if source is not None:
