@@ -83,7 +83,7 @@ def _warning(claim: Statement, simulated: bool) -> str:
         )
     if claim.epsilon > WEAK_EPSILON:
         found.append(
-            f"An epsilon of {claim.epsilon:g} is large. The promise is true, and it protects little."
+            f"An epsilon of {claim.epsilon:g} is large. The promise holds, and it protects little."
         )
     return " ".join(found)
 
