@@ -1,32 +1,35 @@
 # Everything runs in a virtual environment inside the project; each target installs what it needs.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+EXE := $(if $(filter Windows_NT,$(OS)),.exe)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Exact versions of everything, where a run has to be repeatable: LOCKED=1 make test, or CI=1.
 LOCK := requirements/ci.txt
 LOCKED ?= $(CI)
 CONSTRAINTS := $(if $(LOCKED),--constraint $(LOCK))
 
-.PHONY: help demo test test-services audit mutants lint bench docs lock sbom clean
+.PHONY: help demo test test-services test-all audit mutants lint bench docs package lock sbom clean
 
 help:
 	@echo "make demo           fit a private model on packaged data and write demo.html"
 	@echo "make test           the test suite"
 	@echo "make test-services  tests that need more than Python"
+	@echo "make test-all       all tests but the long audits"
 	@echo "make audit          the long statistical and privacy audits, with a report in audit.html"
 	@echo "make mutants        breaks the code in known ways and checks that the tests notice"
 	@echo "make lint           format, lint, types and import rules"
 	@echo "make bench          the benchmarks, with tables and plots in benchmarks/results"
 	@echo "make docs           the documentation, in docs/_build/html"
+	@echo "make package        wheel and source distribution in dist, checked as a package index would"
 	@echo "make lock           the newest versions that fit, into requirements/ci.txt"
 	@echo "make sbom           what is installed here, as CycloneDX in sbom.json"
 
-$(BIN)/python:
+$(BIN)/python$(EXE):
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade "pip>=25.1"
 
-$(VENV)/.package: $(BIN)/python pyproject.toml $(if $(LOCKED),$(LOCK))
+$(VENV)/.package: $(BIN)/python$(EXE) pyproject.toml $(if $(LOCKED),$(LOCK))
 	$(PIP) install $(CONSTRAINTS) --editable ".[report]"
 	@touch $@
 
@@ -44,6 +47,8 @@ test: $(VENV)/.test-group
 test-services: $(VENV)/.test-group
 	tests/services/install.sh
 	$(BIN)/python -m pytest -m services
+
+test-all: test test-services
 
 audit: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -90,6 +95,10 @@ bench: $(VENV)/.bench-group
 
 docs: $(VENV)/.docs-group
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+package: $(VENV)/.supply-group
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 
 lock: $(VENV)/.supply-group
 	$(BIN)/uv pip compile pyproject.toml --output-file $(LOCK) --upgrade --universal \

@@ -124,7 +124,7 @@ def clustered(made: DaskEngine, n: int, p: int, steps: int) -> float:
     for t in range(1, steps + 3):
         begin = time.perf_counter()
         query = problem.gradient(theta)
-        gradient = query.finish(made.total(query))
+        gradient = query.from_total(made.total(query))
         column = int(np.abs(gradient).argmax())
         vertex = Vector.unit(p, column, -float(np.sign(gradient[column])))
         theta = theta.toward(vertex, 2 / (t + 2))

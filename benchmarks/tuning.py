@@ -41,7 +41,7 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Case:
-    """Rows, what is public about them, and a grid worth searching."""
+    """RowSource, what is public about them, and a grid worth searching."""
 
     x: Any
     y: np.ndarray

@@ -54,7 +54,7 @@ PAIRS = ("tests/sensitivity/test_row_pairs.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
-WALK = ("tests/statistical/test_compiled_walk.py",)
+COMPILED = ("tests/statistical/test_compiled_selection.py",)
 CHANNEL = ("tests/audit/test_local_channel.py",)
 REPORTS = ("tests/statistical/test_local_reports.py",)
 TASKS = ("tests/unit/test_local_task.py",)
@@ -74,7 +74,7 @@ IDENTITY = ("tests/unit/test_identity.py",)
 ATTACKS_ON_RUNS = ("tests/faults/test_checkpoint_attacks.py",)
 SCANS = ("tests/unit/test_scan_engines.py",)
 REPEATED = ("tests/unit/test_repeated_events.py",)
-CHANCE = ("tests/statistical/test_chance.py",)
+CHANCE = ("tests/statistical/test_discrete.py",)
 SEARCHES = ("tests/conformance/test_private_search.py",)
 SILENT = ("tests/conformance/test_search_is_silent.py",)
 DOOR = ("tests/unit/test_numeric.py",)
@@ -171,7 +171,7 @@ MUTANTS = [
     ),
     # Mechanisms
     Mutant(
-        "epsilon ignored by selections", "mechanisms/largest.py",
+        "epsilon ignored by selections", "mechanisms/noisy_max.py",
         "return self.epsilon / (2 * self.sensitivity)", "return 4 / (2 * self.sensitivity)",
         AUDIT,
     ),
@@ -186,7 +186,7 @@ MUTANTS = [
         AUDIT,
     ),
     Mutant(
-        "exponential mechanism without its factor 2", "mechanisms/largest.py",
+        "exponential mechanism without its factor 2", "mechanisms/noisy_max.py",
         "return self.epsilon / (2 * self.sensitivity)", "return self.epsilon / self.sensitivity",
         AUDIT,
     ),
@@ -204,7 +204,7 @@ MUTANTS = [
         "return np.where(self._negative, -size, size)", "return size", ATTACKS,
     ),
     Mutant(
-        "selection that never draws more bits", "mechanisms/largest.py",
+        "selection that never draws more bits", "mechanisms/noisy_max.py",
         "_TAIL = 2.0**-30", "_TAIL = 0.0", DRAWS,
     ),
     Mutant(
@@ -263,55 +263,55 @@ MUTANTS = [
         "filled = places * PERCENT_FILLED // 100 if self._is_sparse else places",
         "filled = self._x.nnz if self._is_sparse else places", REJECTION,
     ),
-    # The compiled walk
+    # The compiled path
     Mutant(
-        "a second order that is left out", "engines/kernels/bounds.py",
+        "a second order that is left out", "engines/compiled/bounds.py",
         "rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max",
-        "rest, rest_max = 0.0, 0.0", WALK,
+        "rest, rest_max = 0.0, 0.0", COMPILED,
     ),
     Mutant(
-        "moves that are said to be shorter", "engines/kernels/bounds.py",
-        "return math.sqrt(max(found, 0.0))", "return 0.5 * math.sqrt(max(found, 0.0))", WALK,
+        "moves that are said to be shorter", "engines/compiled/bounds.py",
+        "return math.sqrt(max(found, 0.0))", "return 0.5 * math.sqrt(max(found, 0.0))", COMPILED,
     ),
     Mutant(
-        "a sweep that sees half", "engines/kernels/snapshot.py",
-        "st.swept_largest = largest_move(", "st.swept_largest = 0.5 * largest_move(", WALK,
+        "a sweep that sees half", "engines/compiled/snapshot.py",
+        "st.swept_largest = largest_move(", "st.swept_largest = 0.5 * largest_move(", COMPILED,
     ),
     Mutant(
-        "moves since a sweep that count half", "engines/kernels/moves.py",
-        "        st.up += way\n", "        st.up += 0.5 * way\n", WALK,
+        "moves since a sweep that count half", "engines/compiled/moves.py",
+        "        st.up += way\n", "        st.up += 0.5 * way\n", COMPILED,
     ),
     Mutant(
-        "rows that are alike and move by more", "engines/kernels/moves.py",
-        "if columns.stride == 1 else amount", "if columns.stride == 1 else 2.0 * amount", WALK,
+        "rows that are alike and move by more", "engines/compiled/moves.py",
+        "if columns.stride == 1 else amount", "if columns.stride == 1 else 2.0 * amount", COMPILED,
     ),
     Mutant(
-        "coins that accept more than surely", "engines/kernels/walk.py",
+        "coins that accept more than surely", "engines/compiled/selection.py",
         "chance = groups.logs[g] * math.exp(LOG_2 - st.top)",
-        "chance = 1.2 * groups.logs[g] * math.exp(LOG_2 - st.top)", WALK,
+        "chance = 1.2 * groups.logs[g] * math.exp(LOG_2 - st.top)", COMPILED,
     ),
     Mutant(
-        "signs decided by a quarter of a bound", "engines/kernels/walk.py",
-        "groups.most[st.group] / 2 + BAND", "groups.most[st.group] / 8 + BAND", WALK,
+        "signs decided by a quarter of a bound", "engines/compiled/selection.py",
+        "groups.most[st.group] / 2 + BAND", "groups.most[st.group] / 8 + BAND", COMPILED,
     ),
     Mutant(
-        "compiled slopes on a coarser grid", "queries/walk.py",
+        "compiled slopes on a coarser grid", "queries/frank_wolfe_path.py",
         "return slope_steps(self.n_rows)", "return X_STEPS", SAME,
     ),
     Mutant(
-        "compiled weights that are rounded move by move", "engines/kernels/moves.py",
+        "compiled weights that are rounded move by move", "engines/compiled/moves.py",
         "return after - before", "return on_weight_grid(amount, weight, facts)", SAME,
     ),
     Mutant(
-        "compiled walks with another sensitivity", "queries/walk.py",
-        "return epsilon / (2 * sensitivity)", "return epsilon / sensitivity", WALK,
+        "compiled path with another sensitivity", "queries/frank_wolfe_path.py",
+        "return epsilon / (2 * sensitivity)", "return epsilon / sensitivity", COMPILED,
     ),
     Mutant(
-        "a logistic slope of the compiler's own", "engines/kernels/losses.py",
+        "a logistic slope of the compiler's own", "engines/compiled/losses.py",
         "share = 1.0 / (1.0 + exp_below(z))", "share = 1.0 / (1.0 + math.exp(-abs(z)))", SAME,
     ),
     Mutant(
-        "targets in 32 bits", "engines/walker.py",
+        "targets in 32 bits", "engines/compiled/frank_wolfe.py",
         "targets: Any = np.float64", "targets: Any = np.float32", SAME,
     ),
     Mutant(
@@ -334,53 +334,54 @@ MUTANTS = [
         "return min(self.features.count, _ENTRIES_OF_WIDE_ROW)", "return 0", MEMORY,
     ),
     Mutant(
-        "inner products with all hot columns that are off", "engines/kernels/hot.py",
-        "fresh[h] *= scale * level", "fresh[h] *= 1.001 * scale * level", WALK,
+        "inner products with all hot columns that are off", "engines/compiled/hot.py",
+        "fresh[h] *= scale * level", "fresh[h] *= 1.001 * scale * level", COMPILED,
     ),
     Mutant(
-        "scores that are said not to be rounded", "engines/kernels/hot.py",
+        "scores that are said not to be rounded", "engines/compiled/hot.py",
         "hot.doubt[h] = ROUNDING * known[k, SIZE] * st.largest0 + factor0 * rounding",
-        "hot.doubt[h] = 0.0", WALK,
+        "hot.doubt[h] = 0.0", COMPILED,
     ),
     Mutant(
-        "a hot column that stays in its group", "engines/kernels/hot.py",
-        "    groups.counts[g] -= 1\n", "", WALK,
+        "a hot column that stays in its group", "engines/compiled/hot.py",
+        "    groups.counts[g] -= 1\n", "", COMPILED,
     ),
     Mutant(
-        "moves that are said not to touch other columns", "engines/kernels/moves.py",
+        "moves that are said not to touch other columns", "engines/compiled/moves.py",
         "hot.open[h] += gain * facts.steep * (STEPS / facts.level) * common_size(own, k, known)",
-        "pass", WALK,
+        "pass", COMPILED,
     ),
     Mutant(
-        "an envelope of earlier steps", "engines/kernels/walk.py",
-        "            or now.strength > st.allowed_strength\n", "", WALK,
+        "an envelope of earlier steps", "engines/compiled/selection.py",
+        "            or now.strength > st.allowed_strength\n", "", COMPILED,
     ),
     Mutant(
-        "an envelope that forgets how far margins went", "engines/kernels/walk.py",
+        "an envelope that forgets how far margins went", "engines/compiled/selection.py",
         "            or now.drift2 > st.allowed2\n            or now.drift_max > st.allowed_max\n",
-        "", WALK,
+        "", COMPILED,
     ),
     Mutant(
-        "a word used for two things", "engines/kernels/walk.py",
-        "        st.next_word += 1\n        st.proposals += 1", "        st.proposals += 1", WALK,
+        "a word used for two things", "engines/compiled/selection.py",
+        "        st.next_word += 1\n        st.proposals += 1", "        st.proposals += 1",
+        COMPILED,
     ),
     Mutant(
-        "bounds of columns that are left out", "engines/kernels/walk.py",
+        "bounds of columns that are left out", "engines/compiled/selection.py",
         "weight = of(columns.relative, st.column) / (STEPS * facts.slope_steps)",
-        "weight = 1.0 / (STEPS * facts.slope_steps)", WALK,
+        "weight = 1.0 / (STEPS * facts.slope_steps)", COMPILED,
     ),
     Mutant(
-        "coins of 52 bits in compiled code", "engines/kernels/walk.py",
-        "band = BAND + 2.0**-46 * abs(top)", "band = 0.0", WALK,
+        "coins of 52 bits in compiled code", "engines/compiled/selection.py",
+        "band = BAND + 2.0**-46 * abs(top)", "band = 0.0", COMPILED,
     ),
     Mutant(
         "the epsilon of an earlier release", "engines/local.py",
-        "walker.set_epsilon(epsilon)", "pass", WALK,
+        "frank_wolfe.set_epsilon(epsilon)", "pass", COMPILED,
     ),
     Mutant(
         "duplicates sorted beside other rows", "bounds.py",
         "rows = sparse.csr_array(x, dtype=np.float64, copy=True)",
-        "rows = sparse.csr_array(x.astype(np.float64))", WALK,
+        "rows = sparse.csr_array(x.astype(np.float64))", COMPILED,
     ),
     # Randomness
     Mutant(
@@ -426,7 +427,7 @@ MUTANTS = [
         ("tests/unit/test_plan.py", "tests/conformance/test_estimators.py"),
     ),
     Mutant(
-        "negative entries in sums that are called acute", "queries/class_sums.py",
+        "negative entries in sums that are called nonnegative_inner", "queries/class_sums.py",
         "    kept.data = np.maximum(kept.data, 0.0)\n", "",
         ("tests/sensitivity/test_sums_by_class.py",),
     ),
@@ -531,7 +532,7 @@ MUTANTS = [
         (f"{OBJECTIVE[0]}::test_the_computed_minimiser_is_as_near_as_its_certificate_says",),
     ),
     Mutant(
-        "near draws without their tails", "mechanisms/near.py",
+        "near draws without their tails", "mechanisms/approximate_normals.py",
         "_TAIL = 2.0**-12", "_TAIL = 2.0**-60",
         (f"{OBJECTIVE[0]}::test_near_normals_and_exponentials_are_within_their_error_wherever_the_cell_is",),
     ),
@@ -638,15 +639,16 @@ MUTANTS = [
     ),
     # Scales, refits and filters
     Mutant(
-        "acute for every query", "queries/base.py",
-        "acute: ClassVar[bool] = False", "acute: ClassVar[bool] = True", REFITS,
+        "nonnegative_inner for every query", "queries/base.py",
+        "nonnegative_inner: ClassVar[bool] = False",
+        "nonnegative_inner: ClassVar[bool] = True", REFITS,
     ),
     Mutant(
-        "acute in every norm", "queries/base.py",
-        'if self.acute and norm == "l2":', "if self.acute:", REFITS,
+        "nonnegative_inner in every norm", "queries/base.py",
+        'if self.nonnegative_inner and norm == "l2":', "if self.nonnegative_inner:", REFITS,
     ),
     Mutant(
-        "acute samples", "mechanisms/sampled.py",
+        "nonnegative_inner samples", "mechanisms/sampled.py",
         "return max(self.query.sensitivity(norm), super().sensitivity(norm))",
         "return self.query.sensitivity(norm)",
         (f"{REFITS[0]}::test_a_secret_sample_does_not_count_on_acute_summands",),
@@ -1284,11 +1286,11 @@ MUTANTS = [
         "self.privacy_ = best.privacy_ = ", "self.privacy_ = ", SEARCHES,
     ),
     Mutant(
-        "tuning: another law of repetitions", "mechanisms/chance.py",
+        "tuning: another law of repetitions", "mechanisms/discrete.py",
         "count = 1\n", "count = 2\n", CHANCE,
     ),
     Mutant(
-        "tuning: an uneven die", "mechanisms/chance.py",
+        "tuning: an uneven die", "mechanisms/discrete.py",
         "usable = (1 << _WORD) // total * total", "usable = 1 << _WORD", CHANCE,
     ),
     Mutant(
@@ -1318,9 +1320,9 @@ MUTANTS = [
         (f"{RECORDS}::test_a_search_shows_the_model_that_it_returns_and_no_other",),
     ),
     Mutant(
-        "records: a walk is one release", "mechanisms/along.py",
+        "records: a path is one release", "mechanisms/compiled_selection.py",
         "for t in range(begin, len(known))", "for t in range(begin, begin + 1)",
-        (f"{RECORDS}::test_a_compiled_walk_has_a_record_for_each_selection",),
+        (f"{RECORDS}::test_compiled_selections_have_a_record_for_each_selection",),
     ),
     Mutant(
         "records: the norm of another mechanism", "mechanisms/additive.py",

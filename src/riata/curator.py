@@ -19,7 +19,7 @@ from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, Pure, compose, leaves, to_json
 from riata.privacy.unit import PrivacyUnit
-from riata.queries import Query, Walk
+from riata.queries import FrankWolfePath, Query
 from riata.releases import notify
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
@@ -181,13 +181,13 @@ class Curator:
             checkpoint.bind(code, known)
         return cls(engine, event, noise, parts, adaptive, checkpoint)
 
-    def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
+    def release(self, query: Query | FrankWolfePath, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
         found = self._release(query, mechanism, part)
         notify(query, mechanism, found, part=part, numbers=self._numbers)
         return found
 
-    def _release(self, query: Query | Walk, mechanism: Mechanism, part: int) -> Any:
+    def _release(self, query: Query | FrankWolfePath, mechanism: Mechanism, part: int) -> Any:
         if not 0 <= part < len(self._paid_for):
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:
@@ -201,9 +201,9 @@ class Curator:
                 self._checkpoint.keep(mechanism.event, found)
             return found
 
-    def walks(self, query: Walk, epsilon: float) -> bool:
-        """Whether a whole walk is best released at once. Depends on public facts alone."""
-        known = getattr(self._engine, "walks", None)  # engines may leave it out
+    def compiles(self, query: FrankWolfePath, epsilon: float) -> bool:
+        """Whether a whole path is best released at once. Depends on public facts alone."""
+        known = getattr(self._engine, "compiles", None)  # engines may leave it out
         alone = len(self._paid_for) == 1 and self._checkpoint is None
         return alone and known is not None and known(query, epsilon)
 

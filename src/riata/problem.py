@@ -18,6 +18,7 @@ from riata.queries import (
     Coordinate,
     Correlations,
     EntrySizes,
+    FrankWolfePath,
     Gradient,
     GradientStep,
     Improvement,
@@ -34,7 +35,6 @@ from riata.queries import (
     Support,
     SupportCurvature,
     SupportGradient,
-    Walk,
 )
 from riata.queries.sizes import PARTS
 from riata.sets import ConstraintSet
@@ -91,10 +91,10 @@ class Problem:
         """The gradient of the empirical risk at theta, unevaluated."""
         return Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
 
-    def walk(self, steps: int) -> Walk:
-        """The utilities of the set's vertices along a Frank-Wolfe walk of so many steps."""
+    def frank_wolfe_path(self, steps: int) -> FrankWolfePath:
+        """The utilities of the set's vertices along a Frank-Wolfe path of so many steps."""
         assert isinstance(self.set, CoordinatePolytope)
-        return Walk(self.loss, self.set, self.bounds, self.n_rows, self.adjacency, steps)
+        return FrankWolfePath(self.loss, self.set, self.bounds, self.n_rows, self.adjacency, steps)
 
     def clipped_gradient(self, theta: Vector, clip: float) -> ClippedGradient:
         """The same with each row's part shortened to a length of at most `clip`."""

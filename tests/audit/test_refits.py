@@ -157,7 +157,7 @@ def test_every_entry_with_a_vote_of_its_own_is_accused(monkeypatch):
         return _bins_of_rows(x, self.parts).sum(axis=0) * float(SHARE_STEPS)
 
     assert not caught(model)
-    monkeypatch.setattr(EntrySizes, "partial", every_entry)
+    monkeypatch.setattr(EntrySizes, "block_sum", every_entry)
     assert caught(model)
 
 
@@ -166,7 +166,7 @@ def test_acute_for_a_query_with_signs_is_accused(monkeypatch, kind):
     name = "all columns" if kind is SupportGradient else "greedy"
     model = MODELS[name](REPLACE_ONE)
     assert not caught(model)
-    monkeypatch.setattr(kind, "acute", True)
+    monkeypatch.setattr(kind, "nonnegative_inner", True)
     assert caught(model)
 
 

@@ -134,7 +134,7 @@ def exact_statistics(x, y):
         query = problem.gradient(problem.set.start())
         total = LocalEngine(x, targets, bounds).total(query)
         numbers += [targets.mean(), targets.sum(), targets.std(), targets.var()]
-        numbers += [*query.finish(total), *total.astype(float), *(clipped.T @ targets)]
+        numbers += [*query.from_total(total), *total.astype(float), *(clipped.T @ targets)]
         numbers += [*np.linalg.lstsq(clipped, targets, rcond=None)[0]]
     return numbers
 

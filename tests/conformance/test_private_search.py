@@ -203,7 +203,7 @@ def test_nothing_but_the_winner_is_kept_or_shown(monkeypatch):
     """Two searches that differ in the number of runs alone leave the same kind of object."""
     seen = []
     for runs in (1, 7):
-        monkeypatch.setattr(module, "repetitions", lambda stop, noise, runs=runs: runs)
+        monkeypatch.setattr(module, "geometric", lambda stop, noise, runs=runs: runs)
         out = io.StringIO()
         with redirect_stdout(out), redirect_stderr(out):
             found = small(random_state=4, verbose=True).fit(X, Y)

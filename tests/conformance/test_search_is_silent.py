@@ -93,7 +93,7 @@ def shown(estimator, x, y, runs, **options):
         return left, [(str(charge.event), charge.summary) for charge in ledger.charges]
 
     with (
-        mock.patch.object(module, "repetitions", return_value=runs),
+        mock.patch.object(module, "geometric", return_value=runs),
         mock.patch.object(PrivateLinearModel, "_solved", noisy(PrivateLinearModel._solved)),
     ):
         found = seen(run)

@@ -33,7 +33,7 @@ from riata.engines import dask as dask_module
 from riata.engines import replies
 from riata.engines.actor import Question, RowActor
 from riata.engines.dask import DaskEngine, InMemory
-from riata.engines.messages import Writer
+from riata.engines.messages import QueryWriter
 from riata.engines.packing import Packed
 from riata.engines.replies import Expected, Reply
 from riata.engines.shard import Shard
@@ -196,7 +196,7 @@ def test_workers_that_die_are_replaced_and_the_sum_is_the_same(fan, monkeypatch)
 def test_an_actor_that_is_asked_again_before_it_answered_sums_alike(short, monkeypatch):
     """In a thread of its own or in that of the worker, one question after the other."""
     monkeypatch.setattr(actor_module, "_SHORT", short)
-    preparation, writer = Preparation(UNIT), Writer()
+    preparation, writer = Preparation(UNIT), QueryWriter()
     rows = [(X[:400], Y[:400], None, 0), (X[400:], Y[400:], None, 400)]
     actor = RowActor(rows, preparation, {})
     whole = Shard(*preparation(X, Y))

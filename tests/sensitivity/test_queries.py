@@ -66,7 +66,7 @@ def squares_of_change_over_sensitivity(problem, theta, engine, neighbour):
             squares[f"{name} {norm}"] = square
     if isinstance(problem.set, PolytopeSet):
         scores = problem.set.scores(gradient)
-        ours, theirs = (scores.finish(e.total(scores)) for e in (engine, neighbour))
+        ours, theirs = (scores.from_total(e.total(scores)) for e in (engine, neighbour))
         change = max(abs(Fraction(a) - Fraction(b)) for a, b in zip(ours, theirs, strict=True))
         squares["vertex utilities linf"] = (change / Fraction(scores.sensitivity("linf"))) ** 2
     return squares
@@ -202,7 +202,7 @@ def test_no_summand_of_thousands_of_hostile_rows_exceeds_what_adding_it_may_chan
             assert squared_length(change, norm) <= Fraction(query.sensitivity(norm)) ** 2
         if isinstance(constraint, PolytopeSet):
             scores = constraint.scores(query)
-            largest = max(np.abs(scores.finish(row)).max() for row in summands)
+            largest = max(np.abs(scores.from_total(row)).max() for row in summands)
             assert largest <= scores.sensitivity("linf")
 
 
@@ -339,7 +339,7 @@ def test_the_unit_lasso_has_a_pair_that_moves_a_score_by_eight_over_n():
 
     def answer(row):
         x, y = np.vstack([rest[0], row]), np.append(rest[1], -1.0)
-        return scores.finish(LocalEngine(x, y, problem.bounds).total(scores))
+        return scores.from_total(LocalEngine(x, y, problem.bounds).total(scores))
 
     change = answer([1.0, 1.0]) - answer([1.0, -1.0])
     assert np.abs(change).max() == pytest.approx(8 / n, rel=1e-12)

@@ -26,7 +26,7 @@ from riata.mechanisms import (
     TopK,
     additive,
     exact,
-    largest,
+    noisy_max,
 )
 from riata.mechanisms.additive import LaplaceDraws, NormalDraws
 from riata.mechanisms.exact import BITS, TRUSTED, Refined, Uniforms
@@ -118,7 +118,7 @@ class Known:
     def total(self, query):
         return np.array(self.utilities, dtype=float)
 
-    def finish(self, total):
+    def from_total(self, total):
         return total
 
 
@@ -143,7 +143,7 @@ every_kind = pytest.mark.parametrize("draws", [NormalDraws, LaplaceDraws])
 
 
 def always_refined(monkeypatch):
-    monkeypatch.setattr(largest, "_BAND", 1e300)
+    monkeypatch.setattr(noisy_max, "_BAND", 1e300)
     monkeypatch.setattr(additive, "_BAND", 1.0)
 
 
@@ -343,7 +343,7 @@ def test_the_sign_of_a_mirrored_column_turns_at_exactly_the_right_uniform_variab
 
 
 #: Epsilon 1 and sensitivity 1/2.
-UNITS = largest.Scale(1.0, 0.5)
+UNITS = noisy_max.Scale(1.0, 0.5)
 
 
 @pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
@@ -362,8 +362,8 @@ def test_the_mirrored_column_turns_at_exactly_the_right_uniform_variable(script,
             worse = turn + MP.ldexp(1, -bits) if above else turn - MP.ldexp(1, -bits)
             if not 0 < worse < 1:
                 continue
-            sizes = largest.Candidates(np.array([gap, second]), UNITS, both_signs=symmetric)
-            first = largest.largest(sizes, largest.Gumbel(), script([better, worse]))
+            sizes = noisy_max.Candidates(np.array([gap, second]), UNITS, both_signs=symmetric)
+            first = noisy_max.largest(sizes, noisy_max.Gumbel(), script([better, worse]))
             assert first == [int(above)]
 
 

@@ -48,7 +48,7 @@ class Utilities:
     def total(self, query):
         return np.array(self.scaled)
 
-    def finish(self, total):
+    def from_total(self, total):
         return UNIT * total
 
     @property
@@ -64,7 +64,7 @@ class InUnits(Utilities):
     def sensitivity(self, norm):
         return 0.5
 
-    def finish(self, total):
+    def from_total(self, total):
         return total
 
 

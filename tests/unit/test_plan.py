@@ -103,7 +103,7 @@ def test_the_worst_sensitivity_is_attained_by_an_explicit_pair():
     targets = np.zeros(n)
     targets[0] = -1.0
     ours, theirs = (
-        query.finish(LocalEngine(x, targets, UNIT).total(query)) for x in (rows, neighbour)
+        query.from_total(LocalEngine(x, targets, UNIT).total(query)) for x in (rows, neighbour)
     )
     assert np.abs(ours - theirs).max() == pytest.approx(8 / n, rel=1e-12)
     assert query.sensitivity("linf") == pytest.approx(8 / n, rel=1e-12)

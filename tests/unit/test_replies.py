@@ -140,7 +140,7 @@ def test_limits_follow_from_what_one_row_can_add(bounds, loss):
     for target in (-9.0, 9.0):
         x, y = Preparation(bounds)(9.0 * signs, np.full(8, target))
         for row in range(8):
-            one = query.partial(x[row : row + 1], y[row : row + 1])
+            one = query.block_sum(x[row : row + 1], y[row : row + 1])
             assert np.all(np.abs(one) <= expected.limit(1))
 
 

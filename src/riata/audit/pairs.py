@@ -159,7 +159,7 @@ def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int 
         ],
         dtype=np.float64,
     )
-    answers = gradient.finish(summands)
+    answers = gradient.from_total(summands)
     if isinstance(problem.set, PolytopeSet):
         query = problem.set.scores(gradient)
         utilities = np.array([problem.set.utilities(answer) for answer in answers])

@@ -19,7 +19,7 @@ from riata.errors import InvalidArgument
 from riata.mechanisms.base import Engine
 from riata.preparation import Preparation
 
-#: Engines of this process that know the scores of a walk without summing them, and the kernels
+#: Engines of this process that know the scores of a path without summing them, and the kernels
 #: that they use.
 _KERNELS = {"auto": "auto", "local": "auto", "numba": "numba", "numpy": "numpy"}
 
@@ -39,7 +39,7 @@ _ROWS_AT_ONCE = 2**17
 _BYTES_OF_AN_ENTRY, _COPIES = 12, 4
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """Where the rows of a fit are. Nothing is read before one of these is called."""
 
     def load(self) -> tuple[Any, np.ndarray]:
@@ -122,7 +122,7 @@ def check_engine(name: object) -> None:
         )
 
 
-def open_engine(name: str, preparation: Preparation, rows: Rows) -> Engine:
+def open_engine(name: str, preparation: Preparation, rows: RowSource) -> Engine:
     """An engine for the rows, which are read now."""
     if name == "dask" or (name == "auto" and getattr(rows, "distributed", False)):
         from riata.engines.cluster import current_client
@@ -138,18 +138,18 @@ def open_engine(name: str, preparation: Preparation, rows: Rows) -> Engine:
     return _in_memory(rows, preparation, _KERNELS[name])
 
 
-def _in_memory(rows: Rows, preparation: Preparation, kernels: str) -> Engine:
+def _in_memory(rows: RowSource, preparation: Preparation, kernels: str) -> Engine:
     x, y = rows.load()
     return LocalEngine(preparation.project(x), y, preparation.bounds, kernels=kernels)
 
 
-def _fits_into_memory(rows: Rows) -> bool:
+def _fits_into_memory(rows: RowSource) -> bool:
     """Whether an engine in memory has room for the rows: by public facts, and by the machine's."""
     needed = rows.likely_entries * _BYTES_OF_AN_ENTRY
     return needed * _COPIES <= memory_for_rows()
 
 
-def _on_disk(rows: Rows, preparation: Preparation) -> RowsOnDisk:
+def _on_disk(rows: RowSource, preparation: Preparation) -> RowsOnDisk:
     found = RowsOnDisk()
     for x, y in rows.blocks():
         found.append(*_ready(x, y, preparation))

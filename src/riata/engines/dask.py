@@ -15,7 +15,7 @@ from distributed import Client, KilledWorker, get_client
 
 from riata.engines.actor import Branch, Question, RowActor
 from riata.engines.cluster import has_worker, workers_of
-from riata.engines.messages import Writer
+from riata.engines.messages import QueryWriter
 from riata.engines.pieces import InFile, InMemory, Partition, Piece
 from riata.engines.replies import Expected, Reply, WrongReply
 from riata.errors import ClusterError, ClusterLost
@@ -89,7 +89,7 @@ class DaskEngine:
         advance: Callable[[int], None] | None = None,
     ) -> None:
         self._client = get_client() if client is None else client
-        self._preparation, self._writer = preparation, Writer()
+        self._preparation, self._writer = preparation, QueryWriter()
         workers = self._workers()
         self._look_again: float | None = None
         self._n_columns: int | None = None

@@ -149,7 +149,7 @@ class DiskEngine:
         for x, y, start in self._rows.blocks():
             if self._parts > 1:
                 x, y, start = of_part(x, y, start, self._part, self._parts)
-            summed = query.starting(start).partial(x, y).astype(np.int64)
+            summed = query.at_row(start).block_sum(x, y).astype(np.int64)
             found = summed if found is None else np.add(found, summed, out=found)
         assert found is not None
         return found

@@ -51,7 +51,7 @@ class Expected:
 
     @classmethod
     def of(cls, query: Query, n_columns: int) -> Expected:
-        nothing = query.partial(sparse.csr_array((0, n_columns)), np.zeros(0))
+        nothing = query.block_sum(sparse.csr_array((0, n_columns)), np.zeros(0))
         return cls(nothing.shape, _summand(query))
 
     def limit(self, n_rows: int) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from riata.engines.columns import Columns
+from riata.engines.columns import SparseColumns
 from riata.grid import BLOCK_ROWS, X_STEPS
 
 #: Scores are grouped by bins of this width, in units of the logarithm of a weight, ...
@@ -99,12 +99,12 @@ def ordinary(query: Any, factor: float) -> bool:
     return _SMALLEST <= slope <= _LARGEST and factor * query.row_bound("linf") <= _LARGEST_LOG
 
 
-class DriftingScores:
+class LazyScores:
     """The sums of entry * slope * weight over the rows, for every column.
 
     Parameters
     ----------
-    columns : Columns
+    columns : SparseColumns
     """
 
     _query: Any
@@ -118,7 +118,7 @@ class DriftingScores:
     _singles: np.ndarray
     _n_singles: int
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: SparseColumns) -> None:
         self._columns = columns
         n_rows = columns.shape[0]
         # Sums of more rows than are exact may round at every addition.

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from riata.bounds import Bounds
 from riata.checkpoint import Checkpoint
 from riata.curator import Curator
-from riata.engines.choice import Rows, check_engine, open_engine
+from riata.engines.choice import RowSource, check_engine, open_engine
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.notebook import NotebookRepr
 from riata.estimators.progress import progress_bar
@@ -59,7 +59,7 @@ class Job:
     losses: list[Loss]
     bounds: Bounds
     shape: tuple[int, int]
-    rows: Rows
+    rows: RowSource
     classes: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     rows_of_a_person: int | None = None

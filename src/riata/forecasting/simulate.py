@@ -18,7 +18,7 @@ from riata.estimators.progress import progress_bar
 from riata.forecasting.result import HIGH, LOW, Forecast
 from riata.mechanisms.noise import Noise
 from riata.releases import unobserved
-from riata.simulation import Columns, Guess, Score, SimulatedEngine, World
+from riata.simulation import Guess, Score, SimulatedColumns, SimulatedEngine, World
 from riata.solvers import Plan, Solver, Step
 
 #: A model whose score is this near to a constant's, as a part of the best one's way, has learned
@@ -164,7 +164,7 @@ def _simulated(
     """One fit in a world of its own."""
     world = World(guess, plan.problem, np.random.default_rng(seed))
     x, y = world.draw()
-    by_columns = isinstance(x, Columns) and plan.parts == 1 and plan.projection is None
+    by_columns = isinstance(x, SimulatedColumns) and plan.parts == 1 and plan.projection is None
     engine = SimulatedEngine(x, y) if by_columns else plan.engine(LocalEngine, world.whole(x), y)
     curator = Curator.open(
         plan.event, read=lambda: engine, noise=Noise(1_000_003 * seed[0] + seed[1]),

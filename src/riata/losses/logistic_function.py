@@ -12,7 +12,7 @@ def logistic(z: np.ndarray) -> np.ndarray:
     """1 / (1 + e^-z), off by at most 2^-42: the same bits on every machine and in compiled code.
 
     Sums, products and quotients alone, each rounded as IEEE 754 says and in the order in which
-    `engines/kernels/losses.py` has them: what a library makes of `exp` differs in the last bit.
+    `engines/compiled/losses.py` has them: what a library makes of `exp` differs in the last bit.
     """
     z = np.asarray(z, dtype=np.float64)
     flat, out = z.reshape(-1), np.empty(z.size)

@@ -1,8 +1,8 @@
 """Mechanisms: what turns a query into a release."""
 
 from riata.mechanisms.additive import Additive, Exact, GaussianMechanism, LaplaceMechanism
-from riata.mechanisms.along import SelectionsAlong
 from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.compiled_selection import CompiledSelections
 from riata.mechanisms.objective import (
     GammaObjective,
     GaussianObjective,
@@ -21,6 +21,7 @@ from riata.mechanisms.selection import (
 
 __all__ = [
     "Additive",
+    "CompiledSelections",
     "Engine",
     "Exact",
     "ExponentialMechanism",
@@ -36,6 +37,5 @@ __all__ = [
     "ReportNoisyMax",
     "SampledGaussianMechanism",
     "Selection",
-    "SelectionsAlong",
     "TopK",
 ]

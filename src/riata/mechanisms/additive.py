@@ -44,7 +44,7 @@ class Additive(Mechanism):
         total = engine.total(query)
         # In steps of the sum. Dividing rounds, so the noise is made a little larger.
         scale = np.asarray(self.scale(query) / query.unit * (1 + 2.0**-50))
-        return query.finish(rounded(total, scale, self._draw(len(total), noise)))
+        return query.from_total(rounded(total, scale, self._draw(len(total), noise)))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Exact(Mechanism):
         return Unprotected()
 
     def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
-        return query.finish(engine.total(query))
+        return query.from_total(engine.total(query))
 
     def describe(self, times: int) -> str:
         return f"no noise: {times} exact answers"

@@ -16,8 +16,8 @@ import numpy as np
 
 from riata.mechanisms.base import Scores
 from riata.mechanisms.exact import BITS, Refined, decide
-from riata.mechanisms.largest import Scale
 from riata.mechanisms.noise import Noise
+from riata.mechanisms.noisy_max import Scale
 
 #: The envelope's whole numbers sum to about 2 to this power.
 TOTAL_BITS = 61

@@ -14,7 +14,8 @@ import numpy as np
 
 from riata.errors import InvalidArgument
 from riata.mechanisms.base import Engine, Mechanism, scores_of
-from riata.mechanisms.largest import (
+from riata.mechanisms.noise import Noise
+from riata.mechanisms.noisy_max import (
     Candidates,
     Exponential,
     Gumbel,
@@ -23,7 +24,6 @@ from riata.mechanisms.largest import (
     first_of_two,
     largest,
 )
-from riata.mechanisms.noise import Noise
 from riata.mechanisms.rejection import draw
 from riata.privacy.events import BoundedRange, Event, Pure, compose
 from riata.queries import GradientStep, VertexUtilities
@@ -40,7 +40,7 @@ class Selection(Mechanism):
     def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:
         """The number of the selected candidate."""
         scale = Scale(self.epsilon, query.sensitivity("linf"))
-        values = query.finish(engine.total(query))
+        values = query.from_total(engine.total(query))
         return self._choose(values, query.symmetric, scale, noise)
 
     @abstractmethod
@@ -110,7 +110,7 @@ class TopK(Mechanism):
     def release(
         self, query: VertexUtilities | GradientStep, engine: Engine, noise: Noise
     ) -> np.ndarray:
-        values = query.finish(engine.total(query))
+        values = query.from_total(engine.total(query))
         if not 1 <= self.k <= len(values):
             raise InvalidArgument(
                 f"k={self.k} must lie between 1 and the {len(values)} candidates."

@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Row, delete, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from riata.errors import InvalidArgument, LedgerError
-from riata.privacy.chain import Head, HeadFile, genuine, sync_directory, verify
+from riata.files import durable
+from riata.privacy.chain import Head, HeadFile, genuine, verify
 from riata.privacy.lines import Lines, charge_line, header_line
 from riata.privacy.places import PathLike, is_url, places
 from riata.privacy.storage import (
@@ -92,7 +93,7 @@ def write_backup(lines: Lines, file: PathLike, taken: Iterable[str | None], forc
         raise InvalidArgument(f"{path} exists. Choose another name, or pass --force.")
     new = _new_file(path, lines.header, lines.rows)
     os.replace(new, path)
-    sync_directory(path)
+    durable.sync_directory(path)
 
 
 def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) -> Restored:
@@ -285,12 +286,12 @@ def _exchange(where: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> 
         number = 1
         while os.path.lexists(aside := f"{where}.damaged-{number}"):
             number += 1
-        os.rename(where, aside)
+        os.replace(where, aside)
     for end in ("-journal", "-wal", "-shm"):  # SQLite would apply them to the new file
         if os.path.lexists(where + end):
-            os.rename(where + end, (aside or f"{where}.damaged") + end)
-    os.rename(new, where)
-    sync_directory(where)
+            os.replace(where + end, (aside or f"{where}.damaged") + end)
+    os.replace(new, where)
+    durable.sync_directory(where)
     return aside
 
 

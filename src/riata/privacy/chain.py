@@ -5,7 +5,6 @@ The proof and the order of writes are in docs/privacy/ledger.md.
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import json
 import os
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from riata.errors import LedgerError
+from riata.files import durable
 
 KEY_BYTES = 32
 _MAC_DIGITS = 64
@@ -162,8 +162,7 @@ class HeadFile:
     def create(self, head: Head) -> None:
         """Write the first head where there is no file."""
         try:
-            _write_new(self.path, head)
-            sync_directory(self.path)
+            durable.create(self.path, _content(head))
         except FileExistsError:
             raise LedgerError(
                 f"{self.path} exists: it may be the head of another ledger, which would be useless "
@@ -206,16 +205,10 @@ class HeadFile:
     def write(self, head: Head) -> None:
         """Replace the file. Durable when this returns; before, the old file is there.
 
-        Only whoever holds the database's write lock may call this: heads then never go back, and
-        nobody else uses the name of the new file.
+        Only whoever holds the database's write lock may call this: heads then never go back.
         """
-        new = self.path + ".new"
         try:
-            with contextlib.suppress(FileNotFoundError):  # left by a process that died
-                os.unlink(new)
-            _write_new(new, head)
-            os.replace(new, self.path)
-            sync_directory(self.path)
+            durable.replace(self.path, _content(head))
         except OSError as error:
             raise LedgerError(
                 f"The head {self.path} cannot be written ({error.strerror}), so nothing can be "
@@ -230,27 +223,15 @@ class HeadFile:
         )
 
 
-def sync_directory(path: str) -> None:
-    """Make the name of a file durable."""
-    directory = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _write_new(path: str, head: Head) -> None:
-    content = {
+def _content(head: Head) -> bytes:
+    fields = {
         "version": _VERSION,
         "dataset": head.dataset,
         "key": head.key.hex(),
         "seq": head.seq,
         "mac": head.mac,
     }
-    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.write(json.dumps(content, indent=1) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    return f"{json.dumps(fields, indent=1)}\n".encode("ascii")
 
 
 def _header_mac(key: bytes, header: Fields) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from sqlalchemy import (
     BigInteger,
@@ -34,7 +34,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from riata.errors import InvalidArgument, LedgerError
-from riata.privacy.chain import sync_directory
+from riata.files import durable
 
 #: How long a transaction waits for others, in seconds.
 PATIENCE = 60
@@ -139,14 +139,14 @@ def in_memory() -> Storage:
 
 def in_file(path: str) -> Storage:
     # mode=rw: a ledger that was deleted is an error, never a new and empty one
-    uri = f"file:{quote(path)}?mode=rw"
+    uri = f"{Path(path).as_uri()}?mode=rw"
     engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
     return _starting_with(engine, path, "BEGIN IMMEDIATE", place=partial(only_name, path))
 
 
 def in_file_for_reading(path: str) -> Storage:
     """A file that nobody writes to."""
-    uri = f"file:{quote(path)}?mode=ro&immutable=1"
+    uri = f"{Path(path).as_uri()}?mode=ro&immutable=1"
     engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
     return _starting_with(engine, path, "BEGIN")
 
@@ -249,19 +249,17 @@ def create_file(path: str) -> None:
     it is called. Those of a WAL are on a file beside it.
     """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        durable.create(path, b"")
     except FileExistsError:
         raise LedgerError(
             f"{path} exists: a new ledger there would forget what was spent. "
             "Use Ledger.open, or another path."
         ) from None
     except OSError as error:
-        raise _cannot_be_created(path, error) from None
-    try:
-        sync_directory(path)
-    except OSError as error:
-        os.unlink(path)
-        raise _cannot_be_created(path, error) from None
+        raise LedgerError(
+            f"{path} cannot be created ({error.strerror}), so nothing could be recorded durably. "
+            "Choose a directory that you can write to, on a disk with room."
+        ) from None
 
 
 def only_name(path: str) -> tuple[int, int]:
@@ -303,13 +301,6 @@ def _mount_points() -> set[str]:
     return {
         os.fsdecode(octal.sub(lambda found: bytes([int(found[1], 8)]), each)) for each in fields
     }
-
-
-def _cannot_be_created(path: str, error: Exception) -> LedgerError:
-    return LedgerError(
-        f"{path} cannot be created ({getattr(error, 'strerror', None) or error}), so nothing could "
-        "be recorded durably. Choose a directory that you can write to, on a disk with room."
-    )
 
 
 def _connect(database: str, *, uri: bool) -> sqlite3.Connection:

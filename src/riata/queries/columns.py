@@ -53,7 +53,7 @@ class ColumnSums(Query):
         """What is summed of each entry: a whole number, no larger than `X_STEPS`."""
         return steps
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         if sparse.issparse(x):
             return np.bincount(x.indices, self.entries(x.data), minlength=self.n_features)
         found = (self.entries(rows).sum(axis=0) for rows in _blocks(x))
@@ -86,7 +86,7 @@ class ColumnSquares(ColumnSums):
 
     entry_limit: float
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
     @property
     def _limit(self) -> int:
@@ -207,7 +207,7 @@ class CentredGradient(LimitedSlope):
             shrink = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(x)))
         return np.trunc(self.slopes(x, y) * shrink)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.shortened(x, y)
         whole = (x.T @ slopes)[self.scaling.columns].astype(np.int64)
         return whole - self.scaling.centre_steps * int(slopes.sum())

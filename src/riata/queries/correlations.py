@@ -55,7 +55,7 @@ class Correlations(LimitedSlope):
     def cut(self, entries: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.clip(entries, -self.most, self.most, out=out)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.slopes(x, y)
         if self.most == X_STEPS:
             return x.T @ slopes
@@ -85,7 +85,7 @@ class Correlations(LimitedSlope):
         return isinstance(other, Correlations) and self.n_rows == other.n_rows
 
     def utility(self, column: int, total: int) -> float:
-        """What `finish` makes of a column's sum."""
+        """What `from_total` makes of a column's sum."""
         return float(total) * self.unit
 
     def row_bound(self, norm: str) -> float:
@@ -96,7 +96,7 @@ class Correlations(LimitedSlope):
         return self.slope_bound() * self.most / X_STEPS
 
     def sensitivity(self, norm: str) -> float:
-        """As for every query, and what `finish` may round: a correlation is at most `row_bound`."""
+        """As for every query, and what `from_total` may round of at most `row_bound`."""
         return super().sensitivity(norm) + 3 * 2.0**-52 * self.row_bound(norm)
 
 
@@ -114,7 +114,7 @@ class Coordinate(Correlations):
     #: How much the second number counts beside the first, of the noise that both share.
     BESIDE: ClassVar[float] = 0.5
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         entries = x[:, [self.column]]
         if sparse.issparse(entries):
             entries = entries.toarray()
@@ -130,7 +130,7 @@ class Coordinate(Correlations):
         first = super().unit
         return np.array([first, first * self.most * self.BESIDE])
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         """The correlation, and by how much a unit of the coefficient lowers it."""
         value, falls = total * self.unit
         return np.array([value, falls * self.fall_unit])

@@ -51,7 +51,7 @@ class LimitedSlope(MeanSlope):
         return bound
 
     def weights(self, x: Any, y: np.ndarray) -> np.ndarray:
-        """How fast the cut slope grows with the margin, at most, over the largest curvature.
+        """How fast the clipped residual grows with the margin, at most, over the largest curvature.
 
         The curvature of the loss, less for a slope that is clipped: in [0, 1].
         """
@@ -145,7 +145,7 @@ class SupportGradient(LimitedSlope):
         """The number of coefficients, the intercept's included."""
         return self.support.size + bool(self.constant)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.slopes(x, y)
         total = np.zeros(self.width)
         for block, s in self.support.blocks(x, slopes):
@@ -168,9 +168,9 @@ class SupportCurvature(SupportGradient):
     The weight is the loss's curvature at the row, less where its slope is clipped.
     """
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         total = np.zeros((self.width, self.width))
         for block, weights in self.support.blocks(x, self.weights(x, y)):
             v = np.trunc(self.rows(block) * np.sqrt(weights)[:, None])
@@ -181,7 +181,7 @@ class SupportCurvature(SupportGradient):
     def unit(self) -> Any:
         return self.largest_curvature / X_STEPS**2 / self.n_rows
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         whole = np.empty((self.width, self.width))
         upper = np.triu_indices(self.width)
         whole[upper] = whole.T[upper] = total * self.unit

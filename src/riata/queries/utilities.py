@@ -33,8 +33,8 @@ class OfGradient(Query):
     def unit(self) -> Any:
         return self.gradient.unit
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        return self.gradient.partial(x, y)
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+        return self.gradient.block_sum(x, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,8 @@ class VertexUtilities(OfGradient):
     def symmetric(self) -> bool:
         return self.polytope.symmetric
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
-        return self.polytope.utilities(self.gradient.finish(total))
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        return self.polytope.utilities(self.gradient.from_total(total))
 
     # What an engine needs to know single utilities without the others.
 
@@ -88,7 +88,7 @@ class VertexUtilities(OfGradient):
         )
 
     def utility(self, column: int, total: int) -> float:
-        """What `finish` makes of a column's sum."""
+        """What `from_total` makes of a column's sum."""
         bound = self.gradient.bounds.of_columns(column)
         gradient = float(total) * (self.gradient.slope_unit / self.n_rows * (bound / X_STEPS))
         return float(self.polytope.utilities(gradient))
@@ -101,12 +101,12 @@ class VertexUtilities(OfGradient):
         return self.gradient.slope_bound() * self.polytope.reach(self.gradient.bounds)
 
     def sensitivity(self, norm: str) -> float:
-        """As for every query, and what `finish` may round: a utility is at most `row_bound`."""
+        """As for every query, and what `from_total` may round: a utility is at most `row_bound`."""
         return super().sensitivity(norm) + self.rounding * self.row_bound(norm)
 
     @property
     def rounding(self) -> float:
-        """What `finish` may round, relative to `row_bound`."""
+        """What `from_total` may round, relative to `row_bound`."""
         return (self.polytope.roundings + 3) * 2.0**-52
 
 
@@ -122,14 +122,14 @@ class GradientStep(OfGradient):
 
     symmetric: ClassVar[bool] = True
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
-        return self.gradient.theta.dense() - self.rate * self.gradient.finish(total)
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        return self.gradient.theta.dense() - self.rate * self.gradient.from_total(total)
 
     def row_bound(self, norm: str) -> float:
         return self.rate * self.gradient.row_bound(norm)
 
     def sensitivity(self, norm: str) -> float:
-        """As for every query, and what `finish` may round, entry by entry."""
+        """As for every query, and what `from_total` may round, entry by entry."""
         largest = np.abs(self.gradient.theta.values).max(initial=0.0) + self.row_bound("linf")
         entries = self.gradient.theta.size if norm == "l1" else 1
         return super().sensitivity(norm) + 2.0**-49 * entries * largest

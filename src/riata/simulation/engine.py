@@ -24,7 +24,7 @@ from riata.queries import (
     SupportGradient,
     VertexUtilities,
 )
-from riata.simulation.columns import Columns
+from riata.simulation.columns import SimulatedColumns
 
 #: Queries that name the columns that they read, or read all of them by one product.
 BY_COLUMNS = (
@@ -56,11 +56,11 @@ class SimulatedEngine:
 
     Parameters
     ----------
-    x : Columns
+    x : SimulatedColumns
     y : ndarray of shape (n_rows,)
     """
 
-    def __init__(self, x: Columns, y: np.ndarray) -> None:
+    def __init__(self, x: SimulatedColumns, y: np.ndarray) -> None:
         self._x, self._y = x, y
 
     def total(self, query: Query) -> np.ndarray:
@@ -69,10 +69,10 @@ class SimulatedEngine:
             found = self._x.sums(query.slopes(self._x, self._y), query.most)
         elif isinstance(query, EntrySizes):
             few = self._x.sample(_ROWS, _COLUMNS)
-            found = np.rint(query.partial(few, self._y) * (len(self._y) / len(few)))
+            found = np.rint(query.block_sum(few, self._y) * (len(self._y) / len(few)))
         else:
             x = self._x if type(query) in BY_COLUMNS else np.asarray(self._x)
-            found = query.partial(x, self._y)
+            found = query.block_sum(x, self._y)
         return found.astype(np.int64)
 
     def part(self, part: int, parts: int) -> SimulatedEngine:

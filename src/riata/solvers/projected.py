@@ -19,7 +19,7 @@ from riata.sets.lift import Liftable, lifted
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
-from riata.solvers.plan import Callback, Plan, Solution, Solver, check_steps, require_finite_epsilon
+from riata.solvers.plan import Callback, Plan, Solution, Solver
 from riata.solvers.posterior_sampling import MOST_COLUMNS, PosteriorSampling
 from riata.vectors import Vector
 
@@ -75,7 +75,6 @@ class Projected(Solver):
     high-dimensional learning.
     """
 
-    steps: int | str = "auto"
     dimension: int | str = "auto"
     projection: str | Projection = "gaussian"
     inner: str | Solver = "auto"
@@ -86,7 +85,7 @@ class Projected(Solver):
     name = "projected"
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         if self.clip != "auto":
             check_scale("clip", self.clip, "it is the largest length of a projected row.")
         named = isinstance(self.projection, str) and self.projection in PROJECTIONS
@@ -123,7 +122,7 @@ class Projected(Solver):
             )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        require_finite_epsilon(self.name, budget)
+        self.check(problem, budget)
         _liftable(problem)
         phi = self._phi(problem, budget)
         compressed = self._compressed(problem, phi)
@@ -190,7 +189,7 @@ class Projected(Solver):
         if name == "auto":
             pure = "posterior-sampling" if problem.loss.least_squares else PerturbedObjective.name
             name = pure if budget.delta == 0 else NoisyGradient.name
-        return INNER[name](self.steps)  # type: ignore[call-arg]
+        return INNER[name](self.steps)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

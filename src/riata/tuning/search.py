@@ -30,7 +30,7 @@ from riata.estimators.classifier import PrivateClassifier
 from riata.estimators.sources import bounds_with_schema, signs
 from riata.fitting import facts_of_search
 from riata.identity import digest
-from riata.mechanisms.chance import one_of, repetitions
+from riata.mechanisms.discrete import geometric, uniform_int
 from riata.mechanisms.noise import Noise
 from riata.preparation import Preparation
 from riata.privacy.budget import Budget, default_delta
@@ -207,11 +207,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     ) -> tuple[PrivateLinearModel, float, int]:
         """Every access to the rows. Of all runs only the one with the largest score is returned."""
         best: tuple[PrivateLinearModel, float, int] | None = None
-        for _ in range(repetitions(1 / plan.expected, noise)):
-            number = one_of(len(plan.estimators), noise)
+        for _ in range(geometric(1 / plan.expected, noise)):
+            number = uniform_int(len(plan.estimators), noise)
             model = clone(plan.estimators[number])
             if noise.seeded:
-                model.random_state = one_of(2**31, noise)
+                model.random_state = uniform_int(2**31, noise)
             score = self._scored(plan, number, model.fit(X, y), X, y, noise)
             if best is None or score > best[1]:
                 best = (model, score, number)

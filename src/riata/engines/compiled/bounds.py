@@ -1,12 +1,12 @@
-"""How far scores may have moved since the snapshot: docs/privacy/compiled_walk.md, Lemma 3."""
+"""How far scores may have moved since the snapshot: docs/privacy/compiled_selection.md, Lemma 3."""
 
 from __future__ import annotations
 
 import math
 
-from riata.engines.kernels.compiled import inlined, part_of_step
-from riata.engines.kernels.losses import slope_bound
-from riata.engines.kernels.state import LENGTH, SCORE, SIZE, STEPS, Now
+from riata.engines.compiled.jit import inlined, part_of_step
+from riata.engines.compiled.losses import slope_bound
+from riata.engines.compiled.state import LENGTH, SCORE, SIZE, STEPS, Now
 
 #: What float32 and sums of it may take from a score, relative to size of column * largest slope.
 ROUNDING = 2.0**-20
@@ -29,10 +29,10 @@ def far_from_snapshot(factor, factor0, state):
 
 
 @part_of_step
-def numbers_now(facts, walk, state):
+def numbers_now(facts, path, state):
     """What one step goes by: how far margins may have gone since the snapshot, and what it does."""
     st = state[0]
-    scale, grid = walk.scales[st.t], walk.margin_units[st.t]
+    scale, grid = path.scales[st.t], path.margin_units[st.t]
     largest = slope_bound(facts.loss, facts.parameter, st.w_sum * (grid * STEPS), facts.y_bound)
     factor, factor0 = grid * facts.level, st.margin_unit0 * facts.level
     far2 = far_from_snapshot(factor, factor0, state)

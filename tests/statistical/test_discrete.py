@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from riata.mechanisms.chance import happens, one_of, repetitions
+from riata.mechanisms.discrete import bernoulli, geometric, uniform_int
 from riata.mechanisms.noise import Noise
 
 #: The false-alarm rate of each statistical test here.
@@ -22,21 +22,21 @@ class Scripted:
 
 
 def test_a_coin_compares_all_binary_digits():
-    assert happens(0.5, Scripted(2**63 - 1))
-    assert not happens(0.5, Scripted(2**63))  # a uniform variable of at least one half
-    assert happens(1.0, Scripted(2**64 - 1))
+    assert bernoulli(0.5, Scripted(2**63 - 1))
+    assert not bernoulli(0.5, Scripted(2**63))  # a uniform variable of at least one half
+    assert bernoulli(1.0, Scripted(2**64 - 1))
     tiny = 2.0**-70
-    assert happens(tiny, Scripted(0, 2**58 - 1))
-    assert not happens(tiny, Scripted(0, 2**58))
+    assert bernoulli(tiny, Scripted(0, 2**58 - 1))
+    assert not bernoulli(tiny, Scripted(0, 2**58))
     third = 1 / 3
     first = int(third * 2**64)
-    assert not happens(third, Scripted(first))  # all digits of a float are in the first words
-    assert happens(third, Scripted(first - 1))
+    assert not bernoulli(third, Scripted(first))  # all digits of a float are in the first words
+    assert bernoulli(third, Scripted(first - 1))
 
 
 def test_a_die_refuses_the_words_that_would_make_it_uneven():
-    assert one_of(3, Scripted(2**64 - 1, 7)) == 1
-    assert one_of(1, Scripted(5)) == 0
+    assert uniform_int(3, Scripted(2**64 - 1, 7)) == 1
+    assert uniform_int(1, Scripted(5)) == 0
 
 
 def fits(counts, probabilities):
@@ -50,7 +50,7 @@ def fits(counts, probabilities):
 def test_the_number_of_repetitions_is_geometric(stop):
     """False-alarm rate 1e-7."""
     noise, draws = Noise(3), 20_000
-    found = np.array([repetitions(stop, noise) for _ in range(draws)])
+    found = np.array([geometric(stop, noise) for _ in range(draws)])
     if stop == 1:
         assert (found == 1).all()
         return
@@ -63,5 +63,5 @@ def test_the_number_of_repetitions_is_geometric(stop):
 def test_a_die_is_even():
     """False-alarm rate 1e-7."""
     noise = Noise(4)
-    counts = np.bincount([one_of(7, noise) for _ in range(20_000)], minlength=7)
+    counts = np.bincount([uniform_int(7, noise) for _ in range(20_000)], minlength=7)
     assert fits(counts, np.full(7, 1 / 7))

@@ -1,4 +1,4 @@
-"""A Frank-Wolfe walk over sparse columns, step by step in compiled code."""
+"""A Frank-Wolfe path over sparse columns, step by step in compiled code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds, canonical_rows
-from riata.engines.kernels import bounds as drift
-from riata.engines.kernels import compiled, hot, losses, moves, snapshot, state, transpose, walk
-from riata.engines.kernels.codes import known_loss
+from riata.engines.compiled import bounds as drift
+from riata.engines.compiled import hot, jit, losses, moves, selection, snapshot, state, transpose
+from riata.engines.compiled.codes import known_loss
 from riata.grid import X_STEPS
 from riata.losses import OneAgainstRest
-from riata.mechanisms.largest import Scale
-from riata.queries import Walk
+from riata.mechanisms.noisy_max import Scale
+from riata.queries import FrankWolfePath
 from riata.queries.coefficients import WEIGHT_STEP
 from riata.sets import Simplex
 
@@ -37,7 +37,7 @@ _ROWS_TOGETHER = 256
 _ROWS_AT_ONCE = 2**14
 
 #: All modules of compiled code.
-KERNELS = (compiled, losses, state, snapshot, drift, hot, moves, walk, transpose)
+KERNELS = (jit, losses, state, snapshot, drift, hot, moves, selection, transpose)
 
 #: Rows and columns are looked at by so many threads, where they have at least so many entries:
 #: threads take a millisecond to begin.
@@ -52,7 +52,7 @@ class Entries(NamedTuple):
     negative and others positive.
     """
 
-    columns: state.Columns
+    columns: state.ColumnArrays
     known: np.ndarray
     classes: np.ndarray
     longest: float
@@ -63,7 +63,7 @@ class Entries(NamedTuple):
 @cache
 def tell_of_compilation() -> None:
     """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
-    folder = walk.advance.stats.cache_path
+    folder = selection.advance.stats.cache_path
     if folder is None or not _kept(Path(folder)):
         logging.getLogger("riata").warning(
             "Compiling for large sparse data: this takes about half a minute, once."
@@ -84,7 +84,7 @@ def _kept(folder: Path) -> bool:
             stamp.write_text(digest)
     except OSError:  # a folder that cannot be written to: numba says so itself
         pass
-    return any(folder.glob("walk.advance-*.nbi"))
+    return any(folder.glob("selection.advance-*.nbi"))
 
 
 def in_threads(work: Any, size: int, entries: int) -> list[Any]:
@@ -116,7 +116,7 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
             x = canonical_rows(x)
         indptr, indices, data = transpose.columns_of_rows(x, units, lowest, THREADS)
         units = np.ones(1)
-    columns = state.Columns(
+    columns = state.ColumnArrays(
         np.asarray(indptr).astype(np.uint64, copy=False),
         np.ascontiguousarray(indices, np.int32).view(np.uint32),
         np.ascontiguousarray(data),
@@ -147,20 +147,22 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     return Entries(columns, known, classes, longest, level, bool(least < 0 < largest))
 
 
-class Walker:
-    """Selects along a walk until it needs something from outside.
+class CompiledFrankWolfe:
+    """Selects along a path until it needs something from outside.
 
     Parameters
     ----------
     entries : Entries
     y : ndarray of shape (n_rows,)
         Inside the bounds.
-    query : Walk
+    query : FrankWolfePath
     epsilon : float
         Of each selection.
     """
 
-    def __init__(self, entries: Entries, y: np.ndarray, query: Walk, epsilon: float) -> None:
+    def __init__(
+        self, entries: Entries, y: np.ndarray, query: FrankWolfePath, epsilon: float
+    ) -> None:
         n, p = len(y), len(entries.known)
         found = known_loss(query.loss)
         assert found is not None
@@ -182,13 +184,13 @@ class Walker:
             float(query.slope_steps), level, 1.0 if entries.level else float(X_STEPS),
             entries.signed, math.sqrt(n), WEIGHT_STEP,
         )  # fmt: skip
-        self._rows = state.Rows(
+        self._rows = state.RowArrays(
             np.zeros(n, kind), np.zeros(n, kind),
             y.astype(targets),
             np.zeros(n if self._facts.bend > 0 else 0, np.float32),
             np.empty((3, _ROWS_TOGETHER)),
         )  # fmt: skip
-        # Only the last walk over the entries writes to these.
+        # Only the last path over the entries writes to these.
         self._known, self._classes = entries.known, entries.classes
         self._classes &= np.uint8(state.HOT - 1)  # none is hot
         most = snapshot.BINS * snapshot.LENGTHS
@@ -212,16 +214,16 @@ class Walker:
             np.zeros(1, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
         )
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
-        self._walk = state.Walk(
+        self._path = state.PathArrays(
             query.scales, query.margin_units, query.gains, np.empty(query.steps, whole),
             np.full(slots, -1, whole), np.zeros(slots),
         )  # fmt: skip
         self._state = np.zeros(1, state.STATE)
         self._words = np.empty(0, np.uint64)
         self._state["longest"] = entries.longest
-        self._question = walk.DONE
+        self._question = selection.DONE
         if isinstance(query.polytope, Simplex):  # which starts at its first vertex, and not at 0
-            moves.begin(0, 1.0, self._columns, self._rows, self._facts, self._walk, self._state)
+            moves.begin(0, 1.0, self._columns, self._rows, self._facts, self._path, self._state)
 
     # What the mechanism does.
 
@@ -239,32 +241,32 @@ class Walker:
     @property
     def vertices(self) -> np.ndarray:
         """The numbers of the vertices that were selected."""
-        picked, p = self._walk.picked[: self.step], len(self._known)
+        picked, p = self._path.picked[: self.step], len(self._known)
         return np.where(picked >= 0, picked, p - 1 - picked)
 
     def advance(self, until: int) -> str | None:
         """Go on to step `until`, or to a question: for "words", or to "decide" something."""
         if until > self._query.steps:
-            raise ValueError(f"The walk has {self._query.steps} steps, and no step {until}.")
+            raise ValueError(f"The path has {self._query.steps} steps, and no step {until}.")
         while True:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()
-            found = walk.advance(
+            found = selection.advance(
                 until, self._columns, self._rows, self._known, self._classes, self._groups,
-                self._hot, self._across, self._walk, self._facts, self._words, self._state,
+                self._hot, self._across, self._path, self._facts, self._words, self._state,
             )  # fmt: skip
-            if found == walk.SNAPSHOT:
+            if found == selection.SNAPSHOT:
                 self._snapshot()
                 continue
-            if found == walk.CHOOSE:
+            if found == selection.CHOOSE:
                 self._choose_hot(*self._drift())
                 self._group()
                 continue
-            if found == walk.ACROSS:
+            if found == selection.ACROSS:
                 self._copy_hot()
                 continue
             self._question = found
-            return {walk.DONE: None, walk.WORDS: "words"}.get(found, "decide")
+            return {selection.DONE: None, selection.WORDS: "words"}.get(found, "decide")
 
     def refill(self, words: np.ndarray) -> None:
         """More random words."""
@@ -286,7 +288,7 @@ class Walker:
         query = self._query.utilities(self._query.theta(self.vertices))
         utility = query.utility(int(st["column"]), int(st["total"]))
         value = Scale(epsilon, query.sensitivity("linf")).exact(mp, utility)
-        if self._question == walk.DECIDE_SIGN:
+        if self._question == selection.DECIDE_SIGN:
             return 1 / (1 + mp.exp(-2 * value))
         log = abs(value) + mp.log1p(mp.exp(-2 * abs(value))) if self._facts.symmetric else value
         height = mp.ldexp(int(st["height"]), -int(st["bits"]))
@@ -294,11 +296,11 @@ class Walker:
 
     def answer(self, positive: bool) -> None:
         """What was decided: accepted or not, or the sign."""
-        if self._question == walk.DECIDE_SIGN:
+        if self._question == selection.DECIDE_SIGN:
             self._state["sign"] = 1 if positive else -1
-            self._state["pending"] = walk.MOVE
+            self._state["pending"] = selection.MOVE
         elif positive:
-            self._state["pending"] = walk.SIGN
+            self._state["pending"] = selection.SIGN
 
     # The snapshot.
 
@@ -347,7 +349,7 @@ class Walker:
         """How far slopes went since the last snapshot."""
         if self._state["snapshots"][0] == 0:
             return 0.0, 0.0
-        now = drift.numbers_now(self._facts, self._walk, self._state)
+        now = drift.numbers_now(self._facts, self._path, self._state)
         return now.drift2, now.drift_max
 
     def _choose_hot(self, drift2: float, drift_max: float) -> None:
@@ -407,4 +409,4 @@ class Walker:
 
     @property
     def _scale(self) -> float:
-        return float(self._walk.scales[self.step])
+        return float(self._path.scales[self.step])

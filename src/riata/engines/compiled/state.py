@@ -1,4 +1,4 @@
-"""What a compiled walk knows: numbers, and arrays by their names."""
+"""What a compiled path knows: numbers, and arrays by their names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READY, INSIDE = 1.0, 2.0
 #: products of all hot columns with so many of them are kept: with those that moved.
 MOST_HOT, LARGE, HOT, MOST_MOVED = 4096, 64, 128, 1024
 
-#: Where the walk is, and what it waits for.
+#: Where the path is, and what it waits for.
 STATE = np.dtype(
     [
         (name, np.int64)
@@ -39,7 +39,7 @@ STATE = np.dtype(
 )  # fmt: skip
 
 
-class Columns(NamedTuple):
+class ColumnArrays(NamedTuple):
     """The entries by columns, as they came; `units` and `lowest` put them on the grid.
 
     `relative` is the bound of each column over the largest. Both may have one number for all. Where
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
     stride: np.uint64
 
 
-class Rows(NamedTuple):
+class RowArrays(NamedTuple):
     """Of each row: its product with w, in steps of `level`, and what it was at the snapshot; its
 
     target; and for losses that bend, the derivative of its slope at the snapshot. `few` has room
@@ -139,7 +139,7 @@ class Across(NamedTuple):
     levels: np.ndarray
 
 
-class Walk(NamedTuple):
+class PathArrays(NamedTuple):
     """The public way: scales and gains of all steps, what was picked, and w as a hash table.
 
     `margin_units` are what 1 of v adds to a margin at each step.
@@ -179,7 +179,7 @@ class Facts(NamedTuple):
 
 
 class Now(NamedTuple):
-    """The numbers of one step: docs/privacy/compiled_walk.md has their meaning."""
+    """The numbers of one step: docs/privacy/compiled_selection.md has their meaning."""
 
     largest: float
     strength: float

@@ -1,4 +1,4 @@
-"""A Frank-Wolfe walk: one selection after the other, each at the model that the last one led to."""
+"""A Frank-Wolfe path: one selection after the other, each at the model that the last one led to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class FrankWolfePath:
     """The utilities of a polytope's vertices at theta_1, theta_2, ..., where
 
         theta_{t+1} = (1 - 2 / (t + 2)) theta_t + 2 / (t + 2) s_t ,

@@ -6,34 +6,34 @@ import math
 
 import numpy as np
 
-from riata.engines.kernels.bounds import common_size
-from riata.engines.kernels.compiled import compiled, inlined, part_of_step
-from riata.engines.kernels.hot import count_move, look_across
-from riata.engines.kernels.snapshot import entries_of, entry, of
-from riata.engines.kernels.state import HOT, LENGTH, STEPS
+from riata.engines.compiled.bounds import common_size
+from riata.engines.compiled.hot import count_move, look_across
+from riata.engines.compiled.jit import compiled, inlined, part_of_step
+from riata.engines.compiled.snapshot import entries_of, entry, of
+from riata.engines.compiled.state import HOT, LENGTH, STEPS
 
 
 @part_of_step
-def move(columns, rows, known, classes, hot, across, walk, facts, now, state):
-    """Add the chosen column to the walk."""
+def move(columns, rows, known, classes, hot, across, path, facts, now, state):
+    """Add the chosen column to the path."""
     st = state[0]
     k, t = st.column, st.t
-    gain, weight = walk.gains[t], of(columns.relative, k)
-    walk.picked[t] = k if st.sign > 0 else -k - 1
+    gain, weight = path.gains[t], of(columns.relative, k)
+    path.picked[t] = k if st.sign > 0 else -k - 1
     here = -1
     if classes[k] >= HOT:
         here = 0
         while hot.columns[here] != k:
             here += 1
-    added = add_weight(k, st.sign * gain, weight, facts, walk, state)
+    added = add_weight(k, st.sign * gain, weight, facts, path, state)
     # What the column moves by, which is its gain where its bound is the largest.
     amount = added / weight
     gain = abs(amount)
     move_rows(k, added, columns, rows, facts, state)
     if facts.bend > 0:
-        scale = walk.scales[t + 1]
+        scale = path.scales[t + 1]
         length = now.far2 + now.factor0 * math.sqrt(st.v0_square)
-        gone = abs(scale / walk.scales[t] - 1.0) * length
+        gone = abs(scale / path.scales[t] - 1.0) * length
         gone += scale * facts.reach * gain * known[k, LENGTH]
         # So that differences of ways are not less than the moves.
         st.way += gone * (1 + 2.0**-30) + st.way * 2.0**-52
@@ -120,24 +120,24 @@ def on_weight_grid(w, weight, facts):
 
 
 @part_of_step
-def add_weight(k, amount, weight, facts, walk, state):
+def add_weight(k, amount, weight, facts, path, state):
     """Change an entry of w, and the sum of the sizes of all; by how much it moves on its grid."""
-    i = (k * 0x9E3779B1) & (len(walk.keys) - 1)
-    while walk.keys[i] >= 0 and walk.keys[i] != k:
-        i = (i + 1) & (len(walk.keys) - 1)
-    walk.keys[i] = k
-    before = on_weight_grid(walk.weights[i], weight, facts)
-    walk.weights[i] += amount
-    after = on_weight_grid(walk.weights[i], weight, facts)
+    i = (k * 0x9E3779B1) & (len(path.keys) - 1)
+    while path.keys[i] >= 0 and path.keys[i] != k:
+        i = (i + 1) & (len(path.keys) - 1)
+    path.keys[i] = k
+    before = on_weight_grid(path.weights[i], weight, facts)
+    path.weights[i] += amount
+    after = on_weight_grid(path.weights[i], weight, facts)
     state[0].w_sum += abs(after) - abs(before)
     return after - before
 
 
 @compiled
-def begin(k, amount, columns, rows, facts, walk, state):
+def begin(k, amount, columns, rows, facts, path, state):
     """Start at a multiple of one column."""
     unit = of(columns.units, k)
-    added = add_weight(k, amount, of(columns.relative, k), facts, walk, state)
+    added = add_weight(k, amount, of(columns.relative, k), facts, path, state)
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         rows.v[i] = float(rows.v[i]) + in_levels(added, columns, e, unit)

@@ -11,15 +11,15 @@ import math
 
 import numpy as np
 
-from riata.engines.kernels.bounds import ROUNDING, common_size
-from riata.engines.kernels.compiled import compiled, inlined
-from riata.engines.kernels.snapshot import (
+from riata.engines.compiled.bounds import ROUNDING, common_size
+from riata.engines.compiled.jit import compiled, inlined
+from riata.engines.compiled.snapshot import (
     bound_group,
     entries_of,
     entry,
     of,
 )
-from riata.engines.kernels.state import (
+from riata.engines.compiled.state import (
     HOT,
     LARGE,
     MOST_MOVED,

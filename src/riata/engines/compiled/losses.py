@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from riata.engines.kernels.codes import HUBER, LOGISTIC, SQUARED
-from riata.engines.kernels.compiled import compiled, inlined
+from riata.engines.compiled.codes import HUBER, LOGISTIC, SQUARED
+from riata.engines.compiled.jit import compiled, inlined
 
 
 @inlined

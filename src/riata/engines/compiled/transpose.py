@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from riata.engines.kernels.compiled import compiled, inlined
-from riata.engines.kernels.snapshot import of, on_grid
-from riata.engines.kernels.state import STEPS
+from riata.engines.compiled.jit import compiled, inlined
+from riata.engines.compiled.snapshot import of, on_grid
+from riata.engines.compiled.state import STEPS
 
 #: Entries of a block, which fit into the cache of a processor, and how many blocks can be written
 #: to at once without a wait for memory.

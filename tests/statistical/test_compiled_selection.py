@@ -1,7 +1,7 @@
-"""The compiled walk: its bounds hold at every step, and its selections have exactly their law.
+"""The compiled path: its bounds hold at every step, and its selections have exactly their law.
 
 `Truth` computes with NumPy what the kernels should know: margins, slopes in steps, totals of all
-columns. `check` compares a walk's whole state with it, between steps and in the middle of one. The
+columns. `check` compares a path's whole state with it, between steps and in the middle of one. The
 broken twins at the end show that a wrong state is noticed.
 
 Seeds are fixed. Each statistical test would reject correct code with probability at most
@@ -22,10 +22,10 @@ from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
-from riata.mechanisms import ExponentialMechanism, SelectionsAlong
+from riata.mechanisms import CompiledSelections, ExponentialMechanism
 from riata.mechanisms.exact import Refined, decide
-from riata.mechanisms.largest import Scale
 from riata.mechanisms.noise import Noise
+from riata.mechanisms.noisy_max import Scale
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries.coefficients import WEIGHT_STEP
@@ -34,11 +34,11 @@ from riata.solvers import PrivateFrankWolfe
 
 numba = pytest.importorskip("numba")
 
-from riata.engines.kernels import bounds as drift  # noqa: E402
-from riata.engines.kernels import moves, snapshot, transpose  # noqa: E402
-from riata.engines.kernels import state as kinds  # noqa: E402
-from riata.engines.kernels import walk as kernel  # noqa: E402
-from riata.engines.walker import Walker, entries_by_column  # noqa: E402
+from riata.engines.compiled import bounds as drift  # noqa: E402
+from riata.engines.compiled import moves, snapshot, transpose  # noqa: E402
+from riata.engines.compiled import selection as kernel  # noqa: E402
+from riata.engines.compiled import state as kinds  # noqa: E402
+from riata.engines.compiled.frank_wolfe import CompiledFrankWolfe, entries_by_column  # noqa: E402
 
 FALSE_ALARM = 1e-9
 STEPS = 2.0**16
@@ -57,7 +57,7 @@ named = {"ids": repr}
 
 @dataclass
 class Case:
-    """A problem, its rows, and what a walk on them is asked for."""
+    """A problem, its rows, and what a path on them is asked for."""
 
     x: object
     y: np.ndarray
@@ -75,34 +75,36 @@ class Case:
     def engine(self, kernels="numba"):
         return LocalEngine(self.x, self.y, self.bounds, kernels=kernels)
 
-    def walker(self):
-        """A walk at its beginning, with its snapshot taken."""
-        walker = self.engine().walker(self.problem().walk(self.steps), self.epsilon)
-        return watched(walker)
+    def frank_wolfe(self):
+        """A path at its beginning, with its snapshot taken."""
+        frank_wolfe = self.engine().compiled_path(
+            self.problem().frank_wolfe_path(self.steps), self.epsilon
+        )
+        return watched(frank_wolfe)
 
 
-def watched(walker):
-    """Have a walk remember the margins of its last snapshot, for `check`."""
-    take = walker._snapshot
+def watched(frank_wolfe):
+    """Have a path remember the margins of its last snapshot, for `check`."""
+    take = frank_wolfe._snapshot
 
     def snapshot():
         take()
-        walker.seen = walker._rows.v.copy()
+        frank_wolfe.seen = frank_wolfe._rows.v.copy()
 
-    walker._snapshot = snapshot
-    return walker
+    frank_wolfe._snapshot = snapshot
+    return frank_wolfe
 
 
-def product_with_w(walker):
+def product_with_w(frank_wolfe):
     """v in steps of the grid of entries."""
-    return walker._rows.v * walker._facts.level
+    return frank_wolfe._rows.v * frank_wolfe._facts.level
 
 
 class Truth:
     """What is so, computed without the kernels, from the rows and the vertices that were picked."""
 
     def __init__(self, case):
-        self.case, self.query = case, case.problem().walk(case.steps)
+        self.case, self.query = case, case.problem().frank_wolfe_path(case.steps)
         x = case.x.toarray() if sparse.issparse(case.x) else case.x
         self.x = case.bounds.grid_x(np.asarray(x, dtype=np.float64))
         self.n, self.p = self.x.shape
@@ -115,7 +117,7 @@ class Truth:
         self.reach = self.query.polytope.reach(case.bounds)
 
     def w(self, vertices):
-        """The walk's coordinates, without scale and radius."""
+        """The path's coordinates, without scale and radius."""
         w = np.zeros(self.p)
         if not self.symmetric:
             w[0] = 1.0
@@ -124,7 +126,7 @@ class Truth:
         return w
 
     def rounded(self, vertices):
-        """The walk's coordinates in units of the largest bound, on their grid."""
+        """The path's coordinates in units of the largest bound, on their grid."""
         return np.rint(self.w(vertices) * self.relative / WEIGHT_STEP) * WEIGHT_STEP
 
     def slopes(self, vertices, v=None):
@@ -170,13 +172,13 @@ def all_bounds(now, known, hot, facts, n_hot, lows, highs):
         lows[k], highs[k] = low, high
 
 
-def envelope_of(walker, now, asked=False):
+def envelope_of(frank_wolfe, now, asked=False):
     """Heights as the next proposal would have them: copies, nothing is changed.
 
-    If the walk has just `asked` for words, it has itself decided whether it keeps its envelope.
+    If the path has just `asked` for words, it has itself decided whether it keeps its envelope.
     """
-    groups = kinds.Groups(*(part.copy() for part in walker._groups))
-    state = walker._state.copy()
+    groups = kinds.Groups(*(part.copy() for part in frank_wolfe._groups))
+    state = frank_wolfe._state.copy()
     st = state[0]
     outgrown = any(
         getattr(now, name) > st[allowed]
@@ -187,40 +189,42 @@ def envelope_of(walker, now, asked=False):
             ("strength", "allowed_strength"),
         )
     )
-    if not asked and (st["n_hot"] > 0 or not walker._facts.symmetric or outgrown):
+    if not asked and (st["n_hot"] > 0 or not frank_wolfe._facts.symmetric or outgrown):
         st["envelope"] = 0
     if st["envelope"] == 0:
-        kernel.set_envelope(now, walker._known, groups, walker._hot, walker._facts, state)
+        kernel.set_envelope(
+            now, frank_wolfe._known, groups, frank_wolfe._hot, frank_wolfe._facts, state
+        )
     return groups, state[0]
 
 
-def check(walker, truth, asked=False):
-    """Compare the whole state of a walk with the truth."""
-    if walker.step == truth.case.steps:
+def check(frank_wolfe, truth, asked=False):
+    """Compare the whole state of a path with the truth."""
+    if frank_wolfe.step == truth.case.steps:
         return
-    check_place(walker, truth)
-    if walker._state["snapshots"][0] > 0:
-        now = drift.numbers_now(walker._facts, walker._walk, walker._state)
-        check_moves(walker, truth, now)
-        check_columns(walker, truth)
-        values = truth.values(walker.vertices, product_with_w(walker))
-        check_bounds(walker, now, values)
-        check_envelope(walker, truth, now, values, asked)
-        check_hot(walker, truth)
+    check_place(frank_wolfe, truth)
+    if frank_wolfe._state["snapshots"][0] > 0:
+        now = drift.numbers_now(frank_wolfe._facts, frank_wolfe._path, frank_wolfe._state)
+        check_moves(frank_wolfe, truth, now)
+        check_columns(frank_wolfe, truth)
+        values = truth.values(frank_wolfe.vertices, product_with_w(frank_wolfe))
+        check_bounds(frank_wolfe, now, values)
+        check_envelope(frank_wolfe, truth, now, values, asked)
+        check_hot(frank_wolfe, truth)
 
 
-def check_place(walker, truth):
+def check_place(frank_wolfe, truth):
     """Margins, and the sum of the sizes of the coordinates."""
-    t, w = walker.step, truth.rounded(walker.vertices)
-    assert np.array_equal(product_with_w(walker), truth.x @ w)
-    assert walker._state["w_sum"][0] == np.abs(w).sum()
-    assert walker._walk.scales[t] == pytest.approx(2 / ((t + 1) * (t + 2)), rel=1e-15)
+    t, w = frank_wolfe.step, truth.rounded(frank_wolfe.vertices)
+    assert np.array_equal(product_with_w(frank_wolfe), truth.x @ w)
+    assert frank_wolfe._state["w_sum"][0] == np.abs(w).sum()
+    assert frank_wolfe._path.scales[t] == pytest.approx(2 / ((t + 1) * (t + 2)), rel=1e-15)
 
 
-def check_moves(walker, truth, now):
+def check_moves(frank_wolfe, truth, now):
     """How far margins went since the snapshot, and the largest slope."""
-    st, rows = walker._state[0], walker._rows
-    assert np.array_equal(rows.v0, walker.seen)
+    st, rows = frank_wolfe._state[0], frank_wolfe._rows
+    assert np.array_equal(rows.v0, frank_wolfe.seen)
     v, v0 = rows.v.astype(np.longdouble), rows.v0.astype(np.longdouble)
     assert st["v_largest"] >= np.abs(v - v0).max(initial=0) * (1 - 1e-15)
     assert st["v0_square"] >= (v0**2).sum()
@@ -228,45 +232,47 @@ def check_moves(walker, truth, now):
     length, largest = np.sqrt((far**2).sum()), np.abs(far).max(initial=0)
     assert now.far2 >= length * (1 - 1e-12)
     # Three numbers that nearly cancel leave some 2^-20 of the length of m0.
-    slack = 1e-4 * now.far_max * walker._facts.root_n + 1e-5 * now.factor0 * st["v0_square"] ** 0.5
+    slack = (
+        1e-4 * now.far_max * frank_wolfe._facts.root_n + 1e-5 * now.factor0 * st["v0_square"] ** 0.5
+    )
     assert now.far2 <= length * 1.001 + slack
     assert now.far_max >= largest * (1 - 1e-12)
-    right = truth.slopes(walker.vertices, product_with_w(walker))[1]
+    right = truth.slopes(frank_wolfe.vertices, product_with_w(frank_wolfe))[1]
     assert now.largest == right
 
 
-def check_columns(walker, truth):
+def check_columns(frank_wolfe, truth):
     """Lengths and sums of sizes are not smaller than they are, and hardly larger."""
     entries = (np.abs(truth.x) * truth.relative / STEPS).astype(np.longdouble)
     for place, right in (
         (kinds.LENGTH, np.sqrt((entries**2).sum(axis=0))),
         (kinds.SIZE, entries.sum(axis=0)),
     ):
-        assert np.all(walker._known[:, place] >= right)
-        assert np.all(walker._known[:, place] <= right * (1 + 2.0**-18) + 1e-30)
+        assert np.all(frank_wolfe._known[:, place] >= right)
+        assert np.all(frank_wolfe._known[:, place] <= right * (1 + 2.0**-18) + 1e-30)
 
 
-def check_bounds(walker, now, values):
+def check_bounds(frank_wolfe, now, values):
     """The value of each column lies within its bounds."""
     lows, highs = np.empty(len(values)), np.empty(len(values))
-    n_hot = int(walker._state["n_hot"][0])
-    all_bounds(now, walker._known, walker._hot, walker._facts, n_hot, lows, highs)
+    n_hot = int(frank_wolfe._state["n_hot"][0])
+    all_bounds(now, frank_wolfe._known, frank_wolfe._hot, frank_wolfe._facts, n_hot, lows, highs)
     assert np.all(-now.strength * highs <= values)
     assert np.all(-now.strength * lows >= values)
 
 
-def check_envelope(walker, truth, now, values, asked):
+def check_envelope(frank_wolfe, truth, now, values, asked):
     """Each column is in one place, and its height at least its weight."""
-    groups, state = envelope_of(walker, now, asked)
+    groups, state = envelope_of(frank_wolfe, now, asked)
     n_groups, n_hot = int(state["n_groups"]), int(state["n_hot"])
-    hot, counts = walker._hot.columns[:n_hot], groups.counts[:n_groups]
+    hot, counts = frank_wolfe._hot.columns[:n_hot], groups.counts[:n_groups]
     held = [
         groups.order[start : start + count]
         for start, count in zip(groups.starts, counts, strict=False)
     ]
     held = np.concatenate([*held, hot]).astype(np.int64)
     assert np.array_equal(np.sort(held), np.arange(truth.p))
-    assert np.array_equal(np.flatnonzero(walker._classes >= kinds.HOT), np.sort(hot))
+    assert np.array_equal(np.flatnonzero(frank_wolfe._classes >= kinds.HOT), np.sort(hot))
     counts = np.append(counts, np.ones(n_hot, dtype=np.int64))
     heights = groups.heights[: len(counts)]
     assert np.array_equal(groups.ends[: len(counts)], np.cumsum(heights * counts))
@@ -278,17 +284,17 @@ def check_envelope(walker, truth, now, values, asked):
     assert np.all(room >= logs - np.longdouble(2.0) ** -55 * (1 + abs(state["top"])))
 
 
-def check_hot(walker, truth):
+def check_hot(frank_wolfe, truth):
     """What moves did to the hot columns, and the inner products that were learned."""
-    n_hot, facts, hot = int(walker._state["n_hot"][0]), walker._facts, walker._hot
+    n_hot, facts, hot = int(frank_wolfe._state["n_hot"][0]), frank_wolfe._facts, frank_wolfe._hot
     if not facts.smooth or n_hot == 0:
         return
-    columns, rows = hot.columns[:n_hot], walker._rows
+    columns, rows = hot.columns[:n_hot], frank_wolfe._rows
     scaled = (truth.x * truth.relative)[:, columns].astype(np.longdouble) / STEPS
     y = truth.y
     if isinstance(truth.case.loss, OneAgainstRest):
         y = truth.case.loss.inner_targets(y)
-    margins = rows.v0 * facts.level * (walker._state["scale0"][0] * facts.reach / STEPS)
+    margins = rows.v0 * facts.level * (frank_wolfe._state["scale0"][0] * facts.reach / STEPS)
     omega = np.full(len(y), 2.0)
     if facts.bend > 0:
         omega = rows.omega.astype(np.longdouble)
@@ -307,25 +313,25 @@ def check_hot(walker, truth):
 
 
 def checked_run(case, seed, pieces=None, every=1):
-    """Walk to the end with `check` between steps, and after each proposal if `pieces` is given."""
-    walker, truth, noise = case.walker(), Truth(case), Noise(seed)
-    selection = SelectionsAlong(ExponentialMechanism(case.epsilon), 1)
-    check(walker, truth)
-    while walker.step < case.steps:
-        until = walker.step + 1
-        while (question := walker.advance(until)) is not None:
+    """Go to the end with `check` between steps, and after each proposal with `pieces`."""
+    frank_wolfe, truth, noise = case.frank_wolfe(), Truth(case), Noise(seed)
+    selection = CompiledSelections(ExponentialMechanism(case.epsilon), 1)
+    check(frank_wolfe, truth)
+    while frank_wolfe.step < case.steps:
+        until = frank_wolfe.step + 1
+        while (question := frank_wolfe.advance(until)) is not None:
             if pieces is not None:
-                check(walker, truth, asked=question == "words")
+                check(frank_wolfe, truth, asked=question == "words")
             if question == "words":
-                walker.refill(noise.words(pieces or 64))
+                frank_wolfe.refill(noise.words(pieces or 64))
             else:
-                walker.answer(selection._decided(walker, noise))
-        if walker.step % every == 0:
-            check(walker, truth)
-    return walker
+                frank_wolfe.answer(selection._decided(frank_wolfe, noise))
+        if frank_wolfe.step % every == 0:
+            check(frank_wolfe, truth)
+    return frank_wolfe
 
 
-# (a) The bounds hold at every step of random walks.
+# (a) The bounds hold at every step of random paths.
 
 
 def rows_of(rng, n, p, kind):
@@ -374,7 +380,7 @@ def random_case(seed, steps=40):
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_bounds_hold_on_random_walks(seed):
+def test_bounds_hold_on_random_paths(seed):
     checked_run(random_case(seed), seed)
 
 
@@ -386,10 +392,10 @@ def test_bounds_hold_after_every_proposal(seed):
 @pytest.mark.parametrize("epsilon", [0.03, 0.5])
 @pytest.mark.parametrize("loss", LOSSES, **named)
 def test_an_envelope_that_is_kept_holds(loss, epsilon):
-    walker = checked_run(small_case(loss, epsilon, 50, 30, 80), 11, pieces=2)
-    assert walker._state["n_hot"][0] == 0
+    frank_wolfe = checked_run(small_case(loss, epsilon, 50, 30, 80), 11, pieces=2)
+    assert frank_wolfe._state["n_hot"][0] == 0
     if epsilon < 0.1 and not isinstance(loss, (Huber, SmoothedHinge, OneAgainstRest)):
-        assert walker._state["rebuilt"][0] < 75
+        assert frank_wolfe._state["rebuilt"][0] < 75
 
 
 def dense_case(loss, epsilon, steps, seed=0, n=240, p=24, **more):
@@ -409,9 +415,9 @@ def test_bounds_hold_where_columns_are_hot_and_snapshots_many(loss, epsilon):
     rng = np.random.default_rng(3)
     uneven = Bounds(rng.choice([1.0, 0.7, 0.02], 24), 1.0)
     for bounds in (Bounds(1.0, 1.0), uneven):
-        walker = checked_run(dense_case(loss, epsilon, 60, bounds=bounds), 1)
-        state = walker._state[0]
-        if walker._facts.smooth:
+        frank_wolfe = checked_run(dense_case(loss, epsilon, 60, bounds=bounds), 1)
+        state = frank_wolfe._state[0]
+        if frank_wolfe._facts.smooth:
             assert state["n_hot"] > 0
         assert state["snapshots"] > 1
         assert state["sweeps"] > 0
@@ -422,19 +428,19 @@ def test_bounds_hold_where_all_entries_are_alike(loss):
     for value, epsilon in ((0.3, 20.0), (1.0, 300.0)):
         case = dense_case(loss, epsilon, 60)
         case.x.data[:] = value
-        walker = checked_run(case, 1)
-        assert walker._rows.v.dtype == np.int32
-        assert walker._state["snapshots"][0] > 1
+        frank_wolfe = checked_run(case, 1)
+        assert frank_wolfe._rows.v.dtype == np.int32
+        assert frank_wolfe._state["snapshots"][0] > 1
 
 
-def follow(walker, vertices):
-    """Take a walk where selections lead, from its beginning."""
-    p = len(walker._known)
+def follow(frank_wolfe, vertices):
+    """Take a path where selections lead, from its beginning."""
+    p = len(frank_wolfe._known)
     for t, vertex in enumerate(vertices.tolist()):
         amount = (t + 2.0) * (1 if vertex < p else -1)
         moves.begin(
-            vertex % p, amount, walker._columns, walker._rows, walker._facts, walker._walk,
-            walker._state,
+            vertex % p, amount, frank_wolfe._columns, frank_wolfe._rows, frank_wolfe._facts,
+            frank_wolfe._path, frank_wolfe._state,
         )  # fmt: skip
 
 
@@ -446,50 +452,50 @@ def test_a_row_has_the_same_margin_whether_others_are_alike_or_not():
     other.x.data[other.x.indices == 239] = 0.7
     found = []
     for each, kind in ((case, np.int32), (other, np.float64)):
-        walker = each.engine().walker(each.problem().walk(60), 1.0)
-        follow(walker, vertices)
-        assert walker._rows.v.dtype == kind
-        found.append(product_with_w(walker))
+        frank_wolfe = each.engine().compiled_path(each.problem().frank_wolfe_path(60), 1.0)
+        follow(frank_wolfe, vertices)
+        assert frank_wolfe._rows.v.dtype == kind
+        found.append(product_with_w(frank_wolfe))
     assert np.array_equal(found[0][:239], found[1][:239])
     assert found[0][239] != found[1][239]
 
 
-def learned(walker):
+def learned(frank_wolfe):
     """How many inner products are known."""
-    n_hot, n_moved = (int(walker._state[name][0]) for name in ("n_hot", "n_moved"))
-    return int(np.isfinite(walker._hot.products[:n_moved, :n_hot]).sum())
+    n_hot, n_moved = (int(frank_wolfe._state[name][0]) for name in ("n_hot", "n_moved"))
+    return int(np.isfinite(frank_wolfe._hot.products[:n_moved, :n_hot]).sum())
 
 
 def test_inner_products_are_learned_and_used():
-    walker = checked_run(dense_case(Squared(), 20.0, 80), 1)
-    assert learned(walker) > 5
+    frank_wolfe = checked_run(dense_case(Squared(), 20.0, 80), 1)
+    assert learned(frank_wolfe) > 5
     for loss in (Logistic(), OneAgainstRest(Logistic(), 1)):
         case = dense_case(loss, 3.0, 300, n=2000, p=40)
-        walker, seen = case.walker(), 0
+        frank_wolfe, seen = case.frank_wolfe(), 0
         truth, noise = Truth(case), Noise(2)
         for t in range(1, 300):
-            advanced(walker, noise, t, case.epsilon)
-            seen = max(seen, learned(walker))
+            advanced(frank_wolfe, noise, t, case.epsilon)
+            seen = max(seen, learned(frank_wolfe))
             if t % 20 == 0:
-                check(walker, truth)
+                check(frank_wolfe, truth)
         assert seen > 0
 
 
-def crossed_walk(loss, same, bounds):
-    """A walk whose hot columns are copied row by row, and met by every column that moves."""
+def crossed_path(loss, same, bounds):
+    """A path whose hot columns are copied row by row, and met by every column that moves."""
     case = dense_case(loss, 20.0 if loss == Squared() else 60.0, 120, p=40, bounds=bounds)
     if same:
         case.x.data[:] = np.repeat(np.linspace(0.3, 0.9, 40), np.diff(case.x.indptr))
-    walker, noise = case.walker(), Noise(21)
+    frank_wolfe, noise = case.frank_wolfe(), Noise(21)
     for t in range(1, 120):
-        advanced(walker, noise, t, case.epsilon)
+        advanced(frank_wolfe, noise, t, case.epsilon)
         if t == 60:
-            walker._copy_hot()
-            if walker._state["n_hot"][0] < 4 or (len(walker._across.values) == 0) != same:
-                raise ValueError("not the walk that was meant")
+            frank_wolfe._copy_hot()
+            if frank_wolfe._state["n_hot"][0] < 4 or (len(frank_wolfe._across.values) == 0) != same:
+                raise ValueError("not the path that was meant")
         if t >= 60:
-            walker._state["unknown_rate"] = 1e15
-            yield case, walker
+            frank_wolfe._state["unknown_rate"] = 1e15
+            yield case, frank_wolfe
 
 
 @pytest.mark.parametrize("loss", [Squared(), Logistic()], **named)
@@ -498,85 +504,85 @@ def crossed_walk(loss, same, bounds):
 def test_inner_products_with_all_hot_columns_are_right(loss, same, uneven):
     bounds = Bounds(np.linspace(0.5, 2, 40) if uneven else 1.0, 1.0)
     truth, met = None, 0
-    for case, walker in crossed_walk(loss, same, bounds):
+    for case, frank_wolfe in crossed_path(loss, same, bounds):
         truth = truth or Truth(case)
-        check(walker, truth)
-        met = max(met, int((walker._hot.met[: int(walker._state["n_hot"][0])] > 0).sum()))
+        check(frank_wolfe, truth)
+        met = max(met, int((frank_wolfe._hot.met[: int(frank_wolfe._state["n_hot"][0])] > 0).sum()))
     assert met > 0
 
 
 @pytest.mark.parametrize("same", [False, True], ids=["values", "levels"])
 def test_wrong_inner_products_with_hot_columns_are_noticed(same):
-    def broken_walk():
-        for t, (case, walker) in enumerate(crossed_walk(Squared(), same, Bounds(1.0, 1.0))):
+    def broken_path():
+        for t, (case, frank_wolfe) in enumerate(crossed_path(Squared(), same, Bounds(1.0, 1.0))):
             if t == 0:
-                part = walker._across.levels if same else walker._across.values
+                part = frank_wolfe._across.levels if same else frank_wolfe._across.values
                 part *= 1.001
-            check(walker, Truth(case))
+            check(frank_wolfe, Truth(case))
 
     with pytest.raises(AssertionError):
-        broken_walk()
+        broken_path()
 
 
 def test_hot_columns_are_copied_when_much_was_read_for_what_is_unknown():
-    walker = checked_run(dense_case(Squared(), 20.0, 300, p=40), 3, every=10)
-    assert walker._state["n_across"][0] > 0
+    frank_wolfe = checked_run(dense_case(Squared(), 20.0, 300, p=40), 3, every=10)
+    assert frank_wolfe._state["n_across"][0] > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1300))
-def test_bounds_hold_on_many_longer_random_walks(seed):
+def test_bounds_hold_on_many_longer_random_paths(seed):
     checked_run(random_case(seed, steps=300), seed)
 
 
-def advanced(walker, noise, until, epsilon):
-    """Take a walk to a step, as a release does."""
-    selection = SelectionsAlong(ExponentialMechanism(epsilon), 1)
-    while (question := walker.advance(until)) is not None:
+def advanced(frank_wolfe, noise, until, epsilon):
+    """Take a path to a step, as a release does."""
+    selection = CompiledSelections(ExponentialMechanism(epsilon), 1)
+    while (question := frank_wolfe.advance(until)) is not None:
         if question == "words":
-            walker.refill(noise.words(64))
+            frank_wolfe.refill(noise.words(64))
         else:
-            walker.answer(selection._decided(walker, noise))
-    return walker
+            frank_wolfe.answer(selection._decided(frank_wolfe, noise))
+    return frank_wolfe
 
 
 # (b) The law of single selections, and of several in sequence.
 
 
-def copied(walker):
-    """A walk at the same place, with arrays of its own."""
-    copy = object.__new__(Walker)
-    copy.__dict__.update({k: v for k, v in walker.__dict__.items() if k != "_snapshot"})
-    for name in ("_rows", "_groups", "_walk", "_hot"):
-        parts = getattr(walker, name)
+def copied(frank_wolfe):
+    """A path at the same place, with arrays of its own."""
+    copy = object.__new__(CompiledFrankWolfe)
+    copy.__dict__.update({k: v for k, v in frank_wolfe.__dict__.items() if k != "_snapshot"})
+    for name in ("_rows", "_groups", "_path", "_hot"):
+        parts = getattr(frank_wolfe, name)
         setattr(copy, name, type(parts)(*(np.empty_like(part) for part in parts)))
-    copy._state = walker._state.copy()
-    restore(copy, walker)
+    copy._state = frank_wolfe._state.copy()
+    restore(copy, frank_wolfe)
     return watched(copy)
 
 
-def restore(copy, walker):
-    """Bring a copy back to where the walk is. What lies beyond the groups in use may differ."""
-    copy._known, copy._classes = walker._known.copy(), walker._classes.copy()
-    copy._state[:], copy._words = walker._state, walker._words
-    n_groups, n_hot = int(walker._state["n_groups"][0]), int(walker._state["n_hot"][0])
+def restore(copy, frank_wolfe):
+    """Bring a copy back to where the path is. What lies beyond the groups in use may differ."""
+    copy._known, copy._classes = frank_wolfe._known.copy(), frank_wolfe._classes.copy()
+    copy._state[:], copy._words = frank_wolfe._state, frank_wolfe._words
+    n_groups, n_hot = int(frank_wolfe._state["n_groups"][0]), int(frank_wolfe._state["n_hot"][0])
     for name, size in (
-        ("_rows", None), ("_walk", None), ("_groups", n_groups + n_hot), ("_hot", n_hot),
+        ("_rows", None), ("_path", None), ("_groups", n_groups + n_hot), ("_hot", n_hot),
     ):  # fmt: skip
-        for part, origin in zip(getattr(copy, name), getattr(walker, name), strict=True):
+        for part, origin in zip(getattr(copy, name), getattr(frank_wolfe, name), strict=True):
             some = (slice(size),) * part.ndim
             part[some] = origin[some]
-    copy._groups.order[:] = walker._groups.order
+    copy._groups.order[:] = frank_wolfe._groups.order
 
 
-def runs_with(walker, steps, words, epsilon, seed=0):
-    """The next selections of a walk, once for each row of words: an array (runs, steps)."""
-    walker._words, walker._state["next_word"] = np.empty(0, np.uint64), 0
-    quiet(walker)
-    copy, start, more = copied(walker), walker.step, Noise(seed)
+def runs_with(frank_wolfe, steps, words, epsilon, seed=0):
+    """The next selections of a path, once for each row of words: an array (runs, steps)."""
+    frank_wolfe._words, frank_wolfe._state["next_word"] = np.empty(0, np.uint64), 0
+    quiet(frank_wolfe)
+    copy, start, more = copied(frank_wolfe), frank_wolfe.step, Noise(seed)
     picked = np.empty((len(words), steps), np.int64)
     for run, row in enumerate(words):
-        restore(copy, walker)
+        restore(copy, frank_wolfe)
         copy.refill(row)
         picked[run] = advanced(copy, more, start + steps, epsilon).vertices[start:]
     return picked
@@ -607,11 +613,11 @@ def assert_law(counts, law):
         assert stats.chisquare(observed, expected).pvalue >= FALSE_ALARM / 2
 
 
-def assert_next(walker, truth, steps, runs, seed):
-    """The law of the next selections of a walk."""
-    vertices = walker.vertices
+def assert_next(frank_wolfe, truth, steps, runs, seed):
+    """The law of the next selections of a path."""
+    vertices = frank_wolfe.vertices
     words = Noise(seed).words(runs * 32).reshape(runs, 32)
-    picked = runs_with(walker, steps, words, truth.case.epsilon, seed + 1)
+    picked = runs_with(frank_wolfe, steps, words, truth.case.epsilon, seed + 1)
     assert_law(counted(picked, truth), joint_law(truth, vertices, steps))
 
 
@@ -655,44 +661,44 @@ LAWS = {
 
 
 def at_step(case, step, seed=9):
-    return advanced(case.walker(), Noise(seed), step, case.epsilon)
+    return advanced(case.frank_wolfe(), Noise(seed), step, case.epsilon)
 
 
-def quiet(walker):
+def quiet(frank_wolfe):
     """Nothing is due: the next proposal comes from the envelope as it is."""
     for name in ("wasted", "strayed", "unknown_read"):
-        walker._state[name] = 0
-    return walker
+        frank_wolfe._state[name] = 0
+    return frank_wolfe
 
 
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("runs", [3_000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_selections_follow_their_exact_law(name, runs):
     case, before, steps = LAWS[name]
-    walker = at_step(case, before)
-    assert (walker._state["n_hot"][0] > 0) == (not name.startswith(("fl", "fi", "fe")))
-    assert_next(walker, Truth(case), steps, runs, seed=31)
+    frank_wolfe = at_step(case, before)
+    assert (frank_wolfe._state["n_hot"][0] > 0) == (not name.startswith(("fl", "fi", "fe")))
+    assert_next(frank_wolfe, Truth(case), steps, runs, seed=31)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
-def test_selections_of_random_walks_follow_their_exact_law(seed):
+def test_selections_of_random_paths_follow_their_exact_law(seed):
     case = random_case(2000 + seed, steps=60)
     case = replace(case, epsilon=case.epsilon / 20)
-    walker = at_step(case, int(seed % 50), seed)
-    assert_next(walker, Truth(case), 1, 30_000, seed=32)
+    frank_wolfe = at_step(case, int(seed % 50), seed)
+    assert_next(frank_wolfe, Truth(case), 1, 30_000, seed=32)
 
 
 def test_releases_from_the_beginning_follow_their_exact_law():
     case = small_case(Squared(), 1.0, 30, 2, 2)
-    noise, query = Noise(33), case.problem().walk(2)
-    mechanism = SelectionsAlong(ExponentialMechanism(case.epsilon), 2)
+    noise, query = Noise(33), case.problem().frank_wolfe_path(2)
+    mechanism = CompiledSelections(ExponentialMechanism(case.epsilon), 2)
     engine, truth = case.engine(), Truth(case)
-    engine.walker(query, case.epsilon)
+    engine.compiled_path(query, case.epsilon)
     entries, y = engine._entries, engine._y
     counts = np.zeros(16, dtype=np.int64)
     for _ in range(1000):
-        engine._walker = (query, Walker(entries, y, query, case.epsilon))
+        engine._frank_wolfe = (query, CompiledFrankWolfe(entries, y, query, case.epsilon))
         first, second = mechanism.release(query, engine, noise)
         counts[4 * first + second] += 1
     assert_law(counts, joint_law(truth, np.empty(0, dtype=np.int64), 2))
@@ -720,18 +726,18 @@ def test_a_huge_epsilon_selects_the_best_vertex(loss, set_):
 @pytest.mark.parametrize("loss", LOSSES, **named)
 def test_utilities_are_those_of_single_selections(loss):
     case = dense_case(loss, 1.0, 20)
-    truth, query = Truth(case), case.problem().walk(20)
-    walker = at_step(case, 15)
-    utilities = query.utilities(query.theta(walker.vertices))
+    truth, query = Truth(case), case.problem().frank_wolfe_path(20)
+    frank_wolfe = at_step(case, 15)
+    utilities = query.utilities(query.theta(frank_wolfe.vertices))
     totals = case.engine("numpy").total(utilities)
-    now = drift.numbers_now(walker._facts, walker._walk, walker._state)
-    found = [kernel.total_of(k, walker._columns, walker._rows, now, walker._facts)
+    now = drift.numbers_now(frank_wolfe._facts, frank_wolfe._path, frank_wolfe._state)
+    found = [kernel.total_of(k, frank_wolfe._columns, frank_wolfe._rows, now, frank_wolfe._facts)
              for k in range(truth.p)]  # fmt: skip
     assert np.array_equal(found, totals)
-    assert np.array_equal(truth.totals(walker.vertices), totals)
+    assert np.array_equal(truth.totals(frank_wolfe.vertices), totals)
     factor = case.epsilon / (2 * utilities.sensitivity("linf"))
-    values = truth.values(walker.vertices).astype(float)
-    assert np.allclose(utilities.finish(totals) * factor, values, rtol=1e-12, atol=1e-15)
+    values = truth.values(frank_wolfe.vertices).astype(float)
+    assert np.allclose(utilities.from_total(totals) * factor, values, rtol=1e-12, atol=1e-15)
 
 
 # (d) Decisions that float64 cannot make.
@@ -743,12 +749,12 @@ def near(chance, bits=52):
         return int(mpmath.floor(chance * mpmath.mpf(2) ** bits))
 
 
-def proposed(walker, truth, k):
+def proposed(frank_wolfe, truth, k):
     """The words that propose column `k` next and leave open whether it is accepted."""
-    now = drift.numbers_now(walker._facts, walker._walk, walker._state)
-    groups, state = envelope_of(walker, now)
+    now = drift.numbers_now(frank_wolfe._facts, frank_wolfe._path, frank_wolfe._state)
+    groups, state = envelope_of(frank_wolfe, now)
     n_groups, n_hot = int(state["n_groups"]), int(state["n_hot"])
-    hot = list(walker._hot.columns[:n_hot])
+    hot = list(frank_wolfe._hot.columns[:n_hot])
     if k in hot:
         group, place = n_groups + hot.index(k), 0
     else:
@@ -761,9 +767,9 @@ def proposed(walker, truth, k):
     count = 1 if k in hot else int(groups.counts[group])
     height = int(groups.heights[group])
     number = int(groups.ends[group]) - height * (count - place)
-    values = truth.values(walker.vertices, product_with_w(walker))
-    total = int(truth.totals(walker.vertices, product_with_w(walker))[k])
-    utilities = truth.query.utilities(truth.query.theta(walker.vertices))
+    values = truth.values(frank_wolfe.vertices, product_with_w(frank_wolfe))
+    total = int(truth.totals(frank_wolfe.vertices, product_with_w(frank_wolfe))[k])
+    utilities = truth.query.utilities(truth.query.theta(frank_wolfe.vertices))
     scale = Scale(truth.case.epsilon, utilities.sensitivity("linf"))
     with mpmath.workprec(300):
         value = scale.exact(mpmath, utilities.utility(k, total))
@@ -787,14 +793,14 @@ DECISIONS = [
 @pytest.mark.parametrize("case", DECISIONS, ids=["squared", "uneven", "huber", "simplex"])
 def test_what_float64_cannot_decide_is_asked_for_and_goes_on_as_answered(case):
     truth, asked = Truth(case), 0
-    walker = quiet(at_step(case, 40))
+    frank_wolfe = quiet(at_step(case, 40))
     for k in range(truth.p):
-        number, chance, sign = proposed(walker, truth, k)
+        number, chance, sign = proposed(frank_wolfe, truth, k)
         if not 1e-6 < chance < 1 - 1e-6:
             continue
         for answer in (True, False):
             for positive in (True, False):
-                run = copied(walker)
+                run = copied(frank_wolfe)
                 run._words, run._state["next_word"] = np.empty(0, np.uint64), 0
                 words = [number, near(chance) << 12, near(sign) << 12]
                 run.refill(np.array(words, dtype=np.uint64))
@@ -833,16 +839,16 @@ def test_what_float64_cannot_decide_is_asked_for_and_goes_on_as_answered(case):
 def test_float64_decides_as_exact_arithmetic_does_beyond_a_band(case):
     """Coins just outside the band of a column's chance, and of its sign, are not asked about."""
     truth = Truth(case)
-    walker = quiet(at_step(case, 40))
+    frank_wolfe = quiet(at_step(case, 40))
     for k in range(truth.p):
-        number, chance, sign = proposed(walker, truth, k)
-        top = abs(float(walker._state["top"][0])) + 50
+        number, chance, sign = proposed(frank_wolfe, truth, k)
+        top = abs(float(frank_wolfe._state["top"][0])) + 50
         band = kernel.BAND + 2.0**-46 * top
         for gap in (-2 * band, 2 * band):
             if not 0 < chance + gap < 1:
                 continue
             for sign_gap in (-2 * kernel.BAND, 2 * kernel.BAND):
-                run = copied(walker)
+                run = copied(frank_wolfe)
                 run._words, run._state["next_word"] = np.empty(0, np.uint64), 0
                 low = min(max(sign + sign_gap, 0), 1 - mpmath.mpf(2) ** -52)
                 words = [number, near(chance + gap) << 12, near(low) << 12]
@@ -859,11 +865,11 @@ def test_float64_decides_as_exact_arithmetic_does_beyond_a_band(case):
 
 def test_a_decision_takes_further_bits_from_the_noise():
     case = DECISIONS[0]
-    truth, walker = Truth(case), quiet(at_step(case, 40))
-    number, chance, _ = proposed(walker, truth, 0)
-    selection, outcomes = SelectionsAlong(ExponentialMechanism(case.epsilon), 1), []
+    truth, frank_wolfe = Truth(case), quiet(at_step(case, 40))
+    number, chance, _ = proposed(frank_wolfe, truth, 0)
+    selection, outcomes = CompiledSelections(ExponentialMechanism(case.epsilon), 1), []
     for seed in range(200):
-        run = copied(walker)
+        run = copied(frank_wolfe)
         run._words, run._state["next_word"] = np.empty(0, np.uint64), 0
         run.refill(np.array([number, near(chance) << 12], dtype=np.uint64))
         assert run.advance(41) == "decide"
@@ -880,12 +886,12 @@ def test_a_decision_takes_further_bits_from_the_noise():
 
 def trace(case, pieces, noise):
     """Selections and unused words, refilled in pieces of given sizes."""
-    walker = case.walker()
+    frank_wolfe = case.frank_wolfe()
     sizes = iter(pieces)
-    while walker.advance(case.steps) is not None:
-        assert walker._question == kernel.WORDS
-        walker.refill(noise.words(next(sizes)))
-    return walker.vertices, walker._words[int(walker._state["next_word"][0]) :]
+    while frank_wolfe.advance(case.steps) is not None:
+        assert frank_wolfe._question == kernel.WORDS
+        frank_wolfe.refill(noise.words(next(sizes)))
+    return frank_wolfe.vertices, frank_wolfe._words[int(frank_wolfe._state["next_word"][0]) :]
 
 
 @pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(0.5)], **named)
@@ -908,11 +914,11 @@ def test_words_beyond_those_used_do_not_matter_and_each_used_one_does():
     noise = Noise(6).words(2**12).astype(np.uint64)
 
     def run(words):
-        walker = case.walker()
-        walker.refill(words)
-        assert walker.advance(case.steps) is None
-        state = walker._state[0]
-        return walker.vertices, int(state["next_word"]), int(state["proposals"])
+        frank_wolfe = case.frank_wolfe()
+        frank_wolfe.refill(words)
+        assert frank_wolfe.advance(case.steps) is None
+        state = frank_wolfe._state[0]
+        return frank_wolfe.vertices, int(state["next_word"]), int(state["proposals"])
 
     vertices, used, proposals = run(noise)
     other = noise.copy()
@@ -929,10 +935,10 @@ def test_a_release_in_pieces_is_one_release(loss, pieces):
     case = dense_case(loss, 3.0, 40)
 
     def released(pieces):
-        engine, noise, query = case.engine(), Noise(8), case.problem().walk(40)
+        engine, noise, query = case.engine(), Noise(8), case.problem().frank_wolfe_path(40)
         selection = ExponentialMechanism(case.epsilon)
         return np.concatenate(
-            [SelectionsAlong(selection, n).release(query, engine, noise) for n in pieces]
+            [CompiledSelections(selection, n).release(query, engine, noise) for n in pieces]
         )
 
     assert np.array_equal(released([40]), released(pieces))
@@ -940,18 +946,18 @@ def test_a_release_in_pieces_is_one_release(loss, pieces):
 
 def test_each_release_has_its_own_epsilon():
     case = small_case(Squared(), 1e-6, 100, 6, 400)
-    engine, noise, query = case.engine(), Noise(9), case.problem().walk(400)
-    flat = SelectionsAlong(ExponentialMechanism(1e-6), 200).release(query, engine, noise)
+    engine, noise, query = case.engine(), Noise(9), case.problem().frank_wolfe_path(400)
+    flat = CompiledSelections(ExponentialMechanism(1e-6), 200).release(query, engine, noise)
     assert len(np.unique(flat)) == 12
-    peaked = SelectionsAlong(ExponentialMechanism(1e4), 100).release(query, engine, noise)
+    peaked = CompiledSelections(ExponentialMechanism(1e4), 100).release(query, engine, noise)
     truth = Truth(replace(case, epsilon=1e4))
     vertices = np.concatenate([flat, peaked])
     for t in range(200, 300):
         assert truth.law(vertices[:t])[vertices[t]] > 1e-12
-    flat = SelectionsAlong(ExponentialMechanism(1e-6), 100).release(query, engine, noise)
+    flat = CompiledSelections(ExponentialMechanism(1e-6), 100).release(query, engine, noise)
     assert len(np.unique(flat)) == 12
     with pytest.raises(ValueError, match="400 steps"):
-        SelectionsAlong(ExponentialMechanism(1.0), 1).release(query, engine, noise)
+        CompiledSelections(ExponentialMechanism(1.0), 1).release(query, engine, noise)
 
 
 # (f) From rows to columns.
@@ -1064,10 +1070,10 @@ def test_duplicates_count_once_and_depend_on_their_row_alone():
     assert len(found) == 1
 
 
-# (g) When a walk is compiled.
+# (g) When a path is compiled.
 
 
-def test_whether_a_walk_is_compiled_depends_on_public_facts_alone():
+def test_whether_a_path_is_compiled_depends_on_public_facts_alone():
     rng = np.random.default_rng(9)
     for steps in (10, 10**4, 2 * 10**5):
         for epsilon in (1e-3, 1.0, 1e6):
@@ -1075,27 +1081,27 @@ def test_whether_a_walk_is_compiled_depends_on_public_facts_alone():
             for filled in (0.0, 0.1, 1.0):
                 x = sparse.csr_array(np.where(rng.random((50, 6)) < filled, np.inf, 0.0))
                 case = Case(x, rng.normal(size=50) * 1e9, steps=steps)
-                query = case.problem().walk(steps)
-                answers.add(LocalEngine(x, case.y, case.bounds).walks(query, epsilon))
-                assert not case.engine("numpy").walks(query, epsilon)
-                assert case.engine("numba").walks(query, epsilon) == (epsilon < 1e6)
+                query = case.problem().frank_wolfe_path(steps)
+                answers.add(LocalEngine(x, case.y, case.bounds).compiles(query, epsilon))
+                assert not case.engine("numpy").compiles(query, epsilon)
+                assert case.engine("numba").compiles(query, epsilon) == (epsilon < 1e6)
                 dense = LocalEngine(x.toarray(), case.y, case.bounds, kernels="numba")
-                assert not dense.walks(query, epsilon)
+                assert not dense.compiles(query, epsilon)
             assert answers == {steps >= 10**5 and epsilon < 1e6}
 
 
 @pytest.mark.parametrize("scale", [1e-50, 1e-13, 1e13, 1e50])
-def test_walks_beyond_what_32_bits_hold_are_not_compiled(scale):
+def test_paths_beyond_what_32_bits_hold_are_not_compiled(scale):
     case = small_case(Squared(), 1.0, 20, 3, 5)
     for changed in (
         replace(case, bounds=Bounds(1.0, scale)),
         replace(case, set=L1Ball(scale)),
         replace(case, loss=Huber(scale)),
     ):
-        query = changed.problem().walk(5)
-        assert not changed.engine().walks(query, 1.0)
+        query = changed.problem().frank_wolfe_path(5)
+        assert not changed.engine().compiles(query, 1.0)
         with pytest.raises(ValueError, match="does not know"):
-            changed.engine().walker(query, 1.0)
+            changed.engine().compiled_path(query, 1.0)
 
 
 def test_rows_without_entries_and_rows_that_are_missing_are_selected_from_at_random():
@@ -1152,21 +1158,21 @@ def test_both_ways_lead_to_the_same_losses(loss):
 # (h) Broken twins.
 
 
-def broken(walker, name):
-    """Break the state of a walk, in one of several ways."""
-    state, hot, groups = walker._state, walker._hot, walker._groups
+def broken(frank_wolfe, name):
+    """Break the state of a path, in one of several ways."""
+    state, hot, groups = frank_wolfe._state, frank_wolfe._hot, frank_wolfe._groups
     n_hot, n_groups = int(state["n_hot"][0]), int(state["n_groups"][0])
     full = int(np.argmax(groups.counts[:n_groups]))
     if name == "short columns":
-        walker._known[:, kinds.LENGTH] /= 2
+        frank_wolfe._known[:, kinds.LENGTH] /= 2
     elif name == "small columns":
-        walker._known[:, kinds.SIZE] *= 0.9
+        frank_wolfe._known[:, kinds.SIZE] *= 0.9
     elif name == "wrong scores":
-        walker._known[:, kinds.SCORE] += 2.0 * walker._known[:, kinds.SIZE]
+        frank_wolfe._known[:, kinds.SCORE] += 2.0 * frank_wolfe._known[:, kinds.SIZE]
     elif name == "wrong start":
-        hot.start[:n_hot] += 0.01 * walker._known[hot.columns[:n_hot], kinds.SIZE]
+        hot.start[:n_hot] += 0.01 * frank_wolfe._known[hot.columns[:n_hot], kinds.SIZE]
     elif name == "wrong effect":
-        hot.effect[:n_hot] += 0.05 * STEPS * walker._known[hot.columns[:n_hot], kinds.SIZE]
+        hot.effect[:n_hot] += 0.05 * STEPS * frank_wolfe._known[hot.columns[:n_hot], kinds.SIZE]
     elif name == "nothing open":
         hot.open[:n_hot] = 0
         hot.effect[:n_hot] *= 0.5
@@ -1184,32 +1190,34 @@ def broken(walker, name):
         state["v_largest"] = 0
     elif name == "a sweep that saw nothing":
         state["swept_largest"] = state["up"] = state["down"] = 0
-        state["swept_scale"] = walker._walk.scales[walker.step]
+        state["swept_scale"] = frank_wolfe._path.scales[frank_wolfe.step]
     elif name == "a margin":
-        walker._rows.v[3] += 1
+        frank_wolfe._rows.v[3] += 1
     elif name == "the sum of sizes":
         state["w_sum"] *= 0.9
     elif name == "half the slope":
-        walker._facts = walker._facts._replace(steep=walker._facts.steep / 8, bend=0.0)
+        frank_wolfe._facts = frank_wolfe._facts._replace(
+            steep=frank_wolfe._facts.steep / 8, bend=0.0
+        )
         hot.effect[:n_hot] = 0
     elif name == "another epsilon":
-        walker._facts = walker._facts._replace(strength=3.0 * walker._facts.strength)
+        frank_wolfe._facts = frank_wolfe._facts._replace(strength=3.0 * frank_wolfe._facts.strength)
     else:
         raise ValueError(name)
 
 
 def twin(epsilon=20.0):
-    """A walk with hot columns, learned products, and moves since the snapshot."""
+    """A path with hot columns, learned products, and moves since the snapshot."""
     case = dense_case(Squared(), epsilon, 80, p=40)
-    walker = case.walker()
+    frank_wolfe = case.frank_wolfe()
     noise = Noise(12)
     for t in range(1, 79):
-        advanced(walker, noise, t, case.epsilon)
-        state = walker._state[0]
-        known = learned(walker) > 0
-        grouped = walker._groups.counts[: int(state["n_groups"])].max() > 1
+        advanced(frank_wolfe, noise, t, case.epsilon)
+        state = frank_wolfe._state[0]
+        known = learned(frank_wolfe) > 0
+        grouped = frank_wolfe._groups.counts[: int(state["n_groups"])].max() > 1
         if t > 20 and known and grouped and state["v_square"] > 0:
-            return case, walker
+            return case, frank_wolfe
     raise AssertionError("no such state was met")
 
 
@@ -1223,21 +1231,21 @@ BROKEN = [
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_state_is_noticed(name):
-    case, walker = twin()
-    check(walker, Truth(case))
-    broken(walker, name)
+    case, frank_wolfe = twin()
+    check(frank_wolfe, Truth(case))
+    broken(frank_wolfe, name)
     with pytest.raises(AssertionError):
-        check(walker, Truth(case))
+        check(frank_wolfe, Truth(case))
 
 
 @pytest.mark.parametrize("name", ["a column twice", "a column in no group", "another epsilon"])
 def test_a_broken_state_is_noticed_in_the_law(name):
     case = small_case(Squared(), 1.0, 50, 3, 40)
-    walker = at_step(case, 2)
-    assert_next(copied(walker), Truth(case), 1, 4_000, seed=34)
-    broken(walker, name)
+    frank_wolfe = at_step(case, 2)
+    assert_next(copied(frank_wolfe), Truth(case), 1, 4_000, seed=34)
+    broken(frank_wolfe, name)
     with pytest.raises(AssertionError):
-        assert_next(walker, Truth(case), 1, 4_000, seed=34)
+        assert_next(frank_wolfe, Truth(case), 1, 4_000, seed=34)
 
 
 def test_an_envelope_that_is_kept_too_long_is_noticed():
@@ -1246,12 +1254,12 @@ def test_an_envelope_that_is_kept_too_long_is_noticed():
     kept = ("allowed2", "allowed_max", "allowed_rounding", "allowed_strength")
 
     def go_on(allowed):
-        walker = at_step(case, 1)
+        frank_wolfe = at_step(case, 1)
         for t in range(2, 40):
             for name in kept:
-                walker._state[name] = max(walker._state[name][0], allowed)
-            advanced(walker, noise, t, case.epsilon)
-            check(walker, truth)
+                frank_wolfe._state[name] = max(frank_wolfe._state[name][0], allowed)
+            advanced(frank_wolfe, noise, t, case.epsilon)
+            check(frank_wolfe, truth)
 
     go_on(0.0)
     with pytest.raises(AssertionError):
@@ -1275,16 +1283,16 @@ def test_a_snapshot_of_other_margins_is_noticed(monkeypatch):
 
 @pytest.mark.parametrize("name", ["drift2", "drift_max", "rounding", "strength", None])
 def test_an_envelope_is_given_up_once_one_of_its_margins_is_outgrown(name):
-    walker = at_step(small_case(Logistic(), 0.03, 50, 30, 80), 20)
-    walker._words, walker._state["next_word"] = np.empty(0, np.uint64), 0
-    now = drift.numbers_now(walker._facts, walker._walk, walker._state)
+    frank_wolfe = at_step(small_case(Logistic(), 0.03, 50, 30, 80), 20)
+    frank_wolfe._words, frank_wolfe._state["next_word"] = np.empty(0, np.uint64), 0
+    now = drift.numbers_now(frank_wolfe._facts, frank_wolfe._path, frank_wolfe._state)
     allowed = {
         "drift2": "allowed2", "drift_max": "allowed_max", "rounding": "allowed_rounding",
         "strength": "allowed_strength",
     }  # fmt: skip
-    assert walker._state["n_hot"][0] == 0
-    walker._state["envelope"] = 1
+    assert frank_wolfe._state["n_hot"][0] == 0
+    frank_wolfe._state["envelope"] = 1
     for margin, place in allowed.items():
-        walker._state[place] = getattr(now, margin) * (0.99 if margin == name else 1.01)
-    assert walker.advance(21) == "words"
-    assert walker._state["envelope"][0] == (name is None)
+        frank_wolfe._state[place] = getattr(now, margin) * (0.99 if margin == name else 1.01)
+    assert frank_wolfe.advance(21) == "words"
+    assert frank_wolfe._state["envelope"][0] == (name is None)

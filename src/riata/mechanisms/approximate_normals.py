@@ -19,14 +19,14 @@ ERROR_BITS = 36
 _TAIL = 2.0**-12
 
 
-def near_normals(n: int, noise: Noise, bits: int = ERROR_BITS) -> np.ndarray:
+def approximate_normals(n: int, noise: Noise, bits: int = ERROR_BITS) -> np.ndarray:
     """`n` standard normals, each with an error of at most 2^-bits (or what float64 can hold)."""
-    return _near(NormalDraws(n, noise), bits)
+    return _approximate(NormalDraws(n, noise), bits)
 
 
-def near_gamma(shape: int, noise: Noise) -> float:
+def approximate_gamma(shape: int, noise: Noise) -> float:
     """A Gamma variable: the sum of `shape` exponentials, each with an error of 2^-ERROR_BITS."""
-    return float(_near(ExponentialDraws(shape, noise), ERROR_BITS).sum())
+    return float(_approximate(ExponentialDraws(shape, noise), ERROR_BITS).sum())
 
 
 class ExponentialDraws(Draws):
@@ -37,7 +37,7 @@ class ExponentialDraws(Draws):
         return -mp.log(u)  # type: ignore[attr-defined]
 
 
-def _near(draws: Draws, bits: int) -> np.ndarray:
+def _approximate(draws: Draws, bits: int) -> np.ndarray:
     values = draws.values.copy()
     unsure = in_tail(draws.middle, _TAIL) if bits <= ERROR_BITS else np.full(len(values), True)
     for i in np.flatnonzero(unsure):

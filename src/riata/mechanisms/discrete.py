@@ -7,7 +7,7 @@ from riata.mechanisms.noise import Noise
 _WORD = 64
 
 
-def happens(probability: float, noise: Noise) -> bool:
+def bernoulli(probability: float, noise: Noise) -> bool:
     """True with exactly this probability: a uniform variable against its binary digits."""
     rest, whole = probability.as_integer_ratio()
     while True:
@@ -19,15 +19,15 @@ def happens(probability: float, noise: Noise) -> bool:
             return False
 
 
-def repetitions(stop: float, noise: Noise) -> int:
+def geometric(stop: float, noise: Noise) -> int:
     """How many trials it takes until one that succeeds with probability `stop`."""
     count = 1
-    while not happens(stop, noise):
+    while not bernoulli(stop, noise):
         count += 1
     return count
 
 
-def one_of(total: int, noise: Noise) -> int:
+def uniform_int(total: int, noise: Noise) -> int:
     """A whole number, uniform on 0, ..., total - 1."""
     usable = (1 << _WORD) // total * total
     while (word := int(noise.words(1)[0])) >= usable:

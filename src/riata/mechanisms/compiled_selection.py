@@ -12,25 +12,25 @@ from riata.mechanisms.exact import Refined, decide
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.selection import ExponentialMechanism
 from riata.privacy.events import Event, compose
-from riata.queries import Walk
+from riata.queries import FrankWolfePath
 
 #: Random words are drawn so many at a time.
 _WORDS = 2**14
 
 
 @dataclass(frozen=True)
-class SelectionsAlong(Mechanism):
-    """`steps` exponential mechanisms along a walk, in compiled code.
+class CompiledSelections(Mechanism):
+    """`steps` exponential mechanisms along a path, in compiled code.
 
     Has the law of as many releases, one at a time, with utilities in units of their sensitivity
-    (docs/privacy/compiled_walk.md). The walk goes on where the last release of the same walk ended.
+    (docs/privacy/compiled_selection.md). It goes on where the last release of the same path ended.
 
     Parameters
     ----------
     selection : ExponentialMechanism
     steps : int
     before : ndarray of int, optional
-        What was released of the walk before: for `components`, which say where it began.
+        What was released of the path before: for `components`, which say where it began.
     """
 
     selection: ExponentialMechanism
@@ -41,18 +41,20 @@ class SelectionsAlong(Mechanism):
     def event(self) -> Event:
         return compose((self.selection.event, self.steps))
 
-    def release(self, query: Walk, engine: Engine, noise: Noise) -> np.ndarray:
+    def release(self, query: FrankWolfePath, engine: Engine, noise: Noise) -> np.ndarray:
         """The numbers of the selected vertices, in order."""
-        walker: Any = engine.walker(query, self.selection.epsilon)  # type: ignore[attr-defined]
-        begin = walker.step
-        while (question := walker.advance(begin + self.steps)) is not None:
+        frank_wolfe: Any = engine.compiled_path(query, self.selection.epsilon)  # type: ignore[attr-defined]
+        begin = frank_wolfe.step
+        while (question := frank_wolfe.advance(begin + self.steps)) is not None:
             if question == "words":
-                walker.refill(noise.words(_WORDS))
+                frank_wolfe.refill(noise.words(_WORDS))
             else:
-                walker.answer(self._decided(walker, noise))
-        return walker.vertices[begin:]
+                frank_wolfe.answer(self._decided(frank_wolfe, noise))
+        return frank_wolfe.vertices[begin:]
 
-    def components(self, query: Walk, released: np.ndarray) -> list[tuple[Any, Mechanism, Any]]:
+    def components(
+        self, query: FrankWolfePath, released: np.ndarray
+    ) -> list[tuple[Any, Mechanism, Any]]:
         """One selection after the other, each at the model that those before it led to."""
         before = np.empty(0, dtype=np.int64) if self.before is None else self.before
         known, begin = np.append(before, released), len(before)
@@ -61,14 +63,14 @@ class SelectionsAlong(Mechanism):
             for t in range(begin, len(known))
         ]
 
-    def _decided(self, walker: Any, noise: Noise) -> bool:
+    def _decided(self, frank_wolfe: Any, noise: Noise) -> bool:
         """What float64 cannot: the outcome for all further bits of a uniform variable."""
         epsilon = self.selection.epsilon
 
         def gap(mp: Any, u: Any) -> Any:
-            return walker.exact_chance(mp, epsilon) - u
+            return frank_wolfe.exact_chance(mp, epsilon) - u
 
-        return bool(decide(Refined(walker.coin, noise), gap, lambda gap: gap > 0))
+        return bool(decide(Refined(frank_wolfe.coin, noise), gap, lambda gap: gap > 0))
 
     def describe(self, times: int) -> str:
         return self.selection.describe(times * self.steps)

@@ -1,9 +1,9 @@
-"""Many selections along a Frank-Wolfe walk, compiled.
+"""Many selections along a Frank-Wolfe path, compiled.
 
-The walk's model is scale * w, and a selection adds a multiple of one column to the margins X w,
+The path's model is scale * w, and a selection adds a multiple of one column to the margins X w,
 so a step touches the rows of one column only. Scores are known from a snapshot and from bounds on
 how far they moved since; candidates are proposed from an envelope and accepted or rejected exactly
-as `mechanisms/rejection.py` does. docs/privacy/compiled_walk.md has the proofs. In short:
+as `mechanisms/rejection.py` does. docs/privacy/compiled_selection.md has the proofs. In short:
 
     score_k = <x_k, slopes>,     log-weight = strength * score_k / (largest slope)
 
@@ -22,22 +22,22 @@ import math
 
 import numpy as np
 
-from riata.engines.kernels.bounds import (
+from riata.engines.compiled.bounds import (
     between,
     hot_between,
     numbers_now,
 )
-from riata.engines.kernels.compiled import compiled, inlined, part_of_step
-from riata.engines.kernels.hot import make_hot, resolve
-from riata.engines.kernels.losses import slope
-from riata.engines.kernels.moves import move
-from riata.engines.kernels.snapshot import (
+from riata.engines.compiled.hot import make_hot, resolve
+from riata.engines.compiled.jit import compiled, inlined, part_of_step
+from riata.engines.compiled.losses import slope
+from riata.engines.compiled.moves import move
+from riata.engines.compiled.snapshot import (
     entries_of,
     entry,
     of,
     sweep,
 )
-from riata.engines.kernels.state import (
+from riata.engines.compiled.state import (
     LARGE,
     SIZE,
     STEPS,
@@ -244,7 +244,7 @@ def much_open(h, now, hot, state):
 
 
 @part_of_step
-def select_column(columns, rows, known, classes, groups, hot, walk, facts, words, now, state):
+def select_column(columns, rows, known, classes, groups, hot, path, facts, words, now, state):
     """Propose columns until one is accepted: leaves it in the state, with bounds on its value."""
     st, n = state[0], len(rows.v)
     entries = np.int64(columns.indptr[len(columns.indptr) - 1])
@@ -295,7 +295,7 @@ def select_column(columns, rows, known, classes, groups, hot, walk, facts, words
         set_between(now, known, hot, facts, state)
         outcome = settled(u, st.low, st.high, top, factor, facts.symmetric)
         if outcome == 0 and h >= 0 and facts.smooth and much_open(h, now, hot, state):
-            resolve(h, columns, rows, known, hot, facts, walk.gains[st.t], state)
+            resolve(h, columns, rows, known, hot, facts, path.gains[st.t], state)
             lower(g, now, known, groups, hot, facts, state)
             set_between(now, known, hot, facts, state)
             outcome = settled(u, st.low, st.high, top, factor, facts.symmetric)
@@ -358,11 +358,11 @@ def select_sign(columns, rows, known, groups, hot, facts, words, now, state):
 
 
 @compiled
-def advance(until, columns, rows, known, classes, groups, hot, across, walk, facts, words, state):
+def advance(until, columns, rows, known, classes, groups, hot, across, path, facts, words, state):
     """Select until step `until`, or until something is needed from outside; says what."""
     st = state[0]
     while st.t < until:
-        now = numbers_now(facts, walk, state)
+        now = numbers_now(facts, path, state)
         if st.begun == 0 and (
             st.n_hot > 0
             or not facts.symmetric
@@ -375,10 +375,10 @@ def advance(until, columns, rows, known, classes, groups, hot, across, walk, fac
         st.begun = 1
         if st.pending == NOTHING:
             asked = select_column(
-                columns, rows, known, classes, groups, hot, walk, facts, words, now, state
+                columns, rows, known, classes, groups, hot, path, facts, words, now, state
             )
             if asked == SWEEP:
-                sweep(rows, now, walk, state)
+                sweep(rows, now, path, state)
                 st.envelope = 0
                 continue
             if asked != FOUND:
@@ -388,7 +388,7 @@ def advance(until, columns, rows, known, classes, groups, hot, across, walk, fac
             asked = select_sign(columns, rows, known, groups, hot, facts, words, now, state)
             if asked != FOUND:
                 return asked
-        move(columns, rows, known, classes, hot, across, walk, facts, now, state)
+        move(columns, rows, known, classes, hot, across, path, facts, now, state)
         st.pending, st.begun = NOTHING, 0
         st.t += 1
     return DONE

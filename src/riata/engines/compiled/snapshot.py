@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from riata.engines.kernels.compiled import compiled, inlined, without_nan
-from riata.engines.kernels.losses import derivative, slope
-from riata.engines.kernels.state import (
+from riata.engines.compiled.jit import compiled, inlined, without_nan
+from riata.engines.compiled.losses import derivative, slope
+from riata.engines.compiled.state import (
     HOT,
     INSIDE,
     LENGTH,
@@ -167,11 +167,11 @@ def largest_move(v, v0, factor, factor0):
 
 
 @compiled
-def sweep(rows, now, walk, state):
+def sweep(rows, now, path, state):
     """Find how far the margins of all rows are from the snapshot."""
     st = state[0]
     st.swept_largest = largest_move(rows.v, rows.v0, now.factor, now.factor0) * (1 + 2.0**-30)
-    st.swept_scale = walk.scales[st.t]
+    st.swept_scale = path.scales[st.t]
     st.up = st.down = 0.0
     st.strayed = 0
     st.sweeps += 1
