@@ -48,3 +48,8 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         """Objects of each class, for the matrices of the tests."""
         classes: Any = self._classes.values()
         return [example for each in classes for example in each.examples(*size)]
+
+    def complete(self, listed: list[Any], *size: int) -> list[Kind]:
+        """The list, and after it examples of the classes that it lacks."""
+        known = {type(each) for each in listed}
+        return listed + [each for each in self.examples(*size) if type(each) not in known]
