@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from riata.mechanisms import ExponentialMechanism, GaussianMechanism, PermuteAndFlip, TopK
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 
 from results import keep, show
@@ -26,7 +27,7 @@ REPEATS = 60
 STEPS = 2**33
 
 
-class Scores:
+class Scores(Engine):
     """A query and its engine, with sums that are given."""
 
     def __init__(self, sums: np.ndarray, symmetric: bool = False) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 
 from riata.checkpoint import Checkpoint
 from riata.errors import BudgetExceeded, CheckpointError
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
@@ -79,7 +80,7 @@ class Filter(Account):
         return f"{float(self._left):.3g} left of the filter"
 
 
-class SumsAlone:
+class SumsAlone(Engine):
     """An engine that sums and does nothing else.
 
     Then what a mechanism releases is a function of sums and noise, and the same in every engine:
@@ -203,9 +204,8 @@ class Curator:
 
     def compiles(self, query: FrankWolfePath, epsilon: float) -> bool:
         """Whether a whole path is best released at once. Depends on public facts alone."""
-        known = getattr(self._engine, "compiles", None)  # engines may leave it out
         alone = len(self._paid_for) == 1 and self._checkpoint is None
-        return alone and known is not None and known(query, epsilon)
+        return alone and self._engine.compiles(query, epsilon)
 
     def _part(self, part: int) -> Engine:
         parts = len(self._paid_for)
@@ -213,6 +213,7 @@ class Curator:
 
     def close(self) -> None:
         """Everything that was planned has been released."""
+        self._engine.close()
         if self._checkpoint is not None:
             self._checkpoint.close(over=True)
 
@@ -223,7 +224,7 @@ class Curator:
         return f"<Curator with {', '.join(map(repr, self._paid_for))}>"
 
 
-class _NoRows:
+class _NoRows(Engine):
     """Stands for the engine of a run that is over: all its releases are in its checkpoint."""
 
     def total(self, query: Query) -> np.ndarray:

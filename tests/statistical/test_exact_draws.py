@@ -29,6 +29,7 @@ from riata.mechanisms import (
     noisy_max,
 )
 from riata.mechanisms.additive import LaplaceDraws, NormalDraws
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.exact import BITS, TRUSTED, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, leaves
@@ -106,7 +107,7 @@ def test_the_middles_of_cells_are_what_the_words_say():
 
 
 @dataclass
-class Known:
+class Known(Engine):
     """A query and its engine at epsilon 1 and sensitivity 1/2: a utility is its scaled value."""
 
     utilities: Any

@@ -25,6 +25,7 @@ from riata.mechanisms import (
     TopK,
 )
 from riata.mechanisms.additive import Additive
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Gaussian, leaves
 from riata.problem import Problem
@@ -256,7 +257,7 @@ WORSE = {
 
 
 @dataclass
-class TwoCandidates:
+class TwoCandidates(Engine):
     """A query and its engine: the first candidate is better by `gap`, at sensitivity 0.25."""
 
     gap: float

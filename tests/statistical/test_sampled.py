@@ -14,6 +14,7 @@ from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.losses import Squared
 from riata.mechanisms import GaussianMechanism, SampledGaussianMechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.sampled import _Sampled
 from riata.privacy.events import SampledGaussian
@@ -36,7 +37,7 @@ def samples(rate, n, releases, layout=np.asarray, block_rows=10**6, seed=70):
     query, engine = one_column_a_row(n, layout, block_rows)
     noise, seen = Noise(seed), []
 
-    class Watching:
+    class Watching(Engine):
         def total(self, query):
             seen.append(engine.total(query))
             return seen[-1]

@@ -23,6 +23,7 @@ from riata.mechanisms import (
     PermuteAndFlip,
     ReportNoisyMax,
 )
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.problem import Problem
 from riata.sets import L1Ball
@@ -35,7 +36,7 @@ UNIT = 2 * SENSITIVITY / EPSILON
 
 
 @dataclass
-class Utilities:
+class Utilities(Engine):
     """A query with known answers, in units of `UNIT`, and its own engine."""
 
     scaled: tuple

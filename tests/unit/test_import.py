@@ -28,11 +28,11 @@ WITHOUT_POSIX = """
 import builtins, importlib, pkgutil
 found = builtins.__import__
 
-def without_posix(name, globals=None, *rest):
+def without_posix(name, globals=None, *rest, **more):
     if globals and str(globals.get("__name__")).startswith("riata"):
         if name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
             raise ImportError(name)
-    return found(name, globals, *rest)
+    return found(name, globals, *rest, **more)
 
 builtins.__import__ = without_posix
 import riata

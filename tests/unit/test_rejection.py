@@ -23,6 +23,7 @@ from riata.engines.scores import LazyScores
 from riata.grid import BLOCK_ROWS, MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
 from riata.mechanisms import ExponentialMechanism, rejection
+from riata.mechanisms.engine import Scores
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.noisy_max import Scale
 from riata.mechanisms.rejection import Drawn, Envelope, draw
@@ -337,10 +338,8 @@ def test_a_quick_look_that_claims_too_much_is_noticed(everywhere, monkeypatch):
 # The envelope and the coins.
 
 
-class Fixed:
+class Fixed(Scores):
     """Scores of a few groups that are known exactly."""
-
-    version = 0
 
     def __init__(self, groups, symmetric=False):
         self._groups, self.symmetric = groups, symmetric
@@ -359,9 +358,6 @@ class Fixed:
 
     def between(self, group, candidate):
         return (self.exactly(group, candidate),) * 2
-
-    def rejected(self):
-        pass
 
 
 UNITS = Scale(1.0, 0.5)

@@ -19,6 +19,7 @@ from riata.engines.shard import Shard
 from riata.errors import DiskFull
 from riata.grid import X_STEPS
 from riata.losses import Logistic, Squared
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.sampled import _Sampled
 from riata.preparation import Preparation
@@ -83,7 +84,7 @@ def shards(x, y, ready, cuts):
     return [Shard(*ready(x[a:b], y[a:b]), a) for a, b in pairwise(cuts)]
 
 
-class Together:
+class Together(Engine):
     def __init__(self, engines):
         self.engines = engines
 

@@ -75,7 +75,7 @@ def _ratios(seen: Seen, sums: np.ndarray) -> np.ndarray:
         assert sensitivity is not None
         return cdist(answers, answers, metric) / sensitivity
     answers = np.array([query.from_total(s) for s in sums])
-    if getattr(query, "symmetric", False):
+    if query.symmetric:
         return cdist(answers, answers, "chebyshev") / query.sensitivity("linf")
     widths = [np.ptp(answers - each, axis=1) for each in answers]
     return np.array(widths) / (2 * query.sensitivity("linf"))

@@ -249,7 +249,7 @@ def _range_ratio(seen: Seen) -> tuple[float, bool]:
         return max(sign * (Fraction(float(ours[i])) - Fraction(float(theirs[i]))) for i in close)
 
     up, down = largest(1), largest(-1)
-    symmetric = getattr(seen.query, "symmetric", False)
+    symmetric = seen.query.symmetric
     width = 2 * max(up, down) if symmetric else up + down
     ratio = width / (2 * Fraction(seen.query.sensitivity("linf")))
     return float(ratio), ratio <= 1

@@ -81,4 +81,4 @@ def _objective_log_ratio(seen: Seen, mechanism: ObjectivePerturbation) -> float:
 
 
 def _candidates(seen: Seen, total: np.ndarray) -> np.ndarray:
-    return listed(seen.query.from_total(total), getattr(seen.query, "symmetric", False))
+    return listed(seen.query.from_total(total), seen.query.symmetric)

@@ -256,11 +256,6 @@ def _models(runs: list[list[Seen]]) -> list[Vector]:
     """The models that queries were asked at: the first, one half way and the last of each run."""
     found = []
     for run in runs:
-        known = [theta for seen in run if (theta := _model_of(seen.query)) is not None]
+        known = [theta for seen in run if (theta := seen.query.model) is not None]
         found += [known[k] for k in {0, len(known) // 2, len(known) - 1} if known]
     return found
-
-
-def _model_of(query: Any) -> Vector | None:
-    theta = getattr(query, "theta", None)
-    return getattr(getattr(query, "gradient", None), "theta", None) if theta is None else theta

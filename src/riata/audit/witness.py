@@ -14,7 +14,7 @@ import numpy as np
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.mechanisms import Mechanism, ObjectivePerturbation
-from riata.mechanisms.base import Engine
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.problem import Problem
 from riata.queries import Minimum, Query
@@ -39,7 +39,7 @@ class Seen:
     part: int
 
 
-class _Remembering:
+class _Remembering(Engine):
     """An engine that keeps its last sum: whoever asks the same query again need not wait."""
 
     def __init__(self, engine: Engine) -> None:

@@ -19,6 +19,7 @@ from riata.engines.rows import Rows
 from riata.engines.scores import LazyScores, ordinary
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import OneAgainstRest, Squared
+from riata.mechanisms.engine import Engine
 from riata.queries import (
     Coordinate,
     FrankWolfePath,
@@ -99,7 +100,7 @@ def _open(query: FrankWolfePath, epsilon: float) -> float:
     return query.strength(epsilon) * query.n_rows * relative
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Sums a query over the rows, clipped and on the grid, without rounding.
 
     Large dense rows stay where they are, and only a few at a time are put on the grid.
@@ -290,9 +291,3 @@ class LocalEngine:
         places = query.n_rows * query.theta.size
         filled = places * PERCENT_FILLED // 100 if self._is_sparse else places
         return filled >= FEW_ENTRIES
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("An engine holds private rows and cannot be pickled.")
-
-    def __repr__(self) -> str:
-        return "<LocalEngine>"

@@ -18,6 +18,7 @@ import numpy as np
 
 from riata.engines.columns import SparseColumns
 from riata.grid import BLOCK_ROWS, X_STEPS
+from riata.mechanisms.engine import Scores
 
 #: Scores are grouped by bins of this width, in units of the logarithm of a weight, ...
 _WIDTH, _BINS = 0.5, 120
@@ -99,7 +100,7 @@ def ordinary(query: Any, factor: float) -> bool:
     return _SMALLEST <= slope <= _LARGEST and factor * query.row_bound("linf") <= _LARGEST_LOG
 
 
-class LazyScores:
+class LazyScores(Scores):
     """The sums of entry * slope * weight over the rows, for every column.
 
     Parameters

@@ -12,13 +12,14 @@ from riata.engines.local import BY_MARGINS
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
 from riata.grid import BLOCK_ROWS
+from riata.mechanisms.engine import Engine
 from riata.queries import Gradient, GradientStep, Query, VertexUtilities
 
 #: Queries that sparse rows answer column by column: by margins, or by one sum over all columns.
 BY_COLUMNS = (*BY_MARGINS, Gradient, GradientStep, VertexUtilities)
 
 
-class Shard:
+class Shard(Engine):
     """Sums queries over rows that lie together, exactly, and each time from the beginning.
 
     What it answers depends on the rows and on the query alone, and not on what was asked before or
@@ -56,12 +57,6 @@ class Shard:
     def part(self, part: int, parts: int) -> Shard:
         """Every row whose number among all rows leaves the rest `part` when divided by `parts`."""
         return Shard(*of_part(self._x, self._y, self._start, part, parts))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("A shard holds private rows and cannot be pickled.")
-
-    def __repr__(self) -> str:
-        return "<Shard>"
 
 
 def of_part(

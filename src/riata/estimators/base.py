@@ -147,7 +147,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             if kept is not None:
                 stack.callback(kept.close)
                 key = kept.key_for("rows")
-                rows = rows.keyed(key) if key and hasattr(rows, "keyed") else rows
+                rows = rows.keyed(key) if key else rows
             curator = Curator.open(
                 plan.event,
                 cost=plan.cost,

@@ -13,13 +13,13 @@ from scipy import sparse
 from riata.data.partitions import PartitionReader
 from riata.data.people import PeopleSource
 from riata.data.source import Advance, Source, progress_bar
-from riata.engines.choice import NUMERIC, Arrays
+from riata.engines.choice import NUMERIC, Arrays, RowSource
 from riata.errors import DataError, InvalidArgument
 
 Convert = Callable[[np.ndarray], np.ndarray]
 
 
-class SourceRows:
+class SourceRows(RowSource):
     """The rows of a source.
 
     Parameters
@@ -69,7 +69,7 @@ class SourceRows:
         return y if self._convert is None else self._convert(y)
 
 
-class CollectionRows:
+class CollectionRows(RowSource):
     """The rows of a Dask array or data frame, which stay where they are.
 
     Parameters
@@ -84,7 +84,6 @@ class CollectionRows:
         What targets go through, which can be pickled.
     """
 
-    #: Whether an engine in this process would have to fetch them.
     distributed = True
 
     def __init__(

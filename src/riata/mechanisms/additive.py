@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.exact import Uniforms, decide, in_tail
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, Pure, Unprotected

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import CompiledPath, Engine
 from riata.mechanisms.exact import Refined, decide
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.selection import ExponentialMechanism
@@ -43,7 +44,7 @@ class CompiledSelections(Mechanism):
 
     def release(self, query: FrankWolfePath, engine: Engine, noise: Noise) -> np.ndarray:
         """The numbers of the selected vertices, in order."""
-        frank_wolfe: Any = engine.compiled_path(query, self.selection.epsilon)  # type: ignore[attr-defined]
+        frank_wolfe = engine.compiled_path(query, self.selection.epsilon)
         begin = frank_wolfe.step
         while (question := frank_wolfe.advance(begin + self.steps)) is not None:
             if question == "words":
@@ -63,7 +64,7 @@ class CompiledSelections(Mechanism):
             for t in range(begin, len(known))
         ]
 
-    def _decided(self, frank_wolfe: Any, noise: Noise) -> bool:
+    def _decided(self, frank_wolfe: CompiledPath, noise: Noise) -> bool:
         """What float64 cannot: the outcome for all further bits of a uniform variable."""
         epsilon = self.selection.epsilon
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from riata.mechanisms.additive import Draws, LaplaceDraws, NormalDraws, rounded
 from riata.mechanisms.approximate_normals import ERROR_BITS, approximate_gamma, approximate_normals
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.minimise import Objective, minimise
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, ObjectivePerturbed, Pure, compose

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from riata.mechanisms.base import Scores
+from riata.mechanisms.engine import Scores
 from riata.mechanisms.exact import BITS, Refined, decide
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.noisy_max import Scale
@@ -92,7 +92,6 @@ class Envelope:
 def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
     """A candidate with probability proportional to its weight, and for two signs the sign."""
     words, factor, symmetric = _Words(noise), scale.factor, scores.symmetric
-    closely = getattr(scores, "closely", _nothing_closer)  # scores may leave it out
     version, envelope = scores.version, Envelope(scores, factor)
     while True:
         if scores.version != version:
@@ -102,7 +101,7 @@ def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
         coin = words.next()
         between = scores.between(group, candidate)
         accepted = _settled(coin, envelope, group, between, factor, symmetric)
-        if accepted is None and (closer := closely(group, candidate)) is not None:
+        if accepted is None and (closer := scores.closely(group, candidate)) is not None:
             between = closer
             accepted = _settled(coin, envelope, group, between, factor, symmetric)
         if accepted is None:
@@ -120,10 +119,6 @@ def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
             value = scores.exactly(group, candidate)
             positive = _positive(coin, value, scale, noise)
         return Drawn(candidate, positive)
-
-
-def _nothing_closer(group: int, candidate: int) -> tuple[float, float] | None:
-    return None
 
 
 def _settled(

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.mechanisms.additive import GaussianMechanism
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Coins, Noise
 from riata.privacy.events import Event, SampledGaussian
 from riata.queries import Query

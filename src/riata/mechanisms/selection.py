@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.mechanisms.base import Engine, Mechanism, scores_of
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.noisy_max import (
     Candidates,
@@ -63,7 +64,7 @@ class ExponentialMechanism(Selection):
     def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:
         """The number of the selected candidate, without all utilities if the engine can."""
         scale = Scale(self.epsilon, query.sensitivity("linf"))
-        scores = scores_of(engine, query, scale.factor)
+        scores = engine.scores(query, scale.factor)
         if scores is None:
             return super().release(query, engine, noise)
         column, positive = draw(scores, scale, noise)

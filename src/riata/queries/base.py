@@ -16,6 +16,7 @@ import numpy as np
 
 from riata.grid import ROUNDED_UP
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.vectors import Vector
 
 
 class Query(ABC):
@@ -27,6 +28,19 @@ class Query(ABC):
     #: Whether the summands of any two rows have an inner product of at least 0. Replacing one by
     #: the other is then a change of at most sqrt(2) lengths, and not of 2.
     nonnegative_inner: ClassVar[bool] = False
+
+    #: Whether the answer is a list of candidates that stands for itself and its negatives.
+    symmetric: bool = False
+
+    @property
+    def model(self) -> Vector | None:
+        """The model that the query is asked at, if it is asked at one."""
+        return None
+
+    @property
+    def summed(self) -> Query:
+        """The query whose sum this one is a function of: itself, unless it is one of another."""
+        return self
 
     @abstractmethod
     def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:

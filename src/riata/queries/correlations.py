@@ -37,7 +37,7 @@ class Correlations(LimitedSlope):
 
     entry_limit: float
 
-    symmetric: ClassVar[bool] = True
+    symmetric = True
 
     #: Each correlation is a multiple of one column's sum.
     by_column: ClassVar[bool] = True

@@ -38,6 +38,10 @@ class MeanSlope(Query):
     n_rows: int
     adjacency: str
 
+    @property
+    def model(self) -> Vector | None:
+        return self.theta
+
     @cached_property
     def coefficients(self) -> Coefficients:
         """theta on the grid."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,14 @@ class OfGradient(Query):
     """A public function of the gradient, known when the gradient's sum is."""
 
     gradient: Gradient
+
+    @property
+    def model(self) -> Vector | None:
+        return self.gradient.theta
+
+    @property
+    def summed(self) -> Query:
+        return self.gradient
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -49,7 +57,7 @@ class VertexUtilities(OfGradient):
     polytope: PolytopeSet
 
     @property
-    def symmetric(self) -> bool:
+    def symmetric(self) -> bool:  # type: ignore[override]
         return self.polytope.symmetric
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
@@ -120,7 +128,7 @@ class GradientStep(OfGradient):
     gradient: Gradient
     rate: float
 
-    symmetric: ClassVar[bool] = True
+    symmetric = True
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
         return self.gradient.theta.dense() - self.rate * self.gradient.from_total(total)

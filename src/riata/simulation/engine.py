@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from riata.mechanisms.engine import Engine
 from riata.queries import (
     ClassCounts,
     Coordinate,
@@ -49,7 +50,7 @@ BY_COLUMNS = (
 _ROWS, _COLUMNS = 2_000, 100
 
 
-class SimulatedEngine:
+class SimulatedEngine(Engine):
     """Sums queries over made-up rows, drawing only the columns that a query needs.
 
     For a query of a kind that it does not know it draws them all.
@@ -74,10 +75,3 @@ class SimulatedEngine:
             x = self._x if type(query) in BY_COLUMNS else np.asarray(self._x)
             found = query.block_sum(x, self._y)
         return found.astype(np.int64)
-
-    def part(self, part: int, parts: int) -> SimulatedEngine:
-        """An engine for some of the rows: all columns are drawn for it."""
-        raise NotImplementedError("Plans with parts are simulated on whole rows.")
-
-    def __repr__(self) -> str:
-        return "<SimulatedEngine>"

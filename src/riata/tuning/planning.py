@@ -11,7 +11,8 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.mechanisms import Additive
-from riata.privacy.accountants import Spent, cost_of_selection, spent
+from riata.privacy.accountants import Spent, spent
+from riata.privacy.accountants.repetition import cost_of_selection
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate, root_of_rho_near
 from riata.privacy.events import RandomlyRepeated, compose

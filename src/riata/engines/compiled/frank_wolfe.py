@@ -19,6 +19,7 @@ from riata.engines.compiled import hot, jit, losses, moves, selection, snapshot,
 from riata.engines.compiled.codes import known_loss
 from riata.grid import X_STEPS
 from riata.losses import OneAgainstRest
+from riata.mechanisms.engine import CompiledPath
 from riata.mechanisms.noisy_max import Scale
 from riata.queries import FrankWolfePath
 from riata.queries.coefficients import WEIGHT_STEP
@@ -147,7 +148,7 @@ def entries_by_column(x: Any, bounds: Bounds) -> Entries:
     return Entries(columns, known, classes, longest, level, bool(least < 0 < largest))
 
 
-class CompiledFrankWolfe:
+class CompiledFrankWolfe(CompiledPath):
     """Selects along a path until it needs something from outside.
 
     Parameters

@@ -1,4 +1,4 @@
-"""How often a selection repeats its runs, and how much more likely that makes the best of them.
+"""The best of a random number of private runs.
 
 The number of repetitions has the truncated negative binomial law of Papernot and Steinke (2022),
 
@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache, partial
+
+from riata.privacy.accountants.base import Accountant
+from riata.privacy.events import Event, RandomlyRepeated, leaves
 
 #: More than what the roundings of a few functions can make of the number 1.
 _ROUNDED_UP = 1 + 2.0**-40
@@ -65,3 +69,47 @@ def selection_cost(curve: Callable[[float], float], shape: float, stop: float) -
     while above(epsilon) > 0:
         epsilon, step = epsilon * (1 + step), step * 2
     return (1 + shape) * epsilon * _ROUNDED_UP
+
+
+class RepetitionAccountant(Accountant):
+    """One selection among randomly repeated runs, from the exact curves of the runs."""
+
+    name = "random repetition of private runs"
+    knows = (RandomlyRepeated,)
+
+    def applies_to(self, event: Event, delta: float) -> bool:
+        return super().applies_to(event, delta) and list(leaves(event).values()) == [1]
+
+    def _leaf(self, event: Event) -> RandomlyRepeated:
+        (leaf,) = leaves(event)
+        assert isinstance(leaf, RandomlyRepeated)
+        return leaf
+
+    def epsilon(self, event: Event, delta: float) -> float:
+        from riata.privacy.accountants import spent  # which knows this accountant
+
+        leaf = self._leaf(event)
+        each = delta / expected_repetitions(leaf.shape, leaf.stop)
+        runs = max(spent(run, each).epsilon for run in leaf.candidates)
+        return runs + cost_of_selection(leaf)
+
+    def delta(self, event: Event, epsilon: float) -> float:
+        from riata.privacy.accountants import smallest_delta
+
+        leaf = self._leaf(event)
+        rest = epsilon - cost_of_selection(leaf)
+        if rest < 0:
+            return 1.0
+        runs = max(smallest_delta(run, rest) for run in leaf.candidates)
+        return min(1.0, expected_repetitions(leaf.shape, leaf.stop) * runs)
+
+
+@lru_cache(maxsize=2**10)
+def cost_of_selection(leaf: RandomlyRepeated) -> float:
+    """What the selection adds to the epsilon and to every divergence of one run."""
+    from riata.privacy.accountants import smallest_delta
+
+    return max(
+        selection_cost(partial(smallest_delta, run), leaf.shape, leaf.stop)
+        for run in leaf.candidates
+    )

@@ -11,41 +11,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import insert, select
 
-from riata.errors import InvalidArgument, LedgerError
+from riata.errors import LedgerError
 from riata.privacy import filters
 from riata.privacy import unit as units
 from riata.privacy.accountants import Spent
 from riata.privacy.budget import Budget
-from riata.privacy.chain import HeadFile, HeadInMemory, following, run_rows_mac, skipped
-from riata.privacy.creation import create_ledger
 from riata.privacy.events import Event, to_json
-from riata.privacy.lines import Charge, Lines, added_up, verified
-from riata.privacy.listing import exported, listing
-from riata.privacy.places import PathLike, is_url, places
-from riata.privacy.storage import (
-    CHARGE,
-    RUN_ROWS,
-    Storage,
-    datasets,
-    locked_header,
-    macs_at,
-)
+from riata.privacy.ledger.backup import Restoration, restore, write_backup
+from riata.privacy.ledger.charge import Charge, protected_unit, run_id
+from riata.privacy.ledger.creation import create_ledger
+from riata.privacy.ledger.database import Database
+from riata.privacy.ledger.entries import Entries, recomputed_sums, verified_entries
+from riata.privacy.ledger.export import json_text, summary_text
+from riata.privacy.ledger.hash_chain import next_head, run_rows_mac, skip_link
+from riata.privacy.ledger.head import HeadFile, HeadInMemory
+from riata.privacy.ledger.location import PathLike, is_url, locate
+from riata.privacy.ledger.tables import CHARGE, RUN_ROWS, datasets, locked_header, macs_at
 from riata.privacy.unit import PrivacyUnit, check_same_unit
-
-if TYPE_CHECKING:
-    from riata.privacy.backup import Restored
 
 #: Between machines, the last digits of a divergence differ.
 _TOLERANCE = 1e-9
-_LONGEST_RUN = 200
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verification:
     """What `Ledger.verify` found to be whole."""
 
     dataset: str
@@ -61,7 +54,7 @@ class Ledger:
     ``ledger=``: a fit charges its whole plan before it reads a row, and a plan that does not fit
     under the ceiling is refused with nothing charged. What was charged is never refunded.
 
-    A charge costs the same however many there are: the last line has the sums of all. A keyed
+    A charge costs the same however many there are: the last entry has the sums of all. A keyed
     chain runs through the charges, and a small file, the head, holds its key and its last
     link. A ledger that was edited, shortened or rolled back no longer matches its head, and nothing
     more can be spent from it.
@@ -79,7 +72,7 @@ class Ledger:
     """
 
     def __init__(
-        self, storage: Storage, head: HeadFile | HeadInMemory, dataset: str | None = None
+        self, storage: Database, head: HeadFile | HeadInMemory, dataset: str | None = None
     ) -> None:
         self._storage = storage
         self._head = head
@@ -87,8 +80,8 @@ class Ledger:
         weakref.finalize(self, storage.engine.dispose)
         self.path = storage.where
         self.dataset = dataset if dataset is not None else self._only_dataset()
-        with self._verified() as lines:
-            self.ceiling = lines.ceiling
+        with self._verified() as entries:
+            self.ceiling = entries.ceiling
 
     @classmethod
     def create(
@@ -147,7 +140,7 @@ class Ledger:
             raise LedgerError(
                 f"{Path(where).absolute()} does not exist. Start a ledger there with Ledger.create."
             )
-        return cls(*places(where, head), dataset)
+        return cls(*locate(where, head), dataset)
 
     def charge(
         self,
@@ -176,14 +169,14 @@ class Ledger:
         LedgerError
             If the run was charged before; `charge_of` says for what.
         """
-        unit, run = _unit(adjacency, unit), _run(summary)
+        unit, run = protected_unit(adjacency, unit), run_id(summary)
         facts = json.dumps(summary, sort_keys=True)
-        with self._verified() as lines:
-            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=lines.person)
-            self._check_new(run, lines)
-            total = lines.total_with(event)
-            self._head.write(lines.head)  # a head that cannot be written charges nothing
-            seq = lines.head.seq + 1
+        with self._verified() as entries:
+            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=entries.person)
+            self._check_new(run, entries)
+            total = entries.total_with(event)
+            self._head.write(entries.head)  # a head that cannot be written charges nothing
+            seq = entries.head.seq + 1
             fields = (
                 seq,
                 datetime.now(UTC).isoformat(),
@@ -191,12 +184,12 @@ class Ledger:
                 units.to_json(unit),
                 to_json(event),
                 facts,
-                filters.to_json(lines.sums.plus(event)),
+                filters.to_json(entries.sums.plus(event)),
                 total,
             )
-            links = {0: lines.header.mac, **macs_at(lines.db, self.dataset, {skipped(seq)})}
-            head = following(lines.head, links, fields)
-            lines.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
+            links = {0: entries.header.mac, **macs_at(entries.db, self.dataset, {skip_link(seq)})}
+            head = next_head(entries.head, links, fields)
+            entries.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
         with self._verified():  # the charge is durable now, and this moves the head
             pass
         return seq
@@ -209,8 +202,8 @@ class Ledger:
         run : str
             What the summary of the charge has under "run".
         """
-        with self._verified() as lines:
-            return lines.charge_of(run)
+        with self._verified() as entries:
+            return entries.charge_of(run)
 
     def bind_rows(self, run: str, code: str) -> str:
         """The code of the rows that a run is over: this one, if none was recorded before.
@@ -221,15 +214,15 @@ class Ledger:
         code : str
             A keyed digest of the rows, which reveals nothing about them.
         """
-        with self._verified() as lines:
+        with self._verified() as entries:
             key = (self.dataset, run)
             where = (RUN_ROWS.c.dataset == self.dataset, RUN_ROWS.c.run == run)
-            row = lines.db.execute(select(RUN_ROWS).where(*where)).one_or_none()
+            row = entries.db.execute(select(RUN_ROWS).where(*where)).one_or_none()
             if row is None:
-                mac = run_rows_mac(lines.head.key, *key, code)
-                lines.db.execute(insert(RUN_ROWS).values((*key, code, mac)))
+                mac = run_rows_mac(entries.head.key, *key, code)
+                entries.db.execute(insert(RUN_ROWS).values((*key, code, mac)))
                 return code
-            if not hmac.compare_digest(row.mac, run_rows_mac(lines.head.key, *key, row.code)):
+            if not hmac.compare_digest(row.mac, run_rows_mac(entries.head.key, *key, row.code)):
                 raise LedgerError(
                     f"What the ledger {self.path} says about the rows of the run {run} was edited, "
                     "so the run cannot go on. Find out by whom."
@@ -238,10 +231,10 @@ class Ledger:
 
     def after(self, event: Event, *, adjacency: str, unit: PrivacyUnit | None = None) -> Spent:
         """What all charges would cost together with one more, which is not made."""
-        unit = _unit(adjacency, unit)
-        with self._verified() as lines:
-            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=lines.person)
-            return lines.cost(event)
+        unit = protected_unit(adjacency, unit)
+        with self._verified() as entries:
+            check_same_unit(unit, adjacency=self.ceiling.adjacency, person=entries.person)
+            return entries.cost(event)
 
     @property
     def person(self) -> str:
@@ -249,14 +242,14 @@ class Ledger:
 
         Also empty as long as neither `create` nor a charge named one.
         """
-        with self._verified() as lines:
-            return lines.person
+        with self._verified() as entries:
+            return entries.person
 
     @property
     def charges(self) -> list[Charge]:
         """Every charge, in order. This verifies the whole chain."""
-        with self._verified(whole=True) as lines:
-            return lines.charges
+        with self._verified(whole=True) as entries:
+            return entries.charges
 
     @property
     def spent(self) -> Spent:
@@ -265,35 +258,35 @@ class Ledger:
         Later charges may depend on what earlier models showed, so from the second charge on only
         sums that are privacy filters count.
         """
-        with self._verified() as lines:
-            return lines.cost()
+        with self._verified() as entries:
+            return entries.cost()
 
-    def verify(self) -> Verified:
-        """Check every line against the chain, the chain against its head, and the sums.
+    def verify(self) -> Verification:
+        """Check every entry against the chain, the chain against its head, and the sums.
 
-        `charges`, `show`, `export` and `backup` check every line, too. What spends and what looks
-        for one charge checks the last lines, on whose sums it depends. All raise `LedgerError`.
+        `charges`, `show`, `export` and `backup` check every entry, too. What spends and what looks
+        for one charge checks the last entries, on whose sums it depends. All raise `LedgerError`.
         """
-        with self._verified(whole=True) as lines:
-            if lines.sums.below(added_up(lines), _TOLERANCE):
+        with self._verified(whole=True) as entries:
+            if entries.sums.below(recomputed_sums(entries), _TOLERANCE):
                 raise LedgerError(
                     f"The sums that the ledger {self.path} recorded are below what its charges "
                     "cost, so nothing can be spent. Report this: riata wrote them."
                 )
-            return Verified(self.dataset, lines.head.seq, lines.cost(), lines.head.mac)
+            return Verification(self.dataset, entries.head.seq, entries.cost(), entries.head.mac)
 
     def show(self) -> str:
-        """The ceiling, what is spent and left, and one line a charge."""
-        with self._verified(whole=True) as lines:
-            return listing(lines)
+        """The ceiling, what is spent and left, and one line for each charge."""
+        with self._verified(whole=True) as entries:
+            return summary_text(entries)
 
     def export(self) -> str:
         """Header, charges and macs as JSON, for an archive or an auditor. Never the key."""
-        with self._verified(whole=True) as lines:
-            return exported(lines)
+        with self._verified(whole=True) as entries:
+            return json_text(entries)
 
     def backup(self, file: PathLike, *, force: bool = False) -> int:
-        """Write all lines and their macs to a file, while the ledger is in use.
+        """Write all entries and their macs to a file, while the ledger is in use.
 
         Parameters
         ----------
@@ -307,17 +300,15 @@ class Ledger:
         charges : int
             How many charges the backup has.
         """
-        from riata.privacy.backup import write_backup
-
-        with self._verified(whole=True) as lines:
+        with self._verified(whole=True) as entries:
             pass
-        write_backup(lines, file, (self.path, self._head.path), force)
-        return lines.head.seq
+        write_backup(entries, file, (self.path, self._head.path), force)
+        return entries.head.seq
 
     @classmethod
     def restore(
         cls, backup: PathLike, where: PathLike, *, head: PathLike | None = None
-    ) -> Restored:
+    ) -> Restoration:
         """Bring a ledger back from a backup, or refuse if a charge would be forgotten.
 
         Charges that are newer than the backup are kept, if the ledger still has them.
@@ -331,14 +322,12 @@ class Ledger:
         head : path-like, optional
             The newest head, if it is not beside the file.
         """
-        from riata.privacy.backup import restore
-
         result = restore(backup, where, head=head)
         cls.open(where, dataset=result.dataset, head=head).verify()
         return result
 
-    def _check_new(self, run: str | None, lines: Lines) -> None:
-        before = None if run is None else lines.charge_of(run)
+    def _check_new(self, run: str | None, entries: Entries) -> None:
+        before = None if run is None else entries.charge_of(run)
         if before is not None:
             raise LedgerError(
                 f"The run {run!r} was charged before, as charge {before.seq}, and a run is charged "
@@ -357,8 +346,8 @@ class Ledger:
         return known[0]
 
     @contextmanager
-    def _verified(self, *, whole: bool = False) -> Iterator[Lines]:
-        """One serialised transaction that starts by verifying all lines, or the last ones.
+    def _verified(self, *, whole: bool = False) -> Iterator[Entries]:
+        """One serialised transaction that starts by verifying all entries, or the last ones.
 
         The head moves here and nowhere else: under the database's write lock, and only forward.
         """
@@ -376,10 +365,10 @@ class Ledger:
                     f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
                     "one is."
                 )
-            lines = verified(db, header, seen, self.path, whole=whole)
-            if lines.head != seen:
-                self._head.write(lines.head)
-            yield lines
+            entries = verified_entries(db, header, seen, self.path, whole=whole)
+            if entries.head != seen:
+                self._head.write(entries.head)
+            yield entries
 
     def __copy__(self) -> Ledger:
         return self
@@ -400,8 +389,8 @@ class Ledger:
 
     def __repr__(self) -> str:
         ceiling = self.ceiling
-        with self._verified() as lines:
-            used, charges = lines.cost(), lines.head.seq
+        with self._verified() as entries:
+            used, charges = entries.cost(), entries.head.seq
         return (
             f"<Ledger of {self.dataset!r}: epsilon {used.epsilon:.6g} of {ceiling.epsilon:g} spent "
             f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {charges}>"
@@ -410,27 +399,3 @@ class Ledger:
 
 def _reopen(where: str, dataset: str, head: str) -> Ledger:
     return Ledger.open(where, dataset=dataset, head=head)
-
-
-def _unit(adjacency: str, unit: PrivacyUnit | None) -> PrivacyUnit:
-    """What a plan protects. That of rows follows from their adjacency."""
-    if unit is None:
-        return PrivacyUnit(adjacency)
-    if unit.adjacency != adjacency:
-        raise InvalidArgument(
-            f"adjacency={adjacency!r} and unit={unit} disagree about which data sets are "
-            "neighbours. Pass the same adjacency in both."
-        )
-    return unit
-
-
-def _run(summary: dict[str, Any]) -> str | None:
-    run = summary.get("run")
-    if run is None:
-        return None
-    if not isinstance(run, str) or not run.isprintable() or not 0 < len(run) <= _LONGEST_RUN:
-        raise InvalidArgument(
-            f"The id of a run must be a text of 1 to {_LONGEST_RUN} printable letters, got "
-            f"{run!r:.40}. Pass its name."
-        )
-    return run

@@ -1,4 +1,4 @@
-"""What one perturbed objective costs: its curve, its Renyi divergences and its zCDP.
+"""Objective perturbation: its privacy curve, its Renyi divergences and its zCDP.
 
 The loss is bounded by a sum of three parts, and its positive part by straight lines: see
 docs/privacy/objective_perturbation.md, Lemma 6 and Theorems 7 and 8.
@@ -7,10 +7,13 @@ docs/privacy/objective_perturbation.md, Lemma 6 and Theorems 7 and 8.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from scipy.special import erfcx, log_ndtr
 
-from riata.privacy.events import ObjectivePerturbed
+from riata.privacy.accountants.base import Accountant, smallest_epsilon
+from riata.privacy.accountants.gaussian import GaussianAccountant
+from riata.privacy.events import Event, Gaussian, ObjectivePerturbed, compose, leaves
 
 _ROOT_OF_2_PI = math.sqrt(2 * math.pi)
 
@@ -96,3 +99,34 @@ def log_moment(directions: int, a: float) -> float:
     if directions == 1:
         return half + math.log(2) + float(log_ndtr(a))
     return half + math.log(math.exp(-half) + a * _ROOT_OF_2_PI * math.exp(float(log_ndtr(a))))
+
+
+class ObjectiveAccountant(Accountant):
+    """One objective perturbation, and Gaussian releases beside it."""
+
+    name = "objective perturbation beside Gaussian releases"
+    knows = (ObjectivePerturbed, Gaussian)
+
+    def applies_to(self, event: Event, delta: float) -> bool:
+        objectives = [
+            k for leaf, k in leaves(event).items() if isinstance(leaf, ObjectivePerturbed)
+        ]
+        return delta > 0 and objectives == [1] and super().applies_to(event, delta)
+
+    def _parts(self, event: Event) -> tuple[ObjectivePerturbed, float]:
+        """The objective, and the shift of the others."""
+        (own,) = (leaf for leaf in leaves(event) if isinstance(leaf, ObjectivePerturbed))
+        others = compose(*((leaf, k) for leaf, k in leaves(event).items() if leaf != own))
+        return own, GaussianAccountant().shift(others)
+
+    def delta(self, event: Event, epsilon: float) -> float:
+        return perturbed_delta(*self._parts(event), epsilon)
+
+    def epsilon(self, event: Event, delta: float) -> float:
+        own, beside = self._parts(event)
+        together = math.hypot(1 / own.noise_multiplier, beside)
+        low = own.stretch if own.stretch_above is None else min(own.stretch, own.stretch_above)
+        top = own.stretch + together**2 / 2 + together * math.sqrt(2 * math.log(8 / delta)) + 1e-9
+        while perturbed_delta(own, beside, top) > delta:
+            top *= 2
+        return smallest_epsilon(partial(perturbed_delta, own, beside), delta, low, top)

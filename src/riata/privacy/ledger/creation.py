@@ -11,10 +11,12 @@ from sqlalchemy import insert
 
 from riata.errors import InvalidArgument, LedgerError
 from riata.privacy.budget import Budget
-from riata.privacy.chain import HeadFile, HeadInMemory, new_head
-from riata.privacy.lines import nano
-from riata.privacy.places import PathLike, is_url, places
-from riata.privacy.storage import HEADER, VERSION, Storage, create_file, create_tables, datasets
+from riata.privacy.ledger.database import Database, create_file
+from riata.privacy.ledger.entries import nano
+from riata.privacy.ledger.hash_chain import new_head
+from riata.privacy.ledger.head import HeadFile, HeadInMemory
+from riata.privacy.ledger.location import PathLike, is_url, locate
+from riata.privacy.ledger.tables import HEADER, VERSION, create_tables, datasets
 from riata.privacy.unit import PrivacyUnit
 
 #: In nano-units this stays far below 2^63, the end of a database's integers.
@@ -23,7 +25,7 @@ _LARGEST_CEILING = 1e9
 
 def create_ledger(
     where: PathLike, dataset: str, ceiling: Budget, person: str, head: PathLike | None
-) -> tuple[Storage, HeadFile | HeadInMemory]:
+) -> tuple[Database, HeadFile | HeadInMemory]:
     """Check the arguments of `Ledger.create`, and make what they ask for."""
     if not isinstance(dataset, str) or not dataset or not dataset.isprintable():
         raise InvalidArgument(
@@ -46,7 +48,7 @@ def create_ledger(
     limit = nano(ceiling.epsilon, ROUND_FLOOR)
     header = (dataset, VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency, person)
     first = new_head(dataset, header)
-    storage, kept = places(where, head, first)
+    storage, kept = locate(where, head, first)
     with contextlib.ExitStack() as undo:  # what is removed is new: nothing was charged to it
         if isinstance(kept, HeadFile):
             if not is_url(where):

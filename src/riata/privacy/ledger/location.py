@@ -1,12 +1,18 @@
-"""Where a ledger is kept: its charges in one place, and its head in another."""
+"""Where a ledger is: its charges in one place, and its head in another."""
 
 from __future__ import annotations
 
 import os
 
 from riata.errors import InvalidArgument
-from riata.privacy.chain import Head, HeadFile, HeadInMemory
-from riata.privacy.storage import Storage, in_file, in_memory, in_postgresql
+from riata.privacy.ledger.database import (
+    Database,
+    file_database,
+    memory_database,
+    postgresql_database,
+)
+from riata.privacy.ledger.hash_chain import Head
+from riata.privacy.ledger.head import HeadFile, HeadInMemory
 
 IN_MEMORY = ":memory:"
 
@@ -17,9 +23,9 @@ def is_url(where: PathLike) -> bool:
     return isinstance(where, str) and "://" in where
 
 
-def places(
+def locate(
     where: PathLike, head: PathLike | None, first: Head | None = None
-) -> tuple[Storage, HeadFile | HeadInMemory]:
+) -> tuple[Database, HeadFile | HeadInMemory]:
     """Where the charges are and where the head is. Only a new ledger can be in memory."""
     if first is not None and where == IN_MEMORY:
         if head is not None:
@@ -27,13 +33,13 @@ def places(
                 "A ledger in memory keeps its head in memory. Leave out head=, or create the "
                 "ledger in a file."
             )
-        return in_memory(), HeadInMemory(first)
+        return memory_database(), HeadInMemory(first)
     if not is_url(where):
         path = os.path.realpath(where)  # a link to the ledger is the ledger
-        return in_file(path), HeadFile(head if head is not None else f"{path}.head")
+        return file_database(path), HeadFile(head if head is not None else f"{path}.head")
     if head is None:
         raise InvalidArgument(
             "A ledger in a database needs head=: the path of a file of your own that remembers "
             "how far the ledger went, so that you see when it is rolled back."
         )
-    return in_postgresql(str(where)), HeadFile(head)
+    return postgresql_database(str(where)), HeadFile(head)

@@ -1,7 +1,7 @@
 """Backups of a ledger, and a restore that forgets no charge.
 
-A backup is a ledger's lines in a file of its own, with their macs and without the key. The rules of
-a restore, and why they hold, are in docs/privacy/ledger.md.
+A backup is a ledger's entries in a file of its own, with their macs and without the key. The rules
+of a restore, and why they hold, are in docs/privacy/ledger.md.
 """
 
 from __future__ import annotations
@@ -17,24 +17,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from riata.errors import InvalidArgument, LedgerError
 from riata.files import durable
-from riata.privacy.chain import Head, HeadFile, genuine, verify
-from riata.privacy.lines import Lines, charge_line, header_line
-from riata.privacy.places import PathLike, is_url, places
-from riata.privacy.storage import (
-    CHARGE,
-    HEADER,
-    Storage,
-    charge_rows,
-    charge_rows_at,
-    create_file,
-    create_tables,
-    in_file,
-    in_file_for_reading,
-)
+from riata.privacy.ledger.database import Database, create_file, file_database, read_only_database
+from riata.privacy.ledger.entries import Entries, charge_entry, header_entry
+from riata.privacy.ledger.hash_chain import Head, is_genuine, verify
+from riata.privacy.ledger.head import HeadFile
+from riata.privacy.ledger.location import PathLike, is_url, locate
+from riata.privacy.ledger.tables import CHARGE, HEADER, charge_rows, charge_rows_at, create_tables
 
 
 @dataclass(frozen=True)
-class Restored:
+class Restoration:
     """What `Ledger.restore` did.
 
     Attributes
@@ -58,8 +50,8 @@ class Restored:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The lines that some place has: all of them genuine, or what can still be read."""
+class _StoredEntries:
+    """The entries that some place has: all of them genuine, or what can still be read."""
 
     header: Row[Any] | None
     rows: Sequence[Row[Any]]
@@ -71,12 +63,14 @@ class _Found:
         return {row.seq: row.mac for row in self.rows}
 
 
-def write_backup(lines: Lines, file: PathLike, taken: Iterable[str | None], force: bool) -> None:
-    """Write verified lines to a new file, or in the place of an older backup.
+def write_backup(
+    entries: Entries, file: PathLike, taken: Iterable[str | None], force: bool
+) -> None:
+    """Write verified entries to a new file, or in the place of an older backup.
 
     Parameters
     ----------
-    lines : Lines
+    entries : Entries
         All of them.
     file : path-like
     taken : iterable of str
@@ -91,12 +85,12 @@ def write_backup(lines: Lines, file: PathLike, taken: Iterable[str | None], forc
         )
     if os.path.lexists(path) and not force:
         raise InvalidArgument(f"{path} exists. Choose another name, or pass --force.")
-    new = _new_file(path, lines.header, lines.rows)
+    new = _new_file(path, entries.header, entries.rows)
     os.replace(new, path)
     durable.sync_directory(path)
 
 
-def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) -> Restored:
+def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) -> Restoration:
     """Bring a ledger back from a backup, with every charge that anything still knows of.
 
     Parameters
@@ -113,7 +107,7 @@ def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) 
     LedgerError
         If a charge would be forgotten, or might be. Nothing is changed then.
     """
-    storage, kept = places(where, head)
+    storage, kept = locate(where, head)
     assert isinstance(kept, HeadFile)
     seen = kept.read()
     saved = _read_backup(os.path.realpath(backup), seen)
@@ -122,10 +116,10 @@ def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) 
             create_tables(db)
             return _restored_in(db, seen, saved, storage.where)
     if not os.path.lexists(storage.where):
-        return _restored_file(_Found(None, []), seen, saved, storage.where)
+        return _restored_file(_StoredEntries(None, []), seen, saved, storage.where)
     with contextlib.suppress(_Unusable), _locked(storage) as db:
         return _restored_in(db, seen, saved, storage.where, swap=True)
-    return _restored_file(_Found(None, []), seen, saved, storage.where)
+    return _restored_file(_StoredEntries(None, []), seen, saved, storage.where)
 
 
 class _Unusable(Exception):
@@ -133,7 +127,7 @@ class _Unusable(Exception):
 
 
 @contextlib.contextmanager
-def _locked(storage: Storage) -> Any:
+def _locked(storage: Database) -> Any:
     """A transaction, if the file is still one in which there can be one."""
     usable = False
     try:
@@ -147,10 +141,10 @@ def _locked(storage: Storage) -> Any:
         raise _Unusable from None
 
 
-def _read_backup(path: str, seen: Head) -> _Found:
+def _read_backup(path: str, seen: Head) -> _StoredEntries:
     if not os.path.isfile(path):
         raise LedgerError(f"{path} does not exist, or is no file. Say where the backup is.")
-    with in_file_for_reading(path).transaction() as db:
+    with read_only_database(path).transaction() as db:
         header = _header(db, seen.dataset)
         if header is None:
             found = sorted(map(str, db.execute(select(HEADER.c.dataset)).scalars()))
@@ -161,13 +155,13 @@ def _read_backup(path: str, seen: Head) -> _Found:
             )
         rows = charge_rows(db, seen.dataset)
     fresh = replace(seen, seq=0, mac=str(header.mac))
-    verify(fresh, header_line(header), [charge_line(row) for row in rows], path)
-    return _Found(header, rows)
+    verify(fresh, header_entry(header), [charge_entry(row) for row in rows], path)
+    return _StoredEntries(header, rows)
 
 
 def _restored_in(
-    db: Connection, seen: Head, saved: _Found, where: str, *, swap: bool = False
-) -> Restored:
+    db: Connection, seen: Head, saved: _StoredEntries, where: str, *, swap: bool = False
+) -> Restoration:
     """Restore in a transaction. A damaged file is not written to but exchanged."""
     found = _readable(db, seen, len(saved.rows))
     merged = _merged(saved, found, seen, where)
@@ -190,7 +184,9 @@ def _restored_in(
     return result
 
 
-def _restored_file(found: _Found, seen: Head, saved: _Found, where: str) -> Restored:
+def _restored_file(
+    found: _StoredEntries, seen: Head, saved: _StoredEntries, where: str
+) -> Restoration:
     """Restore to a file that is missing, or of which nothing can be read."""
     merged = _merged(saved, found, seen, where)
     _check_newest(seen, saved)
@@ -198,23 +194,23 @@ def _restored_file(found: _Found, seen: Head, saved: _Found, where: str) -> Rest
     return replace(_result(seen, saved, merged), aside=aside)
 
 
-def _result(seen: Head, saved: _Found, merged: Sequence[Row[Any]]) -> Restored:
-    return Restored(seen.dataset, len(merged), len(merged) - len(saved.rows), changed=True)
+def _result(seen: Head, saved: _StoredEntries, merged: Sequence[Row[Any]]) -> Restoration:
+    return Restoration(seen.dataset, len(merged), len(merged) - len(saved.rows), changed=True)
 
 
-def _merged(saved: _Found, found: _Found, seen: Head, where: str) -> list[Row[Any]]:
-    """The backup's lines, and those after them that the ledger still has."""
+def _merged(saved: _StoredEntries, found: _StoredEntries, seen: Head, where: str) -> list[Row[Any]]:
+    """The backup's entries, and those after them that the ledger still has."""
     assert saved.header is not None
     later = {row.seq: row for row in found.rows}
     merged, macs = list(saved.rows), {0: saved.header.mac, **saved.macs}
     while (row := later.get(len(merged) + 1)) is not None:
-        if not genuine(seen.key, macs, row.seq, charge_line(row)):
+        if not is_genuine(seen.key, macs, row.seq, charge_entry(row)):
             break
         merged.append(row)
         macs[row.seq] = row.mac
     own = {0: saved.header.mac, **found.macs}
     for row in found.rows:
-        if row.mac != macs.get(row.seq) and genuine(seen.key, own, row.seq, charge_line(row)):
+        if row.mac != macs.get(row.seq) and is_genuine(seen.key, own, row.seq, charge_entry(row)):
             raise LedgerError(
                 f"Charge {row.seq} of {where} is genuine and not in the backup, nor does it "
                 "continue it: they are two histories, and both were spent. A restore would forget "
@@ -237,19 +233,19 @@ def _merged(saved: _Found, found: _Found, seen: Head, where: str) -> list[Row[An
     return merged
 
 
-def _whole(found: _Found, seen: Head, where: str) -> bool:
+def _whole(found: _StoredEntries, seen: Head, where: str) -> bool:
     """Whether the ledger needs no repair."""
     if found.header is None or not found.complete:
         return False
     try:
-        lines = [charge_line(row) for row in found.rows]
-        verify(seen, header_line(found.header), lines, where)
+        entries = [charge_entry(row) for row in found.rows]
+        verify(seen, header_entry(found.header), entries, where)
     except LedgerError:
         return False
     return True
 
 
-def _check_newest(seen: Head, saved: _Found) -> None:
+def _check_newest(seen: Head, saved: _StoredEntries) -> None:
     """A head that is older than the backup does not know what was charged after it."""
     if seen.seq < len(saved.rows):
         raise LedgerError(
@@ -263,8 +259,8 @@ def _header(db: Connection, dataset: str) -> Row[Any] | None:
     return db.execute(select(HEADER).where(HEADER.c.dataset == dataset)).one_or_none()
 
 
-def _readable(db: Connection, seen: Head, known: int) -> _Found:
-    """All lines, or of a damaged table those beyond the backup that can be read one by one."""
+def _readable(db: Connection, seen: Head, known: int) -> _StoredEntries:
+    """All entries, or of a damaged table those beyond the backup that can be read one by one."""
     header, rows, complete = None, list[Row[Any]](), True
     with contextlib.suppress(SQLAlchemyError, UnicodeError):
         header = _header(db, seen.dataset)
@@ -276,7 +272,7 @@ def _readable(db: Connection, seen: Head, known: int) -> _Found:
             with contextlib.suppress(SQLAlchemyError, UnicodeError):
                 rows += charge_rows_at(db, seen.dataset, [seq])
     numbered = [row for row in rows if type(row.seq) is int and row.seq > 0]
-    return _Found(header, numbered, complete and len(numbered) == len(rows))
+    return _StoredEntries(header, numbered, complete and len(numbered) == len(rows))
 
 
 def _exchange(where: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> str:
@@ -296,14 +292,14 @@ def _exchange(where: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> 
 
 
 def _new_file(path: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> str:
-    """A database with these lines, beside a path; returns its name."""
+    """A database with these entries, beside a path; returns its name."""
     assert header is not None
     new = f"{path}.new"
     for end in ("", "-journal"):  # left by a process that died
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new + end)
     create_file(new)
-    storage = in_file(new)
+    storage = file_database(new)
     try:
         with storage.guarded(), storage.engine.begin() as db:
             create_tables(db)

@@ -1,4 +1,4 @@
-"""The lines of a ledger, as a transaction finds and verifies them."""
+"""The entries of a ledger, as a transaction finds and verifies them."""
 
 from __future__ import annotations
 
@@ -13,52 +13,30 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from riata.errors import BudgetExceeded, LedgerError
-from riata.privacy import filters, unit
+from riata.privacy import filters
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
-from riata.privacy.chain import Head, Line, genuine, needed, path, verify
-from riata.privacy.events import Composed, Event, from_json
+from riata.privacy.events import Event
 from riata.privacy.filters import FilterSums
-from riata.privacy.storage import (
+from riata.privacy.ledger.charge import Charge, charge_of_row
+from riata.privacy.ledger.hash_chain import Entry, Head, is_genuine, link_path, linked_to, verify
+from riata.privacy.ledger.tables import (
     charge_row_of,
     charge_rows,
     charge_rows_at,
     last_seq,
     macs_at,
 )
-from riata.privacy.unit import PrivacyUnit
 
-#: How many lines before the head every transaction verifies, beside those after it.
+#: How many entries before the head every transaction verifies, beside those after it.
 RECENT = 32
 
 
 @dataclass(frozen=True)
-class Charge:
-    """One line of the ledger."""
+class Entries:
+    """What one transaction read and verified: all entries of a ledger, or the last ones.
 
-    seq: int
-    charged_at: str
-    unit: PrivacyUnit
-    event: Composed
-    summary: dict[str, Any]
-    #: The cost of all charges up to this one, in units of 1e-9 epsilon, rounded up.
-    total: int
-
-    @property
-    def adjacency(self) -> str:
-        return self.unit.adjacency
-
-    @property
-    def run(self) -> str | None:
-        """The id of the run that the charge pays for, if it has a checkpoint."""
-        return self.summary.get("run")
-
-
-@dataclass(frozen=True)
-class Lines:
-    """What one transaction read and verified: all lines of a ledger, or the last ones.
-
-    The last line has the sums of all, so the last ones are enough to spend by.
+    The last entry has the sums of all, so the last ones are enough to spend by.
     """
 
     db: Connection
@@ -93,7 +71,9 @@ class Lines:
         recorded = filters.from_json(self.rows[-1].sums)
         if recorded is not None:
             return recorded
-        return added_up(verified(self.db, self.header, self.head, self.where, whole=True))
+        return recomputed_sums(
+            verified_entries(self.db, self.header, self.head, self.where, whole=True)
+        )
 
     def cost(self, *more: Event) -> Spent:
         """What all charges cost together, perhaps with one more that is not made.
@@ -123,21 +103,21 @@ class Lines:
         )
 
     def charge_of(self, run: str) -> Charge | None:
-        """The charge of a run, verified by the links that lead to it from the last line."""
+        """The charge of a run, verified by the links that lead to it from the last entry."""
         dataset = self.head.dataset
         row = charge_row_of(self.db, dataset, run)
         if row is None:
             return None
         known = type(row.seq) is int and 0 < row.seq <= self.head.seq
-        seqs = set(path(self.head.seq, row.seq)) if known else {0}
+        seqs = set(link_path(self.head.seq, row.seq)) if known else {0}
         macs = {
-            **macs_at(self.db, dataset, seqs | needed(seqs)),
+            **macs_at(self.db, dataset, seqs | linked_to(seqs)),
             0: self.header.mac,
             self.head.seq: self.head.mac,
         }
-        links = {each.seq: charge_line(each) for each in charge_rows_at(self.db, dataset, seqs)}
+        links = {each.seq: charge_entry(each) for each in charge_rows_at(self.db, dataset, seqs)}
         if links.keys() != seqs or not all(
-            genuine(self.head.key, macs, seq, line) for seq, line in links.items()
+            is_genuine(self.head.key, macs, seq, entry) for seq, entry in links.items()
         ):
             raise LedgerError(
                 f"Charge {row.seq} of the ledger {self.where}, or one after it, was edited, moved "
@@ -157,10 +137,10 @@ def decimal(units: float) -> str:
     return f"{Decimal(units).scaleb(-9).normalize():f}"
 
 
-def verified(
+def verified_entries(
     db: Connection, header: Row[Any], seen: Head, where: str, *, whole: bool = False
-) -> Lines:
-    """The lines of a ledger: all that are verified, of which the head has seen some.
+) -> Entries:
+    """The entries of a ledger: all that are verified, of which the head has seen some.
 
     Parameters
     ----------
@@ -172,41 +152,30 @@ def verified(
     where : str
         The ledger, for messages.
     whole : bool, default=False
-        Whether to read every line, and not only the last ones.
+        Whether to read every entry, and not only the last ones.
     """
     start = 1 if whole else max(1, min(seen.seq, last_seq(db, seen.dataset)) - RECENT + 1)
     rows = charge_rows(db, seen.dataset, start)
-    earlier = {seq for seq in needed(range(start, start + len(rows))) if 0 < seq < start}
+    earlier = {seq for seq in linked_to(range(start, start + len(rows))) if 0 < seq < start}
     before = macs_at(db, seen.dataset, earlier) if earlier else {}
-    lines = [charge_line(row) for row in rows]
-    head = verify(seen, header_line(header), lines, where, start=start, before=before)
-    return Lines(db, where, header, rows, head)
+    entries = [charge_entry(row) for row in rows]
+    head = verify(seen, header_entry(header), entries, where, start=start, before=before)
+    return Entries(db, where, header, rows, head)
 
 
-def added_up(lines: Lines) -> FilterSums:
-    """The sums of all lines, from their events."""
-    sums = FilterSums.before(lines.ceiling)
-    for charge in lines.charges:
+def recomputed_sums(entries: Entries) -> FilterSums:
+    """The sums of all entries, from their events."""
+    sums = FilterSums.before(entries.ceiling)
+    for charge in entries.charges:
         sums = sums.plus(charge.event)
     return sums
 
 
-def header_line(row: Row[Any]) -> Line:
+def header_entry(row: Row[Any]) -> Entry:
     """What the chain begins with."""
     return row[:-1], row[-1]
 
 
-def charge_line(row: Row[Any]) -> Line:
+def charge_entry(row: Row[Any]) -> Entry:
     """What the chain goes through. The data set is in its header."""
     return row[1:-1], row[-1]
-
-
-def charge_of_row(row: Row[Any]) -> Charge:
-    return Charge(
-        row.seq,
-        row.charged_at,
-        unit.from_json(row.unit),
-        from_json(row.event),
-        json.loads(row.summary),
-        row.total,
-    )

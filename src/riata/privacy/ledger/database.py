@@ -1,4 +1,4 @@
-"""Where a ledger's lines are kept: SQLite or PostgreSQL, one writer at a time."""
+"""Where a ledger's entries are kept: SQLite or PostgreSQL, one writer at a time."""
 
 from __future__ import annotations
 
@@ -6,30 +6,13 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Engine,
-    Integer,
-    MetaData,
-    Row,
-    Table,
-    Text,
-    UniqueConstraint,
-    create_engine,
-    event,
-    func,
-    make_url,
-    select,
-)
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
@@ -38,52 +21,6 @@ from riata.files import durable
 
 #: How long a transaction waits for others, in seconds.
 PATIENCE = 60
-
-#: Of the tables below, and of what stands in them.
-VERSION = 1
-
-TABLES = MetaData()
-
-#: PostgreSQL's lock for making the tables: any number that others are unlikely to use.
-_CREATION = int.from_bytes(b"riata", "big")
-
-HEADER = Table(
-    "ledger",
-    TABLES,
-    Column("dataset", Text, primary_key=True),
-    Column("version", Integer, nullable=False),
-    Column("ceiling", BigInteger, nullable=False),  # in nano-epsilon
-    Column("delta", Text, nullable=False),
-    Column("adjacency", Text, nullable=False),
-    Column("person", Text, nullable=False),  # the column of people; empty: the first charge's
-    Column("mac", Text, nullable=False),
-)
-
-CHARGE = Table(
-    "charge",
-    TABLES,
-    Column("dataset", Text, primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("charged_at", Text, nullable=False),
-    Column("run", Text),  # of a fit with a checkpoint
-    Column("unit", Text, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("summary", Text, nullable=False),
-    Column("sums", Text, nullable=False),  # of all charges up to this one, exactly
-    Column("total", BigInteger, nullable=False),  # nano-epsilon of all charges up to this one
-    Column("mac", Text, nullable=False),
-    UniqueConstraint("dataset", "run"),  # a run is charged once
-)
-
-#: Over which rows a run with a checkpoint is: a keyed code of them, that reveals nothing.
-RUN_ROWS = Table(
-    "run_rows",
-    TABLES,
-    Column("dataset", Text, primary_key=True),
-    Column("run", Text, primary_key=True),
-    Column("code", Text, nullable=False),
-    Column("mac", Text, nullable=False),
-)
 
 #: One transaction at a time in this process, and no fork during one: the child would inherit a
 #: connection, and the locks that SQLite believes to hold.
@@ -96,7 +33,7 @@ if hasattr(os, "register_at_fork"):  # there is no fork on Windows
 
 
 @dataclass(frozen=True)
-class Storage:
+class Database:
     """A database, and how to open it again."""
 
     where: str
@@ -130,28 +67,28 @@ class Storage:
             ) from error
 
 
-def in_memory() -> Storage:
+def memory_database() -> Database:
     engine = create_engine(
         "sqlite://", poolclass=StaticPool, creator=lambda: _connect(":memory:", uri=False)
     )
     return _starting_with(engine, ":memory:", "BEGIN IMMEDIATE")
 
 
-def in_file(path: str) -> Storage:
+def file_database(path: str) -> Database:
     # mode=rw: a ledger that was deleted is an error, never a new and empty one
     uri = f"{Path(path).as_uri()}?mode=rw"
     engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
     return _starting_with(engine, path, "BEGIN IMMEDIATE", place=partial(only_name, path))
 
 
-def in_file_for_reading(path: str) -> Storage:
+def read_only_database(path: str) -> Database:
     """A file that nobody writes to."""
     uri = f"{Path(path).as_uri()}?mode=ro&immutable=1"
     engine = create_engine("sqlite://", poolclass=NullPool, creator=lambda: _connect(uri, uri=True))
     return _starting_with(engine, path, "BEGIN")
 
 
-def in_postgresql(url: str) -> Storage:
+def postgresql_database(url: str) -> Database:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -180,66 +117,6 @@ def in_postgresql(url: str) -> Storage:
         "SET LOCAL synchronous_commit = on",
         f"SET LOCAL lock_timeout = '{PATIENCE}s'",
     )
-
-
-def create_tables(db: Connection) -> None:
-    """Make the tables where there are none. Whoever else does so at the same time waits."""
-    if db.dialect.name == "postgresql":  # which does not serialise the making of tables
-        db.execute(select(func.pg_advisory_xact_lock(_CREATION)))
-    TABLES.create_all(db)
-
-
-def datasets(db: Connection) -> list[str]:
-    return sorted(map(str, db.execute(select(HEADER.c.dataset)).scalars()))
-
-
-def locked_header(db: Connection, dataset: str, where: str) -> Row[Any]:
-    """The header's row, locked: whoever else wants to write waits here or before."""
-    wanted = select(HEADER).where(HEADER.c.dataset == dataset).with_for_update()
-    row = db.execute(wanted).one_or_none()
-    if row is None:
-        raise LedgerError(
-            f"{where} has no ledger of {dataset!r}, only of {datasets(db)}. Check dataset=."
-        )
-    if row.version != VERSION:
-        raise LedgerError(
-            f"{where} is not a ledger that this version of riata can read. "
-            "Check the path, or upgrade riata."
-        )
-    return row
-
-
-def last_seq(db: Connection, dataset: str) -> int:
-    """The last number of a charge, or 0."""
-    last = db.execute(select(func.max(CHARGE.c.seq)).where(CHARGE.c.dataset == dataset)).scalar()
-    return last if type(last) is int else 0  # SQLite lets anything stand in a column
-
-
-def charge_rows(db: Connection, dataset: str, start: int = 1) -> Sequence[Row[Any]]:
-    """The charges from a number on."""
-    wanted = select(CHARGE).where(CHARGE.c.dataset == dataset)
-    if start > 1:  # otherwise all, also what has an impossible number
-        wanted = wanted.where(CHARGE.c.seq >= start)
-    return db.execute(wanted.order_by(CHARGE.c.seq)).all()
-
-
-def charge_rows_at(db: Connection, dataset: str, seqs: Collection[int]) -> Sequence[Row[Any]]:
-    """The charges that have these numbers."""
-    wanted = select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.seq.in_(seqs))
-    return db.execute(wanted.order_by(CHARGE.c.seq)).all()
-
-
-def macs_at(db: Connection, dataset: str, seqs: Collection[int]) -> dict[int, object]:
-    """The macs that are stored with these numbers."""
-    wanted = select(CHARGE.c.seq, CHARGE.c.mac)
-    found = db.execute(wanted.where(CHARGE.c.dataset == dataset, CHARGE.c.seq.in_(seqs)))
-    return {row.seq: row.mac for row in found}
-
-
-def charge_row_of(db: Connection, dataset: str, run: str) -> Row[Any] | None:
-    """The charge of a run."""
-    wanted = select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
-    return db.execute(wanted).one_or_none()
 
 
 def create_file(path: str) -> None:
@@ -323,13 +200,13 @@ def _starting_with(
     where: str,
     *statements: str,
     place: Callable[[], object] = lambda: None,
-) -> Storage:
+) -> Database:
     @event.listens_for(engine, "begin")
     def begin(db: Connection) -> None:
         for statement in statements:
             db.exec_driver_sql(statement)
 
-    return Storage(where, engine, place)
+    return Database(where, engine, place)
 
 
 def _not_a_url(url: str) -> InvalidArgument:
