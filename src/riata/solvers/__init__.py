@@ -154,7 +154,6 @@ def choose_solver(
 
 
 __all__ = [
-    "REGISTRY",
     "RULES",
     "SOLVERS",
     "Callback",
