@@ -432,9 +432,8 @@ MUTANTS = [
         ("tests/sensitivity/test_sums_by_class.py",),
     ),
     Mutant(
-        "a seeded fit on a real ledger", "estimators/base.py",
-        "if self.ledger is not None and self.random_state is not None:",
-        "if False:", ("tests/unit/test_bad_input.py",),
+        "a seeded fit on a real ledger", "fitting/arguments.py",
+        "    if random_state is not None:\n", "    if False:\n", ("tests/unit/test_bad_input.py",),
     ),
     Mutant(
         "adaptive charges composed as if fixed", "privacy/filters.py",
@@ -991,15 +990,15 @@ MUTANTS = [
         ANSWERS,
     ),
     Mutant(
-        "dask: rows of people in this process", "estimators/sources.py",
-        'if estimator.engine == "dask":', "if False:", ON_WORKERS,
+        "dask: rows of people in this process", "fitting/rows.py",
+        'if estimator.engine == "dask" else source', "if False else source", ON_WORKERS,
     ),
     Mutant(
-        "data: a known draw of a private fit", "estimators/sources.py",
+        "data: a known draw of a private fit", "fitting/rows.py",
         "if source.seeded and estimator.random_state is None:", "if False:", FROM_SOURCES,
     ),
     Mutant(
-        "data: bounds that disagree with the schema", "estimators/sources.py",
+        "data: bounds that disagree with the schema", "fitting/prediction_rows.py",
         "if wider or (said.y", "if (said.y", FROM_SOURCES,
     ),
     Mutant(
@@ -1162,8 +1161,8 @@ MUTANTS = [
         "known = None", ATTACKS_ON_RUNS,
     ),
     Mutant(
-        "a checkpoint with code of other people", "estimators/base.py",
-        "            request.check_named()\n", "            pass\n", ATTACKS_ON_RUNS,
+        "a checkpoint with code of other people", "fitting/running.py",
+        "        planned.check_named()\n", "        pass\n", ATTACKS_ON_RUNS,
     ),
     Mutant(
         "a key that somebody put there before", "checkpoint.py",
@@ -1215,12 +1214,11 @@ MUTANTS = [
     ),
     Mutant(
         "an identity without classes", "fitting/request.py",
-        '            "classes": canonical(self.classes),\n', "", IDENTITY,
+        '        "classes": canonical(classes),\n', "", IDENTITY,
     ),
     Mutant(
         "an identity without arguments", "fitting/request.py",
-        "parameters, plan = self._parameters, self.plan", "parameters, plan = {}, self.plan",
-        IDENTITY,
+        "for name, value in parameters.items()", "for name, value in ()", IDENTITY,
     ),
     Mutant(
         "a checkpoint whose lines may be forged", "checkpoint.py",

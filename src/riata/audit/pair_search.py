@@ -205,7 +205,7 @@ class _Search:
     def _best_of(self, runs: list[list[Seen]], x: np.ndarray, y: np.ndarray) -> Data:
         """The two of these rows, or the one, that the runs would have shown most."""
         plan = self.trial.plan
-        loaded = self.model._job(x, labels_of(self.model, y)).rows.load()
+        loaded = self.model.request(x, labels_of(self.model, y))[1].load()
         alone = self.problem.adjacency != REPLACE_ONE
         places = [slice(i, i + 1) for i in range(len(x))] + [slice(0)] * alone
         engines = [plan.engine(LocalEngine, *(part[at] for part in loaded)) for at in places]

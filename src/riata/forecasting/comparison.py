@@ -189,12 +189,12 @@ def compare_solvers(
     'greedy'
     """
     guessed = checked(guess, repeats)
-    usual = planned(estimator, n_rows, n_features)[0].solver
+    usual = planned(estimator, n_rows, n_features).plan.solver
     candidates, impossible = [], {}
     for name in SOLVERS if solvers is None else solvers:
         model = clone(estimator).set_params(solver=name, ledger=None)
         try:
-            plan, _ = planned(model, n_rows, n_features)
+            plan = planned(model, n_rows, n_features).plan
         except InvalidArgument as problem:
             impossible[name] = str(problem)
             continue

@@ -1,4 +1,4 @@
-"""The rows that `fit` is given, as engines want them: arrays, sources, or Dask collections."""
+"""The rows of Dask arrays and data frames, which stay where they are."""
 
 from __future__ import annotations
 
@@ -11,62 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from riata.data.partitions import PartitionReader
-from riata.data.people import PeopleSource
-from riata.data.source import Advance, Source, progress_bar
-from riata.engines.choice import NUMERIC, Arrays, RowSource
+from riata.data.source import Advance, progress_bar
+from riata.engines.choice import NUMERIC, RowSource
 from riata.errors import DataError, InvalidArgument
 
 Convert = Callable[[np.ndarray], np.ndarray]
 
-
-class SourceRows(RowSource):
-    """The rows of a source.
-
-    Parameters
-    ----------
-    source : Source
-    progress : bool
-        Whether a bar is drawn while they are read.
-    convert : callable, optional
-        What targets go through, which can be pickled.
-    """
-
-    def __init__(self, source: Source, progress: bool, convert: Convert | None = None) -> None:
-        self._source, self._progress, self._convert = source, progress, convert
-        self.n_rows = source.n_rows
-
-    def keyed(self, key: bytes) -> SourceRows:
-        """The same rows, where some are drawn at random by a secret key."""
-        if not isinstance(self._source, PeopleSource):
-            return self
-        return SourceRows(self._source.keyed(key), self._progress, self._convert)
-
-    @property
-    def likely_entries(self) -> int:
-        """About how many entries all rows have: a guess from public facts."""
-        return self.n_rows * self._source.schema.likely_entries
-
-    def load(self) -> tuple[Any, np.ndarray]:
-        x, y = self._source.in_order(progress=self._progress)
-        return x, self._converted(y)
-
-    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
-        for x, y in self._source.blocks(progress=self._progress):
-            yield x, self._converted(y)
-
-    def pieces(self) -> list[Any]:
-        from riata.engines.dask import InFile
-
-        parts = self._source.pieces()
-        if parts == [self._source]:  # nobody else can read it, or not in parts
-            return Arrays(*self.load()).pieces()
-        return [InFile(SourceRows(part, False, self._convert)) for part in parts]
-
-    def watched(self) -> AbstractContextManager[Advance]:
-        return self._source.bar(self._progress)
-
-    def _converted(self, y: Any) -> np.ndarray:
-        return y if self._convert is None else self._convert(y)
+#: Packages whose objects are Dask collections.
+_DASK = ("dask", "dask_expr")
 
 
 class CollectionRows(RowSource):
@@ -97,10 +49,6 @@ class CollectionRows(RowSource):
         self._x, self._y, self._lengths = x, y, lengths
         self._progress, self._convert = progress, convert
         self.shape = (sum(lengths), x.shape[1])
-
-    def converted(self, convert: Convert) -> CollectionRows:
-        """The same with targets that go through a function."""
-        return CollectionRows(self._x, self._y, self._lengths, self._progress, convert)
 
     def _partitions(self) -> Iterator[tuple[Any, Any, PartitionReader]]:
         rows = self._x.to_delayed().ravel().tolist()
@@ -145,30 +93,46 @@ def quietly(compute: Callable[..., Any], *what: Any) -> Any:
     )
 
 
-def collection_of(estimator: Any, x: Any, y: Any, *, numeric: bool) -> CollectionRows | None:
-    """The Dask collections that `fit` was given, if they were some. Targets are numbers or labels.
+def is_collection(x: Any) -> bool:
+    """Whether it is a Dask collection. Dask itself is not imported for that."""
+    return type(x).__module__.split(".")[0] in _DASK
 
-    Only the number of rows of each partition is found out, if it is not known.
+
+def partitioned(x: Any, y: Any, *, numeric: bool) -> tuple[Any, Any, np.ndarray | None]:
+    """Rows and targets as Dask arrays with the same partitions, and the names of the columns.
+
+    Only the number of rows of each partition is found out, if it is not known. Targets are numbers
+    if `numeric`, and otherwise labels.
     """
-    if type(x).__module__.split(".")[0] not in ("dask", "dask_expr"):
-        return None
-    if y is None or type(y).__module__.split(".")[0] not in ("dask", "dask_expr"):
+    if y is None or not is_collection(y):
         raise InvalidArgument(
             "X is a Dask collection, and y is not: rows and targets must have the same partitions. "
             "Pass y as a Dask array or series."
         )
-    names = None
     for name, each in (("X", x), ("y", y)):
         if not hasattr(each, "ndim"):
             raise InvalidArgument(
                 f"{name} is a Dask {type(each).__name__}, which has no columns. Pass a Dask array "
                 "or data frame."
             )
+    names = None
     if hasattr(x, "to_dask_array"):
         names = np.array([str(name) for name in x.columns], dtype=object)
         x = quietly(partial(x.to_dask_array, lengths=True))
     if hasattr(y, "to_dask_array"):
         y = quietly(partial(y.to_dask_array, lengths=True))
+    _check_shape_and_type(x, y, numeric)
+    if any(np.isnan(size) for axis in (*x.chunks, *y.chunks) for size in axis):
+        x, y = quietly(x.compute_chunk_sizes), quietly(y.compute_chunk_sizes)
+    if x.shape[0] != y.shape[0]:
+        raise InvalidArgument(
+            f"X has {x.shape[0]} rows and y {y.shape[0]} targets: each row needs its own target."
+        )
+    x = x.rechunk({1: -1})
+    return x, y.rechunk((x.chunks[0],)), names
+
+
+def _check_shape_and_type(x: Any, y: Any, numeric: bool) -> None:
     if x.ndim != 2 or y.ndim != 1:
         raise InvalidArgument(
             f"X has {x.ndim} dimensions and y {y.ndim}: rows are a two-dimensional collection and "
@@ -181,16 +145,3 @@ def collection_of(estimator: Any, x: Any, y: Any, *, numeric: bool) -> Collectio
                 "astype, and encode text and categories from public lists first; a Schema does so "
                 "for files."
             )
-    if any(np.isnan(size) for axis in (*x.chunks, *y.chunks) for size in axis):
-        x, y = quietly(x.compute_chunk_sizes), quietly(y.compute_chunk_sizes)
-    if x.shape[0] != y.shape[0]:
-        raise InvalidArgument(
-            f"X has {x.shape[0]} rows and y {y.shape[0]} targets: each row needs its own target."
-        )
-    x = x.rechunk({1: -1})
-    y = y.rechunk((x.chunks[0],))
-    estimator.n_features_in_ = x.shape[1]
-    vars(estimator).pop("feature_names_in_", None)
-    if names is not None:
-        estimator.feature_names_in_ = names
-    return CollectionRows(x, y, x.chunks[0], estimator.verbose)

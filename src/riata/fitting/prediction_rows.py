@@ -1,4 +1,4 @@
-"""Fitting from a source: its schema says what bounds, classes and columns are."""
+"""Rows to predict, and what a schema says about bounds and classes."""
 
 from __future__ import annotations
 
@@ -10,75 +10,9 @@ from riata.bounds import Bounds
 from riata.data.arrays import rows
 from riata.data.frames import is_frame
 from riata.data.opening import read
-from riata.data.people import PeopleSource
 from riata.data.schema import Schema
 from riata.data.source import Source
-from riata.engines.choice import check_engine
 from riata.errors import InvalidArgument
-from riata.privacy.budget import Budget
-from riata.privacy.unit import PrivacyUnit
-
-
-def source_of(estimator: Any, x: Any, y: Any, *, classifies: bool) -> Source | None:
-    """The source that `fit` was given, if it was one. Its schema becomes the model's.
-
-    A schema from an earlier fit is forgotten.
-    """
-    vars(estimator).pop("schema_", None)
-    if not isinstance(x, Source):
-        return None
-    name = type(estimator).__name__
-    if y is not None:
-        raise InvalidArgument("A source has its own target. Leave y out: fit(source).")
-    if not x.has_target:
-        raise InvalidArgument(
-            f"{name} needs a target, and the source has none. Add [target] to the schema, and read "
-            "the source without target=False."
-        )
-    if classifies != (x.schema.classes is not None):
-        kinds = ("classes", "numbers") if classifies else ("numbers", "classes")
-        raise InvalidArgument(
-            f"{name} predicts {kinds[0]}, and the target of the schema has {kinds[1]}. Choose "
-            "another estimator, or correct the target of the schema."
-        )
-    if isinstance(x, PeopleSource):
-        _check_people(estimator, x)
-        if estimator.engine == "dask":
-            x = _read_by_workers(x)
-    estimator.schema_ = x.schema
-    estimator.n_features_in_ = x.n_features
-    vars(estimator).pop("feature_names_in_", None)
-    if not x.schema.wide:
-        estimator.feature_names_in_ = np.array(x.schema.feature_names, dtype=object)
-    return x
-
-
-def _check_people(estimator: Any, source: PeopleSource) -> None:
-    if source.seeded and estimator.random_state is None:
-        raise InvalidArgument(
-            "The source was read with a random_state: which rows of a person are used is known, "
-            "and the fit would protect nobody. Read it without, or pass random_state to "
-            f"{type(estimator).__name__} too."
-        )
-
-
-def _read_by_workers(source: PeopleSource) -> PeopleSource:
-    """The same people: neither ids nor rows of their files come into this process."""
-    check_engine("dask")
-    from riata.engines.gather import gather
-
-    return source.gathered(gather)
-
-
-def people(source: Source) -> int | None:
-    """How many rows a person has, if people are what the schema protects."""
-    return source.rows_of_a_person if isinstance(source, PeopleSource) else None
-
-
-def unit_of(estimator: Any, budget: Budget) -> PrivacyUnit:
-    """What a fit protects: the schema of its rows names the column of people."""
-    schema = getattr(estimator, "schema_", None)
-    return PrivacyUnit.of(budget, "" if schema is None else schema.person)
 
 
 def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:
@@ -99,6 +33,7 @@ def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:
 def classes_with_schema(given: Any, schema: Schema) -> np.ndarray:
     """The classes of the schema, unless the user gave others."""
     said = schema.classes
+    assert said is not None
     if given is None:
         return said
     if isinstance(given, str) or not np.array_equal(np.unique(np.asarray(given)), said):
