@@ -1,8 +1,8 @@
 """Learn arrival delays from 300,000 devices in the local model, at epsilon 1.
 
-Each flight stands for one person. Its row becomes one report of eight bytes, and the model is learned
-from the reports alone. It is compared with least squares on all rows, without privacy. In a real
-collection each device would run `Client(task).report(row)`; here `play` takes the part of all of
+Each flight stands for one person. Its row becomes one report of eight bytes, and the model is
+learned from the reports alone. It is compared with least squares on all rows, without privacy.
+In a real collection each device would run `Client(task).report(row)`; here `play` takes the part of all of
 them at once, which is the same code.
 
     python examples/local_flights.py
