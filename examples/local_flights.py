@@ -2,8 +2,8 @@
 
 Each flight stands for one person. Its row becomes one report of eight bytes, and the model is
 learned from the reports alone. It is compared with least squares on all rows, without privacy.
-In a real collection each device would run `Client(task).report(row)`; here `play` takes the part of all of
-them at once, which is the same code.
+In a real collection each device would run `Client(task).report(row)`; here `play` runs the
+same code for all of them at once.
 
     python examples/local_flights.py
 """
