@@ -138,8 +138,7 @@ class PrivateErm(PrivateLinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted number, or the label -1 or 1."""
-        margins = self._margins(X)
-        return np.where(margins > 0, 1.0, -1.0) if self.loss.classifies else margins
+        return self.loss.predict(self._margins(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """R^2 of the predicted numbers, or the accuracy of the predicted labels.
