@@ -1,14 +1,15 @@
 # Everything runs in a virtual environment inside the project; each target installs what it needs.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+EXE := $(if $(filter Windows_NT,$(OS)),.exe)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Exact versions of everything, where a run has to be repeatable: LOCKED=1 make test, or CI=1.
 LOCK := requirements/ci.txt
 LOCKED ?= $(CI)
 CONSTRAINTS := $(if $(LOCKED),--constraint $(LOCK))
 
-.PHONY: help demo quick test test-all test-services audit mutants lint bench docs lock sbom clean
+.PHONY: help demo quick test test-all test-services audit mutants lint bench docs package lock sbom clean
 
 help:
 	@echo "make demo           fit a private model on packaged data and write demo.html"
@@ -21,14 +22,15 @@ help:
 	@echo "make lint           format, lint, types and import rules"
 	@echo "make bench          the benchmarks, with tables and plots in benchmarks/results"
 	@echo "make docs           the documentation, in docs/_build/html"
+	@echo "make package        wheel and source distribution in dist, checked as a package index would"
 	@echo "make lock           the newest versions that fit, into requirements/ci.txt"
 	@echo "make sbom           what is installed here, as CycloneDX in sbom.json"
 
-$(BIN)/python:
+$(BIN)/python$(EXE):
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade "pip>=25.1"
 
-$(VENV)/.package: $(BIN)/python pyproject.toml $(if $(LOCKED),$(LOCK))
+$(VENV)/.package: $(BIN)/python$(EXE) pyproject.toml $(if $(LOCKED),$(LOCK))
 	$(PIP) install $(CONSTRAINTS) --editable ".[report]"
 	@touch $@
 
@@ -99,6 +101,10 @@ bench: $(VENV)/.bench-group
 
 docs: $(VENV)/.docs-group
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+package: $(VENV)/.supply-group
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 
 lock: $(VENV)/.supply-group
 	$(BIN)/uv pip compile pyproject.toml --output-file $(LOCK) --upgrade --universal \

@@ -312,7 +312,7 @@ def _greedy(view: View, epsilon: float, rng: np.random.Generator, cuts: tuple[fl
 
     A noisy choice of the steepest coordinate, and a step along its noisy slope. Step sizes are
     1 / (2 |x|^2), the public smoothness, and shares of the true one, which it does not know.
-    Residuals are cut at shares of |y|.
+    Residuals are clipped at shares of |y|.
     """
     rates = {"1/M": 1 / (2 * view.reach**2)}
     rates |= {f"{part:g}": part / (2 * view.curvature) for part in (0.3, 1.0)}
@@ -349,7 +349,7 @@ def greedy_cd(view: View, epsilon: float, rng: np.random.Generator) -> Grid:
 
 
 def greedy_cut(view: View, epsilon: float, rng: np.random.Generator) -> Grid:
-    """With cut slopes, as in its authors' practice for coordinate descent (2022)."""
+    """With clipped slopes, as in its authors' practice for coordinate descent (2022)."""
     return _greedy(view, epsilon, rng, (0.05, 0.1, 0.2, 0.4))
 
 
@@ -373,8 +373,8 @@ def _fista(
 def projected(view: View, epsilon: float, rng: np.random.Generator) -> Grid:
     """Noisy gradients on randomly projected rows (Kasiviswanathan, Jin 2016).
 
-    Projected rows are cut at the length that rows may have. The model is lifted by the transposed
-    projection, or to a sparse one by an l1 penalty.
+    Projected rows are clipped at the length that rows may have. The model is lifted by the
+    transposed projection, or to a sparse one by an l1 penalty.
     """
     dimensions = [m for m in (20, 50, 100, 200) if m <= view.p]
     normals = rng.standard_normal((dimensions[-1], view.p), dtype=np.float32)

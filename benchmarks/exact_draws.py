@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from riata.mechanisms import ExponentialMechanism, GaussianMechanism, PermuteAndFlip, TopK
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 
 from results import keep, show
@@ -26,16 +27,16 @@ REPEATS = 60
 STEPS = 2**33
 
 
-class Scores:
+class Scores(Engine):
     """A query and its engine, with sums that are given."""
 
-    def __init__(self, sums: np.ndarray, mirrored: bool = False) -> None:
-        self.sums, self.mirrored, self.unit = sums, mirrored, 1.0
+    def __init__(self, sums: np.ndarray, symmetric: bool = False) -> None:
+        self.sums, self.symmetric, self.unit = sums, symmetric, 1.0
 
     def total(self, query: Any) -> np.ndarray:
         return self.sums
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         return total * self.unit
 
     def sensitivity(self, norm: str) -> float:
@@ -73,9 +74,9 @@ def selections(n: int) -> list[dict[str, Any]]:
         "permute-and-flip": (PermuteAndFlip(1.0), False),
         "top 10": (TopK(1.0, 10), False),
     }
-    for name, (mechanism, mirrored) in mechanisms.items():
+    for name, (mechanism, symmetric) in mechanisms.items():
         for shape, sums in shapes.items():
-            query: Any = Scores(sums[: n // 2] if mirrored else sums, mirrored)
+            query: Any = Scores(sums[: n // 2] if symmetric else sums, symmetric)
             runs[f"{name}, {shape}"] = lambda m=mechanism, q=query: m.release(q, q, noise)
     found = alternately(runs)
     rows = []

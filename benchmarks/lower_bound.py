@@ -26,6 +26,7 @@ from riata.curator import Curator
 from riata.errors import InvalidArgument
 from riata.hard_instances import HardInstance
 from riata.losses import Squared
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy import Budget
 from riata.problem import Problem
@@ -48,7 +49,7 @@ class NotAnswered(Exception):
     """The structured engine does not know the query."""
 
 
-class HardEngine:
+class HardEngine(Engine):
     """Answers gradient queries on database i of an instance, without its orthogonal block."""
 
     def __init__(self, instance: HardInstance, i: int) -> None:

@@ -27,6 +27,7 @@ from rich.progress import track
 from riata import Bounds
 from riata.curator import Curator
 from riata.losses import Squared
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy import Budget
 from riata.problem import Problem
@@ -41,7 +42,7 @@ BOUNDS = Bounds(x=1.0, y=1.0)
 SUPPORT = 5
 
 
-class GramEngine:
+class GramEngine(Engine):
     """Answers gradient queries of the squared loss from X'X / n, X'y / n and y'y / n."""
 
     def __init__(self, n: int, p: int, rng: np.random.Generator) -> None:

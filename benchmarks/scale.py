@@ -3,7 +3,6 @@
     python benchmarks/scale.py             # two workers beside two bare processes; a worker dies
     python benchmarks/scale.py --files     # a Parquet directory of 2 billion cells under 8 GB
     python benchmarks/scale.py --memory    # the same rows on disk and in memory
-    python benchmarks/scale.py --sums      # long sums on their way, packed and plain
 
 The peer of the cluster is written here: two processes with half of the rows each, a pipe to each of
 them, and SciPy. It keeps its margins up to date, sends float64 and has no grid, no repair and no
@@ -29,10 +28,8 @@ from distributed import Client, LocalCluster
 from scipy import sparse
 
 from riata import Bounds, PrivateLasso, Schema
-from riata.engines import replies
 from riata.engines.cluster import LEAN
 from riata.engines.dask import DaskEngine, InMemory
-from riata.engines.packing import packed
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
@@ -48,9 +45,6 @@ BOUNDS = Bounds(1.0, 1.0)
 #: The directory of files.
 FILES, FILE_ROWS, COLUMNS, FILLED, DIFFERENT = 40, 500_000, 100, 0.05, 4
 LIMIT_GB = 8
-
-#: Long sums: columns, and entries at one worker. A byte takes so long at 10 Gbit/s.
-LONG, ENTRIES, BYTE = 2_000_000, (5_000_000, 25_000_000, 1_000_000_000), 0.8e-9
 
 
 def rows(n: int, p: int, a_row: int, seed: int = 0) -> tuple[sparse.csr_array, np.ndarray]:
@@ -124,7 +118,7 @@ def clustered(made: DaskEngine, n: int, p: int, steps: int) -> float:
     for t in range(1, steps + 3):
         begin = time.perf_counter()
         query = problem.gradient(theta)
-        gradient = query.finish(made.total(query))
+        gradient = query.from_total(made.total(query))
         column = int(np.abs(gradient).argmax())
         vertex = Vector.unit(p, column, -float(np.sign(gradient[column])))
         theta = theta.toward(vertex, 2 / (t + 2))
@@ -201,80 +195,6 @@ def killed(model: PrivateLasso, x: sparse.csr_array, y: np.ndarray, client: Clie
         )
     show(f"{STEPS} steps, set-up included", fits)
     return fits
-
-
-# Long sums
-
-
-def word_sums(p: int, entries: int, yes_no: bool, sort: bool) -> np.ndarray:
-    """What a worker sums over so many entries, drawn: columns as popular as words.
-
-    Slopes have deviation 0.15 of their bound, and a correlation with each column.
-    """
-    rng = np.random.default_rng(0)
-    popular = 1 / (10 + np.arange(p))
-    counts = rng.poisson(entries * popular / popular.sum())
-    slopes = np.sqrt(counts) * rng.standard_normal(p) + 0.05 * counts * rng.standard_normal(p)
-    slopes *= 0.15 * 2**16
-    found = np.rint(slopes) * 2**16 if yes_no else np.rint(slopes * 0.58 * 2**16)
-    return (found if sort else rng.permutation(found)).astype(np.int64)
-
-
-def packing(sums: np.ndarray) -> dict[str, float]:
-    """Bytes a number, and seconds a number to pack it and to add it, packed and plain."""
-    total = np.zeros_like(sums)
-
-    def seconds(do) -> float:
-        took = []
-        for _ in range(9):
-            begin = time.perf_counter()
-            do()
-            took.append(time.perf_counter() - begin)
-        return min(took) / len(sums)
-
-    sent = packed(sums)
-    assert np.array_equal(sent.added_to(None), sums)
-    return {
-        "bytes": sent.data.nbytes / len(sums),
-        "pack": seconds(lambda: packed(sums)),
-        "add": seconds(lambda: sent.added_to(total)),
-        "add plain": seconds(lambda: np.add(total, sums, out=total)),
-    }
-
-
-def long_sums() -> None:
-    found = []
-    for yes_no in (False, True):
-        for entries in ENTRIES:
-            for sort in (True, False):
-                each = packing(word_sums(LONG, entries, yes_no, sort))
-                found.append(
-                    {
-                        "entries": ("yes-no" if yes_no else "numbers"), "at a worker": entries,
-                        "columns": "by popularity" if sort else "in any order",
-                        "bytes a column": each["bytes"], "ns to pack": 1e9 * each["pack"],
-                        "to add": 1e9 * each["add"], "to add plain": 1e9 * each["add plain"],
-                        "saved at 10 Gbit/s": 1e9 * BYTE * (8 - each["bytes"]),
-                    }
-                )  # fmt: skip
-    show(f"Sums of {LONG:,} columns, nanoseconds a column", found)
-    x, y = rows(N // 2, LONG, A_ROW)
-    dask.config.set(LEAN)
-    made, client = cluster()
-    with made, client:
-        whole, steps = engine(client, x, y), {"plain": [], "packed": []}
-        for _ in range(REPEATS):
-            for name, long in (("plain", 2**62), ("packed", replies.LONG)):
-                client.run(pack_from, long)
-                steps[name].append(clustered(whole, len(y), LONG, 20))
-    best = {name: 1e3 * min(each) for name, each in steps.items()}
-    show(f"Milliseconds a step of two workers on this machine, best of {REPEATS} medians", [best])
-    keep("scale_sums", {"sums": found, "step_ms": best})
-
-
-def pack_from(long: int) -> None:
-    """At a worker: the shortest sum that is packed."""
-    replies.LONG = long
 
 
 # Files
@@ -368,15 +288,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", action="store_true")
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--sums", action="store_true")
     parser.add_argument("--n-files", type=int, default=FILES)
     asked = parser.parse_args()
     if asked.files:
         files(asked.n_files)
     elif asked.memory:
         memory()
-    elif asked.sums:
-        long_sums()
     else:
         workers()
 

@@ -3,10 +3,10 @@
     python benchmarks/scale_simulation.py
 
 Measured in this run: the time of one worker for an entry and for a row, how much it varies from
-step to step, how many bytes a sum takes and how long it takes to pack and to add it, and the time
-of an empty question over Dask. Assumed, and
-named below: the network, and how often a worker is lost. The rest is the engine's own rule: so many
-keepers are asked from the driver, each asks so many others, and lost rows are read again.
+step to step, how long it takes to add a number of a sum, and the time of an empty question over
+Dask. Assumed, and named below: the network, and how often a worker is lost. The rest is the
+engine's own rule: so many actors are asked from the driver, each asks so many others, and lost
+rows are read again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 
 from riata.engines.cluster import LEAN
 from riata.engines.dask import _FAN
-from riata.engines.replies import LONG
 from riata.engines.shard import Shard
 from riata.losses import Squared
 from riata.preparation import Preparation
@@ -28,13 +27,16 @@ from riata.sets import L1Ball
 from riata.vectors import Vector
 
 from results import keep, show
-from scale import BOUNDS, cluster, clustered, engine, packing, rows, word_sums
+from scale import BOUNDS, cluster, clustered, engine, rows
 
 #: Bytes a second into one machine, seconds for a message on the way, losses of a worker in an hour.
 BANDWIDTH, LATENCY, LOSSES_AN_HOUR = 1.25e9, 2e-4, 0.01
 
 #: Rows that a worker reads in a second, from Parquet to the grid (benchmarks/scale.py --files).
 ROWS_READ_A_SECOND = 100_000
+
+#: A number of a sum is sent in so many bytes. To add one is measured on so many.
+BYTES, LONG = 8, 2_000_000
 
 STEPS = 200
 
@@ -71,16 +73,19 @@ def measured() -> dict[str, float]:
         question = clustered(engine(client, x, y), 40, 50, 200)
     return {
         "seconds an entry": entry, "seconds a row": row, "deviation of log time": float(many[2]),
-        "seconds an empty question": question,
+        "seconds an empty question": question, "seconds to add a number": seconds_to_add(),
     }  # fmt: skip
 
 
-def sent(p: int, entries: float) -> dict[str, float]:
-    """Of a sum over so many entries: bytes a number, and seconds to pack and to add one."""
-    found = packing(word_sums(min(p, 2 * LONG), int(entries), yes_no=False, sort=False))
-    if p < LONG:
-        return {"bytes": 8.0, "pack": 0.0, "add": found["add plain"]}
-    return found
+def seconds_to_add() -> float:
+    """What it takes to add one number of a sum to that of another worker."""
+    sums, total = np.ones(LONG, dtype=np.int64), np.zeros(LONG, dtype=np.int64)
+    took = []
+    for _ in range(9):
+        begin = time.perf_counter()
+        np.add(total, sums, out=total)
+        took.append(time.perf_counter() - begin)
+    return min(took) / LONG
 
 
 def simulated(n: int, a_row: int, p: int, workers: int, facts: dict[str, float]) -> dict:
@@ -89,8 +94,7 @@ def simulated(n: int, a_row: int, p: int, workers: int, facts: dict[str, float])
     work = share * (a_row * facts["seconds an entry"] + facts["seconds a row"])
     levels = max(1, math.ceil(math.log(workers, _FAN)))
     at_a_node = min(_FAN, workers)
-    each = sent(p, share * a_row)
-    hop = LATENCY + p * (each["pack"] + at_a_node * (each["bytes"] / BANDWIDTH + each["add"]))
+    hop = LATENCY + p * at_a_node * (BYTES / BANDWIDTH + facts["seconds to add a number"])
     steps = []
     lost = 0
     for _ in range(STEPS):
@@ -107,8 +111,6 @@ def simulated(n: int, a_row: int, p: int, workers: int, facts: dict[str, float])
         "rows": f"{n:.0e}", "columns": f"{p:.0e}", "entries": f"{n * a_row:.0e}",
         "workers": workers, "GB a worker": share * a_row * 24 / 2**30,
         "seconds a step": float(np.median(steps)), "of it sums": levels * hop,
-        "bytes a number": each["bytes"], "ns to pack": 1e9 * each["pack"],
-        "ns to add": 1e9 * each["add"],
         f"hours for {STEPS} steps": sum(steps) / 3600, "workers lost": int(lost),
     }  # fmt: skip
 

@@ -37,11 +37,11 @@ class Batches(PrivateGreedy):
         for _ in range(ROUNDS):
             query = run.problem.correlations(run.theta, run.ranking_limit, run.entry_limit)
             price = (1 - defaults.MEASURED) * amount / each
-            run.purse.left -= price * each
+            run.remaining.left -= price * each
             top = TopK(bounded_range_at(price), min(each, run.problem.n_features))
             for column in run.curator.release(query, top):
                 run.step_along(int(column), defaults.MEASURED * amount / each)
-                run.told()
+                run.notify_progress()
             run.measure_slopes()
 
 
@@ -59,7 +59,7 @@ CHANGES: dict[str, tuple[Callable[[], Solver], AbstractContextManager[None]]] = 
     "entries not cut in the search": (PrivateGreedy, using("ENTRY_QUANTILE", 1.0)),
     "slopes not cut in the search": (PrivateGreedy, using("RANKING_QUANTILE", 1.0)),
     "slopes measured once": (PrivateGreedy, using("LAST_SCALE", 0)),
-    "slopes cut at twice the usual place in the refit": (
+    "slopes clipped at twice the usual place in the refit": (
         PrivateGreedy, using("REFIT_CUT", 2 * defaults.REFIT_CUT),
     ),
     "one refit in place of two": (Pruned, nullcontext()),

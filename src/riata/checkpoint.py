@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
-import fcntl
 import hashlib
 import hmac
 import io
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from riata.errors import CheckpointError
+from riata.files import durable
 from riata.identity import digest
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, to_json
@@ -37,7 +37,10 @@ VERSION = 2
 _KEY_BYTES, _CODE_DIGITS = 32, 64
 
 #: Facts that follow from others: an error names them only where they differ alone.
-_DERIVED = ("bounds of releases", "budget", "event", "parts", "problems", "projection", "steps")
+_DERIVED = (
+    "bounds of releases", "budget", "event", "extra releases", "parts", "problems", "projection",
+    "steps",
+)  # fmt: skip
 
 _CHARGED = "What was charged stays charged, and nothing more was released."
 
@@ -165,18 +168,18 @@ class Checkpoint:
         try:
             # Without a buffer, or what could not be written would be tried again at the end.
             file = open(self.path, "a+b", buffering=0, opener=_for_the_owner)  # noqa: SIM115
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise CheckpointError(
-                f"{self.path} is used by another run: two could release twice what was paid for "
-                "once. Wait until it is over, or stop it."
-            ) from None
+            alone = durable.lock(file.fileno())
         except OSError as problem:
             raise CheckpointError(
                 f"{self.path} cannot be opened ({problem.strerror}): a checkpoint needs a file "
                 "that can be written. Name another one."
             ) from None
+        if not alone:
+            file.close()
+            raise CheckpointError(
+                f"{self.path} is used by another run: two could release twice what was paid for "
+                "once. Wait until it is over, or stop it."
+            )
         return file
 
     def _size(self) -> int:
@@ -212,7 +215,7 @@ class Checkpoint:
             {"riata checkpoint": VERSION, "id": self.run_id, "request": self.request,
              "facts": self._facts, "seed": self._seed}
         )  # fmt: skip
-        _sync_folder(self.path)
+        durable.sync_directory(self.path)
 
     def _start(self) -> None:
         """The beginning of the chain and the run's id, from the key and the request."""
@@ -308,7 +311,7 @@ class Checkpoint:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            _sync_folder(self.path)
+            durable.sync_directory(self.path)
         except OSError as problem:
             raise CheckpointError(
                 f"{self._key_path} cannot be written ({problem.strerror}): without its key a run "
@@ -344,26 +347,18 @@ class Checkpoint:
 
 
 def _for_the_owner(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    return os.open(path, flags | durable.NO_FOLLOW, 0o600)
 
 
 def _new_for_the_owner(path: str, flags: int) -> int:
     """A new file: one that somebody put there before could be read by others."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    return os.open(path, flags | os.O_EXCL | durable.NO_FOLLOW, 0o600)
 
 
 def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW)
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    return os.open(path, flags | durable.NO_FOLLOW)
 
 
 def _destroy(path: Path, key: bytes) -> None:
@@ -371,11 +366,14 @@ def _destroy(path: Path, key: bytes) -> None:
     with contextlib.suppress(FileNotFoundError), open(path, "r+b", opener=_no_link) as file:
         if file.read(_KEY_BYTES) != key:
             return
-        path.unlink()  # first: a crash in between must not leave a file of zeros
+        if os.name != "nt":  # first: a crash in between must not leave a file of zeros
+            path.unlink()
         file.seek(0)
         file.write(bytes(os.fstat(file.fileno()).st_size))
         file.flush()
         os.fsync(file.fileno())
+    if os.name == "nt":  # where a file that is open cannot be removed
+        path.unlink(missing_ok=True)
 
 
 # Releases as text

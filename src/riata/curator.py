@@ -13,13 +13,14 @@ import numpy as np
 
 from riata.checkpoint import Checkpoint
 from riata.errors import BudgetExceeded, CheckpointError
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, Pure, compose, leaves, to_json
 from riata.privacy.unit import PrivacyUnit
-from riata.queries import Query, Walk
+from riata.queries import FrankWolfePath, Query
 from riata.releases import notify
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
@@ -79,7 +80,7 @@ class Filter(Account):
         return f"{float(self._left):.3g} left of the filter"
 
 
-class SumsAlone:
+class SumsAlone(Engine):
     """An engine that sums and does nothing else.
 
     Then what a mechanism releases is a function of sums and noise, and the same in every engine:
@@ -181,13 +182,13 @@ class Curator:
             checkpoint.bind(code, known)
         return cls(engine, event, noise, parts, adaptive, checkpoint)
 
-    def release(self, query: Query | Walk, mechanism: Mechanism, part: int = 0) -> Any:
+    def release(self, query: Query | FrankWolfePath, mechanism: Mechanism, part: int = 0) -> Any:
         """Answer one query. The only way that anything about the rows gets out."""
         found = self._release(query, mechanism, part)
         notify(query, mechanism, found, part=part, numbers=self._numbers)
         return found
 
-    def _release(self, query: Query | Walk, mechanism: Mechanism, part: int) -> Any:
+    def _release(self, query: Query | FrankWolfePath, mechanism: Mechanism, part: int) -> Any:
         if not 0 <= part < len(self._paid_for):
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         with self._turn:
@@ -201,11 +202,10 @@ class Curator:
                 self._checkpoint.keep(mechanism.event, found)
             return found
 
-    def walks(self, query: Walk, epsilon: float) -> bool:
-        """Whether a whole walk is best released at once. Depends on public facts alone."""
-        known = getattr(self._engine, "walks", None)  # engines may leave it out
+    def compiles(self, query: FrankWolfePath, epsilon: float) -> bool:
+        """Whether a whole path is best released at once. Depends on public facts alone."""
         alone = len(self._paid_for) == 1 and self._checkpoint is None
-        return alone and known is not None and known(query, epsilon)
+        return alone and self._engine.compiles(query, epsilon)
 
     def _part(self, part: int) -> Engine:
         parts = len(self._paid_for)
@@ -213,6 +213,7 @@ class Curator:
 
     def close(self) -> None:
         """Everything that was planned has been released."""
+        self._engine.close()
         if self._checkpoint is not None:
             self._checkpoint.close(over=True)
 
@@ -223,7 +224,7 @@ class Curator:
         return f"<Curator with {', '.join(map(repr, self._paid_for))}>"
 
 
-class _NoRows:
+class _NoRows(Engine):
     """Stands for the engine of a run that is over: all its releases are in its checkpoint."""
 
     def total(self, query: Query) -> np.ndarray:

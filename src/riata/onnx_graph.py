@@ -15,7 +15,6 @@ from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.local import LocalEstimator, LocalLasso, LocalLogisticRegression
-from riata.estimators.projected import ProjectedModel
 
 #: The version of ONNX's operators, and of the file format that goes with them: old enough for
 #: runtimes of some years ago.
@@ -144,11 +143,8 @@ class _Graph:
 
 def _margins(graph: _Graph, model: PrivateLinearModel) -> None:
     """x . coef_ + intercept_, for rows inside the bounds."""
-    rows = _inside(graph, model._checked_bounds())
-    coef = np.atleast_2d(model.coef_)
-    if isinstance(model, ProjectedModel) and model.compressed:
-        phi: Any = model._projection()
-        coef = np.array([phi.forward(theta) for theta in coef])
+    rows = _inside(graph, model.row_bounds())
+    coef = model.row_functions()
     product = graph("MatMul", rows, np.array(coef.T))
     margins = graph("Add", product, np.atleast_1d(np.float64(model.intercept_)))
     if isinstance(model, LogisticClassifier):

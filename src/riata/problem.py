@@ -18,6 +18,7 @@ from riata.queries import (
     Coordinate,
     Correlations,
     EntrySizes,
+    FrankWolfePath,
     Gradient,
     GradientStep,
     Improvement,
@@ -34,7 +35,6 @@ from riata.queries import (
     Support,
     SupportCurvature,
     SupportGradient,
-    Walk,
 )
 from riata.queries.sizes import PARTS
 from riata.sets import ConstraintSet
@@ -91,10 +91,10 @@ class Problem:
         """The gradient of the empirical risk at theta, unevaluated."""
         return Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
 
-    def walk(self, steps: int) -> Walk:
-        """The utilities of the set's vertices along a Frank-Wolfe walk of so many steps."""
+    def frank_wolfe_path(self, steps: int) -> FrankWolfePath:
+        """The utilities of the set's vertices along a Frank-Wolfe path of so many steps."""
         assert isinstance(self.set, CoordinatePolytope)
-        return Walk(self.loss, self.set, self.bounds, self.n_rows, self.adjacency, steps)
+        return FrankWolfePath(self.loss, self.set, self.bounds, self.n_rows, self.adjacency, steps)
 
     def clipped_gradient(self, theta: Vector, clip: float) -> ClippedGradient:
         """The same with each row's part shortened to a length of at most `clip`."""
@@ -123,11 +123,11 @@ class Problem:
         return LengthSizes(support, self.n_rows, self.adjacency)
 
     def limited_slope(self, theta: Vector, limit: float) -> LimitedSlope:
-        """The derivative in the intercept, of slopes that are cut at a limit."""
+        """The derivative in the intercept, of slopes that are clipped at a limit."""
         return LimitedSlope(*self._at(theta), limit)
 
     def correlations(self, theta: Vector, limit: float, entry_limit: float) -> Correlations:
-        """The gradient in units of the columns' bounds, with slopes and entries cut."""
+        """The gradient in units of the columns' bounds, with slopes and entries clipped."""
         return Correlations(*self._at(theta), limit, entry_limit)
 
     def coordinate(
@@ -139,7 +139,7 @@ class Problem:
     def support_gradient(
         self, theta: Vector, limit: float, support: Support, length: float, constant: float
     ) -> SupportGradient:
-        """The gradient on a support, with slopes cut and rows shortened."""
+        """The gradient on a support, with slopes clipped and rows shortened."""
         return SupportGradient(*self._at(theta), limit, support, length, constant)
 
     def support_curvature(
@@ -153,17 +153,17 @@ class Problem:
         return ColumnSums(self.bounds, self.n_features, self.n_rows, self.adjacency)
 
     def column_squares(self, entry_limit: float) -> ColumnSquares:
-        """The mean square of every column, of entries that are cut."""
+        """The mean square of every column, of entries that are clipped."""
         return ColumnSquares(self.bounds, self.n_features, self.n_rows, self.adjacency, entry_limit)
 
     def centred_gradient(
         self, theta: Vector, limit: float, scaling: Scaling, length: float
     ) -> CentredGradient:
-        """The gradient of centred and scaled rows, with slopes cut and rows shortened."""
+        """The gradient of centred and scaled rows, with slopes clipped and rows shortened."""
         return CentredGradient(*self._at(theta), limit, scaling, length)
 
     def improvement(self, theta: Vector, reference: Vector, most: float) -> Improvement:
-        """How much better theta fits than a reference, with losses cut."""
+        """How much better theta fits than a reference, with losses clipped."""
         return Improvement(*self._at(theta), reference, most)
 
     def class_counts(self, n_classes: int) -> ClassCounts:

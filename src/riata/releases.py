@@ -105,7 +105,7 @@ def on_release(callback: Observer) -> Iterator[None]:
 
     Blocks nest: each callback is called, the outermost first. They hold for the thread or the
     asyncio task that they are in, as `contextvars` do. A run that goes on from a checkpoint shows
-    its earlier releases too, with the same numbers. A compiled walk makes many selections at once,
+    its earlier releases too, with the same numbers. A compiled path makes many selections at once,
     and has a record for each. With `random_state`, noise is known and nothing is protected.
 
     Examples

@@ -155,7 +155,7 @@ def test_some_row_reaches_the_claim_at_every_iterate(loss):
         scores = problem.set.scores(problem.gradient(theta))
         x, y = extreme_rows(problem, theta)
         summands = [
-            scores.finish(LocalEngine(x[i : i + 1], y[i : i + 1], problem.bounds).total(scores))
+            scores.from_total(LocalEngine(x[i : i + 1], y[i : i + 1], problem.bounds).total(scores))
             for i in range(len(x))
         ]
         apart = max(np.abs(a - b).max() for a in summands for b in summands)

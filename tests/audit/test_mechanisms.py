@@ -330,7 +330,7 @@ class Naive(Mechanism):
         return self.claimed.event
 
     def release(self, query, engine, noise):
-        answer = query.finish(engine.total(query))
+        answer = query.from_total(engine.total(query))
         return answer + self.scale * DRAWS[self.law](len(answer), noise).values
 
     def describe(self, times):
@@ -414,7 +414,7 @@ def audit_simplex_step(budget, draws, n_tilted, strength=1.0):
     problem, pair = simplex_pair(30, n_tilted)
     start = problem.set.start()
     scores = problem.set.scores(problem.gradient(start))
-    ours, theirs = (scores.finish(rows.total(scores)) for rows in pair)
+    ours, theirs = (scores.from_total(rows.total(scores)) for rows in pair)
     np.testing.assert_allclose(problem.n_rows * (ours - theirs), [0, 8, -8], atol=1e-12)
     solver = PrivateFrankWolfe(1)
     plan = solver.plan(problem, budget)

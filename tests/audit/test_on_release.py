@@ -282,7 +282,7 @@ def test_the_exact_answer_is_not_in_a_record():
         Logistic(), fitted_bounds, N_ROWS, N_COLUMNS, "replace-one", sums.query["part"]
     )
     rows = fitted_bounds.grid_x(X)
-    exact = query.finish(query.partial(rows, np.where(LABELS, 1.0, -1.0)))
+    exact = query.from_total(query.block_sum(rows, np.where(LABELS, 1.0, -1.0)))
     assert sums.value.shape == exact.shape
     for array in arrays_of(sums):
         if array.shape == exact.shape:
@@ -316,7 +316,7 @@ def test_a_fit_that_goes_on_shows_the_same_records(make, tmp_path):
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["", "checkpoint"])
-def test_a_compiled_walk_has_a_record_for_each_selection(kept, tmp_path):
+def test_compiled_selections_have_a_record_for_each_selection(kept, tmp_path):
     pytest.importorskip("numba")
     steps = 30
     model = PrivateLasso(

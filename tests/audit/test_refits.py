@@ -33,7 +33,7 @@ from riata.queries import (
 from riata.queries.sizes import SHARE_STEPS, _bins_of_rows
 from riata.sets import L1Ball, L2Ball
 from riata.solvers import PrivateGreedy, RefittedFrankWolfe, SufficientStatistics
-from riata.solvers.purse import Purse
+from riata.solvers.adaptive_budget import RemainingBudget
 from riata.solvers.refit import Run
 
 N_ROWS, N_COLUMNS = 12, 8
@@ -157,7 +157,7 @@ def test_every_entry_with_a_vote_of_its_own_is_accused(monkeypatch):
         return _bins_of_rows(x, self.parts).sum(axis=0) * float(SHARE_STEPS)
 
     assert not caught(model)
-    monkeypatch.setattr(EntrySizes, "partial", every_entry)
+    monkeypatch.setattr(EntrySizes, "block_sum", every_entry)
     assert caught(model)
 
 
@@ -166,7 +166,7 @@ def test_acute_for_a_query_with_signs_is_accused(monkeypatch, kind):
     name = "all columns" if kind is SupportGradient else "greedy"
     model = MODELS[name](REPLACE_ONE)
     assert not caught(model)
-    monkeypatch.setattr(kind, "acute", True)
+    monkeypatch.setattr(kind, "nonnegative_inner", True)
     assert caught(model)
 
 
@@ -179,9 +179,9 @@ def test_scales_that_nobody_pays_for_are_refused_by_the_filter_and_accused_witho
     scale, free = Run.scale, []
 
     def unpaid(self, query, amount):
-        left = self.purse.left
+        left = self.remaining.left
         found = scale(self, query, 100 * amount)  # so much that it cannot go unnoticed
-        self.purse.left = left
+        self.remaining.left = left
         free.append(amount)
         return found
 
@@ -202,7 +202,7 @@ def test_scales_that_nobody_pays_for_are_refused_by_the_filter_and_accused_witho
 def test_a_purse_that_sells_too_cheaply_is_refused(monkeypatch):
     model = MODELS["all columns"](REPLACE_ONE)
     pair = worst_pair(model, N_ROWS, N_COLUMNS)
-    monkeypatch.setattr(Purse, "_take", lambda self, amount: None)
+    monkeypatch.setattr(RemainingBudget, "_take", lambda self, amount: None)
     with pytest.raises(BudgetExceeded):
         replay(model, pair.data, pair.neighbour, seed=7)
 

@@ -14,10 +14,9 @@ import pytest
 from riata import Bounds, PrivateErm, PrivateSearch
 from riata.audit import epsilon_lower_bound
 from riata.engines.choice import Arrays
-from riata.estimators.base import Job
 from riata.losses import Squared
 from riata.mechanisms import Exact, LaplaceMechanism
-from riata.mechanisms.chance import happens
+from riata.mechanisms.discrete import bernoulli
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import spent
 from riata.privacy.events import Pure, RandomlyRepeated, compose
@@ -37,8 +36,8 @@ class Hostile(PrivateErm):
     def __sklearn_clone__(self):
         return copy.copy(self)
 
-    def _job(self, X, y):
-        return Job([self.loss], self.bounds, X.shape, Arrays(X, y))
+    def request(self, X, y):
+        return super().request_for_shape(*X.shape), Arrays(X, y)
 
     def plan(self, n_rows, n_features):
         given = PrivateErm(
@@ -52,9 +51,9 @@ class Hostile(PrivateErm):
         noise, e = Noise(self.random_state), math.exp(self.epsilon)
         top, middle = (TOP / e, MIDDLE) if y[0] > 0 else (TOP, MIDDLE / e)
         found = WORST
-        if happens(top, noise):
+        if bernoulli(top, noise):
             found = BEST
-        elif happens(middle / (1 - top), noise):
+        elif bernoulli(middle / (1 - top), noise):
             found = SECOND
         self.coef_, self.intercept_ = np.array([found]), 0.0
         return self

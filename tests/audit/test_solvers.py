@@ -187,7 +187,7 @@ def test_a_clip_that_is_only_claimed_is_accused(monkeypatch, name):
     from riata.queries import ClippedGradient, Gradient
 
     model = MODELS[name](ADD_REMOVE)
-    monkeypatch.setattr(ClippedGradient, "partial", Gradient.partial)
+    monkeypatch.setattr(ClippedGradient, "block_sum", Gradient.block_sum)
     assert caught(model)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / ".github").rglob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 LINK = re.compile(r"(?<!\!)\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
@@ -61,6 +62,17 @@ def test_a_broken_link_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# One\n\n[a](#one) [b](#two) [c](other.md) `[d](no.md)` [e](page.md#one)\n")
     assert broken(page) == ["#two", "other.md"]
+
+
+def test_every_entry_of_the_glossary_leads_to_a_page():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^(\S.*)\n: (.+)$", text, flags=re.M)
+    assert len(entries) > 50
+    assert [term for term, meaning in entries if not LINK.search(meaning)] == []
+    terms = " ".join(term for term, _ in entries)
+    looked_for = ("categorical", "imbalanced", "sample_weight", "clipping", "zCDP", "one-hot")
+    looked_for += ("privacy filter", "odometer", "report noisy max", "LDP", "IHT", "DP-SGD")
+    assert [word for word in looked_for if word not in terms] == []
 
 
 def leaving():

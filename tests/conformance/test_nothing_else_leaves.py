@@ -134,7 +134,7 @@ def exact_statistics(x, y):
         query = problem.gradient(problem.set.start())
         total = LocalEngine(x, targets, bounds).total(query)
         numbers += [targets.mean(), targets.sum(), targets.std(), targets.var()]
-        numbers += [*query.finish(total), *total.astype(float), *(clipped.T @ targets)]
+        numbers += [*query.from_total(total), *total.astype(float), *(clipped.T @ targets)]
         numbers += [*np.linalg.lstsq(clipped, targets, rcond=None)[0]]
     return numbers
 
@@ -298,7 +298,7 @@ def test_steps_and_releases_are_those_of_the_plan_whatever_the_rows_contain(name
         plan = model.plan(N_ROWS, N_COLUMNS)
         assert model.n_iter_ == model.privacy_.steps
         in_fits = sum(plan.times.get(role, plan.steps) for role in plan.mechanisms) * plan.fits
-        planned = in_fits + sum(each.times for each in plan.beside.values())
+        planned = in_fits + sum(each.times for each in plan.extra_releases.values())
         # What is released follows from earlier releases, within a sum or a list.
         if plan.adaptive or plan.solver in ("scaled-gradient", "class-sums"):
             assert plan.adaptive or len(taken) <= planned

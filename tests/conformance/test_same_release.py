@@ -127,12 +127,12 @@ def cases(draw) -> Case:
 
 
 def _model(draw, rng, problem) -> Vector:
-    """Where a walk leads, where a fit leads, or anywhere."""
+    """Where a path leads, where a fit leads, or anywhere."""
     p = problem.n_features
-    kind = draw(st.sampled_from(["zero", "walk", "sums", "dense"]))
-    if kind == "walk":
+    kind = draw(st.sampled_from(["zero", "path", "sums", "dense"]))
+    if kind == "path":
         steps = draw(st.sampled_from([1, 5, 40]))
-        return problem.walk(40).theta(rng.integers(0, problem.set.n_vertices, steps))
+        return problem.frank_wolfe_path(40).theta(rng.integers(0, problem.set.n_vertices, steps))
     theta = Vector.zero(p)
     if kind == "sums":
         for _ in range(5):
@@ -336,7 +336,7 @@ def test_same_release_single_columns_have_the_integers_of_the_whole_sum(case):
         problem.correlations(case.theta, 0.4, 0.3),
     ):
         totals = engine("scan", "C order", case).total(query)
-        expected = query.finish(totals)
+        expected = query.from_total(totals)
         for container in ("C order", "Fortran order", "CSR", "CSC"):
             scores = engine("numpy", container, case).scores(query, 1e-3)
             if scores is None:
@@ -350,9 +350,9 @@ def test_same_release_single_columns_have_the_integers_of_the_whole_sum(case):
 )
 def test_same_release_compiled_columns_have_the_integers_of_the_whole_sum(seed):
     pytest.importorskip("numba")
-    from riata.engines.kernels import bounds as drift
-    from riata.engines.kernels import walk as kernel
-    from riata.mechanisms import ExponentialMechanism, SelectionsAlong
+    from riata.engines.compiled import bounds as drift
+    from riata.engines.compiled import selection as kernel
+    from riata.mechanisms import CompiledSelections, ExponentialMechanism
     from riata.mechanisms.noise import Noise
 
     rng = np.random.default_rng(seed)
@@ -364,15 +364,15 @@ def test_same_release_compiled_columns_have_the_integers_of_the_whole_sum(seed):
     limits = rng.choice([1.0, 0.1, 0.77, 1e-5], p) if seed % 2 else 0.7
     bounds = Bounds(limits, 1.3, nonnegative=bool(seed % 3 == 0))
     problem = Problem(loss, L1Ball(3.3) if seed % 4 else Simplex(0.9), bounds, n, p)
-    path = problem.walk(50)
+    path = problem.frank_wolfe_path(50)
     compiled = LocalEngine(sparse.csr_array(x), y, bounds, kernels="numba")
     plain = LocalEngine(x, y, bounds, kernels="numpy")
     noise, released = Noise(seed), np.empty(0, dtype=np.int64)
     for steps in (1, 6, 22):
-        more = SelectionsAlong(ExponentialMechanism(0.7), steps).release(path, compiled, noise)
+        more = CompiledSelections(ExponentialMechanism(0.7), steps).release(path, compiled, noise)
         released = np.append(released, more)
-        inside = compiled.walker(path, 0.7)
-        now = drift.numbers_now(inside._facts, inside._walk, inside._state)
+        inside = compiled.compiled_path(path, 0.7)
+        now = drift.numbers_now(inside._facts, inside._path, inside._state)
         found = [kernel.total_of(k, inside._columns, inside._rows, now, inside._facts)
                  for k in range(p)]  # fmt: skip
         query = path.utilities(path.theta(released))

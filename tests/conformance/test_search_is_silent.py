@@ -23,7 +23,7 @@ from riata import (
     read,
 )
 from riata.errors import InvalidArgument
-from riata.estimators.base import PrivateLinearModel
+from riata.fitting import running
 from riata.losses import Huber
 from riata.sets import L1Ball
 from riata.tuning import search as module
@@ -93,8 +93,8 @@ def shown(estimator, x, y, runs, **options):
         return left, [(str(charge.event), charge.summary) for charge in ledger.charges]
 
     with (
-        mock.patch.object(module, "repetitions", return_value=runs),
-        mock.patch.object(PrivateLinearModel, "_solved", noisy(PrivateLinearModel._solved)),
+        mock.patch.object(module, "geometric", return_value=runs),
+        mock.patch.object(running, "solve", noisy(running.solve)),
     ):
         found = seen(run)
     assert len(found.pop("releases")) > 2 * runs  # selections and scores of every run

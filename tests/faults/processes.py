@@ -17,7 +17,7 @@ import numpy as np
 
 from riata import Bounds, Budget, BudgetExceeded, Ledger, PrivateLasso
 from riata.errors import LedgerError
-from riata.privacy import chain
+from riata.files import durable
 from riata.privacy.events import Pure
 
 GRANTED, EXCEEDED, REFUSED = 10, 11, 12
@@ -102,9 +102,9 @@ def kill(folder, kills, seed, order, database=None):
 
 #: A charge calls these while it writes; a process dies on the first or the second call.
 POINTS = {
-    "while the head is written": (chain, "_write_new"),
+    "while the head is written": (durable, "write_new"),
     "before the head is replaced": (os, "replace"),
-    "after the head is replaced": (chain, "sync_directory"),
+    "after the head is replaced": (durable, "sync_directory"),
     "on a sync": (os, "fsync"),
 }
 

@@ -30,11 +30,9 @@ from riata import (
 )
 from riata.engines import actor as actor_module
 from riata.engines import dask as dask_module
-from riata.engines import replies
 from riata.engines.actor import Question, RowActor
 from riata.engines.dask import DaskEngine, InMemory
-from riata.engines.messages import Writer
-from riata.engines.packing import Packed
+from riata.engines.messages import QueryWriter
 from riata.engines.replies import Expected, Reply
 from riata.engines.shard import Shard
 from riata.errors import ClusterLost, InvalidArgument
@@ -196,7 +194,7 @@ def test_workers_that_die_are_replaced_and_the_sum_is_the_same(fan, monkeypatch)
 def test_an_actor_that_is_asked_again_before_it_answered_sums_alike(short, monkeypatch):
     """In a thread of its own or in that of the worker, one question after the other."""
     monkeypatch.setattr(actor_module, "_SHORT", short)
-    preparation, writer = Preparation(UNIT), Writer()
+    preparation, writer = Preparation(UNIT), QueryWriter()
     rows = [(X[:400], Y[:400], None, 0), (X[400:], Y[400:], None, 400)]
     actor = RowActor(rows, preparation, {})
     whole = Shard(*preparation(X, Y))
@@ -211,29 +209,6 @@ def test_an_actor_that_is_asked_again_before_it_answered_sums_alike(short, monke
         reply = Reply.of(frames, Expected.of(queries[k], P))
         np.testing.assert_array_equal(reply.total, whole.part(k % 2, 2).total(queries[k]))
         assert not reply.lost + reply.unheard
-
-
-@pytest.mark.parametrize("fan", [1, 16], ids=["chain", "star"])
-def test_long_sums_are_packed_on_their_way(fan, client, monkeypatch):
-    """From worker to worker and from there to here, and are the same bits."""
-    monkeypatch.setattr(dask_module, "_FAN", fan)
-    p, n = replies.LONG, 300
-    x = sparse.random_array((n, p), density=1e-4, rng=np.random.default_rng(3), format="csr")
-    rows = [InMemory(x[a:b], Y[a:b]) for a, b in ((0, 100), (100, n))]
-    engine, whole = DaskEngine(rows, Preparation(UNIT), client), Shard(*Preparation(UNIT)(x, Y[:n]))
-    query = Problem(Squared(), L1Ball(1.0), UNIT, n, p).gradient(Vector.zero(p))
-    heard, add = [], Reply.add
-
-    def listening(self, other, limit):
-        heard.append(other.total)
-        add(self, other, limit)
-
-    monkeypatch.setattr(Reply, "add", listening)
-    np.testing.assert_array_equal(engine.total(query), whole.total(query))
-    assert len(heard) == (1 if fan == 1 else 2)
-    for each in heard:
-        assert isinstance(each, Packed)
-        assert each.data.nbytes < p
 
 
 def test_a_fit_survives_a_worker_and_is_charged_once(tmp_path, monkeypatch):

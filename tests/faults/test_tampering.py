@@ -8,8 +8,8 @@ import pytest
 
 from riata import Budget, Ledger
 from riata.errors import LedgerError
-from riata.privacy import storage
-from riata.privacy.lines import RECENT
+from riata.privacy.ledger import database
+from riata.privacy.ledger.entries import RECENT
 
 from helpers import charge, make
 
@@ -226,12 +226,12 @@ def test_a_ledger_that_is_in_use_in_wal_mode_is_refused(ledger, path):
         reader.execute("PRAGMA journal_mode = WAL")
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM charge").fetchall()
-        storage.PATIENCE, patience = 1, storage.PATIENCE
+        database.PATIENCE, patience = 1, database.PATIENCE
         try:
             with pytest.raises(LedgerError, match=r"WAL|locked"):
                 charge(ledger)
         finally:
-            storage.PATIENCE = patience
+            database.PATIENCE = patience
     assert charge(ledger) == 5
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from riata import Budget, Ledger
 from riata.errors import LedgerError
-from riata.privacy import storage
+from riata.privacy.ledger import database
 
 from helpers import PLAIN, charge, make
 
@@ -24,11 +24,11 @@ RACE = textwrap.dedent(
     import json, os, sys
     from riata import BudgetExceeded, Ledger
     from riata.errors import LedgerError
-    from riata.privacy import storage
+    from riata.privacy.ledger import database
     from riata.privacy.events import Pure
     path, head, checked = sys.argv[1:]
     if checked == "unchecked":  # as if nothing could tell that the file has two names
-        storage.only_name = lambda path: None
+        database.only_name = lambda path: None
     charged, error, ledger = 0, "", None
     try:
         ledger = Ledger.open(path, head=head)
@@ -143,7 +143,7 @@ def test_even_unnoticed_two_names_have_one_lock_and_one_budget(ledger, tmp_path,
 
 def test_a_link_that_comes_during_a_charge_stops_it(ledger, tmp_path, monkeypatch):
     charge(ledger)
-    real, calls = storage.only_name, []
+    real, calls = database.only_name, []
 
     def linked_then(path):
         calls.append(path)
@@ -152,7 +152,7 @@ def test_a_link_that_comes_during_a_charge_stops_it(ledger, tmp_path, monkeypatc
         return real(path)
 
     charged = ledger.charges
-    monkeypatch.setattr(storage, "only_name", linked_then)
+    monkeypatch.setattr(database, "only_name", linked_then)
     ledger = Ledger.__new__(Ledger)  # one whose storage looks at the new function
     with pytest.raises(LedgerError, match="2 names"):
         ledger.__init__(*storage_of(tmp_path), "claims")
@@ -162,9 +162,9 @@ def test_a_link_that_comes_during_a_charge_stops_it(ledger, tmp_path, monkeypatc
 
 
 def storage_of(tmp_path):
-    from riata.privacy.places import places
+    from riata.privacy.ledger.location import locate
 
-    return places(tmp_path / "a" / "study.db", None)
+    return locate(tmp_path / "a" / "study.db", None)
 
 
 def test_a_file_that_is_exchanged_while_one_waits_for_it_is_charged_nothing(
@@ -173,7 +173,7 @@ def test_a_file_that_is_exchanged_while_one_waits_for_it_is_charged_nothing(
     charge(ledger)
     copy = tmp_path / "copy.db"
     shutil.copy(ledger.path, copy)
-    real, calls = storage.only_name, []
+    real, calls = database.only_name, []
 
     def exchanged_then(path):
         found = real(path)
@@ -182,7 +182,7 @@ def test_a_file_that_is_exchanged_while_one_waits_for_it_is_charged_nothing(
             os.replace(copy, path)
         return found
 
-    monkeypatch.setattr(storage, "only_name", exchanged_then)
+    monkeypatch.setattr(database, "only_name", exchanged_then)
     with pytest.raises(LedgerError, match="exchanged for another file"):
         Ledger.open(ledger.path)
     monkeypatch.undo()

@@ -96,7 +96,7 @@ def test_no_neighbour_exceeds_the_sensitivity(loss, bounds, adjacency):
         alone = answers(query, bounds, x, y)
         for norm in NORMS:
             assert worst_ratio(query, alone, norm) <= 1
-        if query.acute:
+        if query.nonnegative_inner:
             assert np.all(alone.astype(object) @ alone.T.astype(object) >= 0)
 
 
@@ -145,7 +145,7 @@ class HalfMarginSlopes(MarginSlopes):
 
 @dataclass(frozen=True, eq=False)
 class AcuteMarginSlopes(MarginSlopes):
-    acute = True  # it is not: two rows can point in opposite directions
+    nonnegative_inner = True  # it is not: two rows can point in opposite directions
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,11 @@ def test_counts_are_counts():
     y = np.array([0.0, 1.0, 1.0, 2.0, -1.0, 0.5])
     counts = problem.class_counts(K)
     total = LocalEngine(np.zeros((6, P)), y, bounds).total(counts)
-    np.testing.assert_allclose(counts.finish(total), [1 / 6, 2 / 6, 1 / 6])
+    np.testing.assert_allclose(counts.from_total(total), [1 / 6, 2 / 6, 1 / 6])
     x = np.zeros((6, P))
     x[:, 0] = [1, -1, 0.5, 0.26, 0, 1]
     query = problem.margin_counts(Vector.unit(P, 0, 2.0))
-    table = query.finish(LocalEngine(x, y, bounds).total(query))
+    table = query.from_total(LocalEngine(x, y, bounds).total(query))
     margins, weights = query.sizes(), np.array([0.3, 7.0, 7.0, 1.1, 0.3, 0.3])
     assert table.sum() == pytest.approx(weights.sum() / 6, rel=1e-4)
     assert table[1].sum() == pytest.approx(14 / 6, rel=1e-4)  # the positive label is code 1
@@ -210,6 +210,6 @@ def test_slopes_of_the_identity_are_those_of_the_risk():
     problem = Problem(LOSSES[2], L1Ball(1.0), bounds, 50, P)
     cut = 10.0
     query = problem.margin_slopes(theta, cut, (cut, 0.0))
-    found = query.finish(LocalEngine(x, y, bounds).total(query))
+    found = query.from_total(LocalEngine(x, y, bounds).total(query))
     slopes = LOSSES[2].slope(margins, y)
     np.testing.assert_allclose(found, [slopes @ margins / cut / 50, slopes.mean()], atol=1e-3)

@@ -91,7 +91,7 @@ def test_sparse_rows_give_the_same_integers(bounds, intercept, container):
     assert LocalEngine(container(x), y, bounds).total(asked).tolist() == expected
     # And with zeros, from the same rows on the grid.
     grid, targets = bounds.grid_x(hostile()[0]), bounds.clip_y(y)
-    dense = asked.partial(grid, targets)
+    dense = asked.block_sum(grid, targets)
     assert asked.partial(sparse.csr_array(grid), targets).tolist() == dense.tolist()
 
 
@@ -101,7 +101,7 @@ def test_the_largest_block_is_summed_without_rounding():
     x = np.full((n, 1), float(X_STEPS))
     y = np.ones(n)
     x[-1] -= 1
-    total = query(bounds, True, size=1, n_rows=n).partial(x, y).astype(np.int64).tolist()
+    total = query(bounds, True, size=1, n_rows=n).block_sum(x, y).astype(np.int64).tolist()
     full, less = n * 2**32, n * 2**32 - 2**16
     assert total == [full - 2 * 2**16 + 1, less, less, full, full, full]
 
@@ -183,7 +183,7 @@ def test_the_answer_is_the_matrix_of_means(intercept):
     x, y = RNG.standard_normal((N, P)) / 4, RNG.standard_normal(N) / 4
     asked = query(bounds, intercept)
     rows = np.c_[x, np.full((N, int(intercept)), 3.0), y]
-    found = asked.finish(LocalEngine(x, y, bounds).total(asked))
+    found = asked.from_total(LocalEngine(x, y, bounds).total(asked))
     np.testing.assert_allclose(found, rows.T @ rows / N, atol=1e-4)
 
 

@@ -33,7 +33,7 @@ def queries(bounds, adjacency, n_rows):
 
 def summands(query, x, y):
     rows, targets = query.bounds.grid_x(x), query.bounds.clip_y(y)
-    return [query.partial(rows[[i]], targets[[i]]) for i in range(len(targets))]
+    return [query.block_sum(rows[[i]], targets[[i]]) for i in range(len(targets))]
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
@@ -58,8 +58,8 @@ def test_a_pair_of_rows_comes_close_to_the_bound(kind):
     right, wrong = summands(query, x, np.array([2.0, -2.0]))
     change = abs(float((right - wrong)[0])) * query.unit
     assert change == pytest.approx(query.sensitivity("l2"), rel=1e-9)
-    assert query.finish(right)[0] == 0
-    assert query.finish(wrong)[0] == pytest.approx(query.largest)
+    assert query.from_total(right)[0] == 0
+    assert query.from_total(wrong)[0] == pytest.approx(query.largest)
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=repr)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
+from riata import losses, sets
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
@@ -37,7 +38,7 @@ LOSSES = [
     SmoothedHinge(0.3),
     OneAgainstRest(Logistic(), 1),
 ]
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
 
 
 def squared_length(vector, norm):
@@ -66,7 +67,7 @@ def squares_of_change_over_sensitivity(problem, theta, engine, neighbour):
             squares[f"{name} {norm}"] = square
     if isinstance(problem.set, PolytopeSet):
         scores = problem.set.scores(gradient)
-        ours, theirs = (scores.finish(e.total(scores)) for e in (engine, neighbour))
+        ours, theirs = (scores.from_total(e.total(scores)) for e in (engine, neighbour))
         change = max(abs(Fraction(a) - Fraction(b)) for a, b in zip(ours, theirs, strict=True))
         squares["vertex utilities linf"] = (change / Fraction(scores.sensitivity("linf"))) ** 2
     return squares
@@ -97,7 +98,7 @@ BOUNDS = [
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7]),
     Bounds(1.4, norm="l2"),
 ]
-every_set = pytest.mark.parametrize("constraint", SETS, ids=str)
+every_set = pytest.mark.parametrize("constraint", sets.REGISTRY.complete(SETS, P), ids=str)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
 
 #: Values far outside the bounds end on their boundary, so they also make the extreme rows.
@@ -202,7 +203,7 @@ def test_no_summand_of_thousands_of_hostile_rows_exceeds_what_adding_it_may_chan
             assert squared_length(change, norm) <= Fraction(query.sensitivity(norm)) ** 2
         if isinstance(constraint, PolytopeSet):
             scores = constraint.scores(query)
-            largest = max(np.abs(scores.finish(row)).max() for row in summands)
+            largest = max(np.abs(scores.from_total(row)).max() for row in summands)
             assert largest <= scores.sensitivity("linf")
 
 
@@ -304,7 +305,7 @@ def square_of(problem, theta, what, row, other):
     return squares_of_change_over_sensitivity(problem, theta, engine(*rest, row), neighbour)[what]
 
 
-@every_loss
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize(
     ("constraint", "extreme", "short"), WIDE_SETS, ids=[str(s) for s, _, _ in WIDE_SETS]
 )
@@ -339,7 +340,7 @@ def test_the_unit_lasso_has_a_pair_that_moves_a_score_by_eight_over_n():
 
     def answer(row):
         x, y = np.vstack([rest[0], row]), np.append(rest[1], -1.0)
-        return scores.finish(LocalEngine(x, y, problem.bounds).total(scores))
+        return scores.from_total(LocalEngine(x, y, problem.bounds).total(scores))
 
     change = answer([1.0, 1.0]) - answer([1.0, -1.0])
     assert np.abs(change).max() == pytest.approx(8 / n, rel=1e-12)

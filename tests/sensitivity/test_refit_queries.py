@@ -1,7 +1,7 @@
 """The queries of the refitting solvers keep their bounds on hostile rows, in exact arithmetic.
 
-Sizes, cut slopes, correlations, gradients and curvatures on a support, and improvements: what one
-row adds is an integer of bounded size that depends on this row alone, and sensitivities hold to
+Sizes, clipped slopes, correlations, gradients and curvatures on a support, and improvements: what
+one row adds is an integer of bounded size that depends on this row alone, and sensitivities hold to
 the last bit. See docs/privacy/refit.md and docs/privacy/scales.md.
 """
 
@@ -65,7 +65,7 @@ def on_support(kind, **fixed):
     return make
 
 
-#: Where slopes are cut: sharply, nearly nowhere, nowhere, below everything, beyond the bound.
+#: Where slopes are clipped: sharply, nearly nowhere, nowhere, below everything, beyond the bound.
 LIMITS = [0.03, 1.0, math.inf, 1e-300, 1e300]
 ENTRY_LIMITS = [0.01, 1.0, 2.0**-16, 1e-300, 7.0]
 MAKERS = {
@@ -103,7 +103,7 @@ def norms(query):
 def summands(query, bounds, x, y, layout=np.asarray):
     """What each row alone adds to the sum, as integers."""
     rows, targets = bounds.grid_x(layout(x)), bounds.clip_y(y)
-    each = [query.partial(rows[[i]], targets[[i]]) for i in range(len(targets))]
+    each = [query.block_sum(rows[[i]], targets[[i]]) for i in range(len(targets))]
     assert all(np.array_equal(one, np.rint(one)) for one in each)
     return np.array(each).astype(np.int64)
 
@@ -183,7 +183,7 @@ def test_no_rows_add_nothing(name, layout):
     problem = Problem(Squared(), L1Ball(1.0), BOUNDS[0], 5, P)
     none = BOUNDS[0].grid_x(layout(np.zeros((0, P))))
     for query in queries(name, problem, [Vector.zero(P)]):
-        np.testing.assert_array_equal(query.partial(none, np.zeros(0)), 0.0)
+        np.testing.assert_array_equal(query.block_sum(none, np.zeros(0)), 0.0)
 
 
 # Acute summands
@@ -207,9 +207,9 @@ def test_queries_are_acute_exactly_where_no_two_rows_pull_apart(name, loss, boun
         units = np.broadcast_to(query.unit, alone.shape[1:])
         pairs = itertools.combinations(alone, 2)
         found = min((inner(a, b, units) for a, b in pairs), default=0)
-        assert found >= 0 or not query.acute
+        assert found >= 0 or not query.nonnegative_inner
         smallest = min(smallest, found)
-    assert query.acute == (name in ACUTE)
+    assert query.nonnegative_inner == (name in ACUTE)
     if name != "improvement":  # whose first number, a loss, often outweighs the second
         assert (smallest < 0) == (name not in ACUTE)
 
@@ -458,7 +458,7 @@ def test_answers_are_the_means_that_they_are_named_for():
     engine = LocalEngine(x, y, bounds)
 
     def answer(query):
-        return query.finish(engine.total(query))
+        return query.from_total(engine.total(query))
 
     slope = 2 * (x @ theta.dense() + 0.2 - y)
     cut, units = np.clip(slope, -0.8, 0.8), x / bounds.x
@@ -530,8 +530,8 @@ def test_correlations_keep_their_sensitivity_as_computed(loss, bounds, adjacency
             for others in (0, (n_rows - 1) * most - 1, (n_rows - 1) * most // 3):
                 rest = np.full(P, max(others, 0), dtype=np.int64)
                 totals = [rest + one for one in alone]
-                answers = [[Fraction(float(v)) for v in query.finish(t)] for t in totals]
-                without = [Fraction(float(v)) for v in query.finish(rest)]
+                answers = [[Fraction(float(v)) for v in query.from_total(t)] for t in totals]
+                without = [Fraction(float(v)) for v in query.from_total(rest)]
                 largest = Fraction(0)
                 for i, one in enumerate(answers):
                     for other in answers[:i] if adjacency == REPLACE_ONE else [without]:
@@ -549,7 +549,9 @@ def test_correlations_of_many_rows_need_the_room_for_rounding():
     exact = Fraction(query.row_bound("linf")) / MOST_ROWS * (1 + Fraction(1, 2**40))
     for _ in range(300):
         rest = (MOST_ROWS - 1) * row - int(rng.integers(0, 2**53))
-        ours, theirs = (Fraction(float(query.finish(np.array([t]))[0])) for t in (rest + row, rest))
+        ours, theirs = (
+            Fraction(float(query.from_total(np.array([t]))[0])) for t in (rest + row, rest)
+        )
         assert abs(ours - theirs) <= Fraction(query.sensitivity("linf"))
         exceeded += abs(ours - theirs) > exact
     assert exceeded
@@ -574,7 +576,7 @@ def test_both_numbers_of_a_coordinate_get_the_noise_of_the_sensitivity(mechanism
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 50, P)
     query = problem.coordinate(Vector.zero(P), 0.4, 0.3, 2)
     engine = LocalEngine(np.full((50, P), 0.5), np.linspace(-1, 1, 50), problem.bounds)
-    exact, noise = query.finish(engine.total(query)), Noise(51)
+    exact, noise = query.from_total(engine.total(query)), Noise(51)
     drawn = np.array([mechanism.release(query, engine, noise) for _ in range(4_000)]) - exact
     spread = mechanism.scale(query) * (
         math.sqrt(2) if isinstance(mechanism, LaplaceMechanism) else 1
@@ -601,8 +603,10 @@ def test_the_norm_of_a_wide_support_is_its_length_times_the_root_of_its_width(lo
         (problem.support_gradient(theta, math.inf, support, 1.0, 0.0), 0.999),
         (problem.support_curvature(theta, math.inf, support, 1.0, 0.0), 0.999),
     ):
-        assert isinstance(query, SupportGradient if not query.acute else SupportCurvature)
-        one = query.partial(row, np.array([-1.0])).astype(np.int64)
+        assert isinstance(
+            query, SupportGradient if not query.nonnegative_inner else SupportCurvature
+        )
+        one = query.block_sum(row, np.array([-1.0])).astype(np.int64)
         share = sum(map(abs, in_fractions(query, one))) / Fraction(query.sensitivity("l1"))
         if isinstance(loss, Squared):
             assert least <= share <= 1

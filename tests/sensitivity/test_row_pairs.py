@@ -80,11 +80,11 @@ def points_and_pairs(problem, rng, n):
     rows = [limit * rng.standard_normal((n, P)) * 10.0 ** rng.uniform(-1, 1, (n, 1)) for _ in "ab"]
     if problem.bounds.norm == "inf":
         rows = [r * 10.0 ** rng.integers(0, 3, (n, P)) for r in rows]
-    # Half of the second rows: the first one mirrored at the point, or its opposite mirrored.
+    # Half of the second rows: the first one symmetric at the point, or its opposite symmetric.
     unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
-    mirrored = 2 * np.sum(rows[0] * unit, axis=1, keepdims=True) * unit - rows[0]
+    symmetric = 2 * np.sum(rows[0] * unit, axis=1, keepdims=True) * unit - rows[0]
     sign = rng.choice([-1.0, 1.0], (n, 1))
-    rows[1] = np.where(rng.random((n, 1)) < 0.6, sign * mirrored, rows[1])
+    rows[1] = np.where(rng.random((n, 1)) < 0.6, sign * symmetric, rows[1])
     rows[1] = np.where(rng.random((n, 1)) < 0.1, rows[0], rows[1])
     return points, [problem.bounds.clip_x(r) for r in rows]
 

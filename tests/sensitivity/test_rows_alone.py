@@ -83,7 +83,7 @@ def test_a_fine_gradient_is_within_its_error_on_wide_rows(p):
         query = problem.minimum()
         gradient = query.gradient(Vector.of(theta))
         engine = LocalEngine(row[None, :], np.zeros(1), problem.bounds)
-        found = gradient.finish(engine.total(gradient))
+        found = gradient.from_total(engine.total(gradient))
         margin = sum(Fraction(float(a)) * int(b) for a, b in zip(theta, row, strict=True))
         # slope * x: every entry is off by the slope's error
         allowed = Fraction(query.gradient_error / query.row_length)

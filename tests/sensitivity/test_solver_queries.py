@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from riata import losses
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.grid import MOST_SLOPE_STEPS, X_STEPS
@@ -31,7 +32,7 @@ BOUNDS = [
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3),
     Bounds(1.4, 1.3, norm="l2"),
 ]
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
 every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 every_layout = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
@@ -72,7 +73,7 @@ def in_fractions(query, total):
 def summands(query, x, y, layout=np.asarray):
     """What each row alone adds to the sum, as integers."""
     rows, targets = query.bounds.grid_x(layout(x)), query.bounds.clip_y(y)
-    each = [query.partial(rows[[i]], targets[[i]]) for i in range(len(targets))]
+    each = [query.block_sum(rows[[i]], targets[[i]]) for i in range(len(targets))]
     assert all(np.array_equal(one, np.rint(one)) for one in each)
     return np.array(each).astype(np.int64)
 
@@ -122,7 +123,7 @@ def test_entries_are_those_of_the_gradient_dense_or_sparse(bounds):
         for layout, block in itertools.product((np.asarray, sparse.csr_array), (7, 10**6)):
             part = LocalEngine(layout(x), y, bounds, block_rows=block).total(entries)
             np.testing.assert_array_equal(part, whole[columns])
-        np.testing.assert_array_equal(entries.finish(part), gradient.finish(whole)[columns])
+        np.testing.assert_array_equal(entries.from_total(part), gradient.from_total(whole)[columns])
 
 
 @every_adjacency
@@ -222,7 +223,7 @@ def test_empty_rows_in_every_place_add_nothing():
             np.testing.assert_array_equal(engine.total(query), expected)
     for layout in (np.asarray, sparse.csr_array):
         none = bounds.grid_x(layout(np.zeros((0, P))))
-        np.testing.assert_array_equal(query.partial(none, np.zeros(0)), np.zeros(P))
+        np.testing.assert_array_equal(query.block_sum(none, np.zeros(0)), np.zeros(P))
 
 
 @every_layout
@@ -246,7 +247,7 @@ def test_the_length_of_a_wide_row_is_known_to_the_digits_that_clipping_leaves(la
 @every_adjacency
 @pytest.mark.parametrize("rate", [1e-6, 0.37, 1e5])
 def test_a_gradient_step_keeps_its_sensitivity_as_computed(loss, bounds, adjacency, rate):
-    # `finish` rounds: what a selection sees are floats, and they are compared as they are.
+    # `from_total` rounds: what a selection sees are floats, and they are compared as they are.
     rng = np.random.default_rng(35)
     x, y = hostile_rows(rng, 6)
     problem = Problem(loss, L2Ball(1.0), bounds, 2, P, adjacency)
@@ -254,8 +255,8 @@ def test_a_gradient_step_keeps_its_sensitivity_as_computed(loss, bounds, adjacen
         query = problem.step(theta, rate)
         common = LocalEngine(x[:1], y[:1], bounds).total(query)
         totals = common + summands(query.gradient, x, y)
-        answers = [[Fraction(float(v)) for v in query.finish(total)] for total in totals]
-        without = [Fraction(float(v)) for v in query.finish(common)]
+        answers = [[Fraction(float(v)) for v in query.from_total(total)] for total in totals]
+        without = [Fraction(float(v)) for v in query.from_total(common)]
         largest = 0
         for i, one in enumerate(answers):
             others = answers[:i] if adjacency == REPLACE_ONE else [without]
@@ -270,7 +271,7 @@ def test_a_step_from_far_away_needs_the_room_for_rounding():
     problem = Problem(Huber(1e-3), L2Ball(1e9), bounds, 1, 1, ADD_REMOVE)
     query = problem.step(Vector.of(np.array([1e9 / 3])), 2e-5)
     total = LocalEngine(np.array([[1.0]]), np.zeros(1), bounds).total(query)
-    ours, theirs = (Fraction(float(query.finish(t)[0])) for t in (total, 0 * total))
+    ours, theirs = (Fraction(float(query.from_total(t)[0])) for t in (total, 0 * total))
     change = abs(ours - theirs)
     assert Fraction(query.row_bound("linf")) * Fraction(101, 100) < change
     assert change <= Fraction(query.sensitivity("linf"))
@@ -285,9 +286,9 @@ def test_a_step_is_moved_by_its_entries():
     engine = LocalEngine(x, y, bounds)
     columns = np.array([5, 0, 1])
     entries = query.entries(columns)
-    moved = query.moved(columns, entries.finish(engine.total(entries)))
+    moved = query.moved(columns, entries.from_total(engine.total(entries)))
     np.testing.assert_array_equal(moved.support, [0, 1, 5])
-    np.testing.assert_array_equal(moved.values, query.finish(engine.total(query))[[0, 1, 5]])
+    np.testing.assert_array_equal(moved.values, query.from_total(engine.total(query))[[0, 1, 5]])
 
 
 # Fine gradients, and what objective perturbation is calibrated to
@@ -322,7 +323,7 @@ def test_a_fine_gradient_is_within_its_stated_error(loss, bounds, layout):
     for k in range(4):
         theta = Vector.of(2.0 * rng.standard_normal(P) / 4 ** (k + 1)).with_offset(0.9 * (k > 1))
         fine = query.gradient(theta)
-        found = fine.finish(LocalEngine(layout(x), y, bounds).total(fine))
+        found = fine.from_total(LocalEngine(layout(x), y, bounds).total(fine))
         exact = exact_gradient(loss, rows, targets, bounds.per_column(P), theta)
         error = mpmath.sqrt(sum((a - float(b)) ** 2 for a, b in zip(exact, found, strict=True)))
         assert error <= query.gradient_error
@@ -407,7 +408,7 @@ def test_no_neighbour_changes_the_sum_of_gradients_by_more(loss, fit_intercept, 
         fine = query.gradient(theta)
         grid, targets = bounds.grid_x(x), bounds.clip_y(y)
         alone = np.array(
-            [fine.finish(fine.partial(grid[[i]], targets[[i]])) for i in range(len(y))]
+            [fine.from_total(fine.block_sum(grid[[i]], targets[[i]])) for i in range(len(y))]
         )[:, : query.size]
         apart = alone[:, None] - (alone[None] if adjacency == REPLACE_ONE else 0)
         largest = max(largest, np.sqrt(np.square(apart).sum(axis=-1)).max())

@@ -63,7 +63,7 @@ def summands(query, x, y, layout):
     """What each row alone adds, exactly."""
     rows, targets = query.bounds.grid_x(layout(x)), query.bounds.clip_y(y)
     for i in range(len(targets)):
-        one = query.partial(rows[[i]], targets[[i]])
+        one = query.block_sum(rows[[i]], targets[[i]])
         assert np.array_equal(one, np.rint(one))
         units = np.broadcast_to(query.unit, one.shape)
         yield [int(t) * Fraction(float(u)) for t, u in zip(one, units, strict=True)]
@@ -146,12 +146,12 @@ def test_sums_and_scores_are_those_of_the_rows():
     x, y = rng.random((40, P)) * 0.3, rng.choice([-1.0, 1.0], 40)
     problem = Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 40, P)
     query, engine = problem.class_sums(0.5), LocalEngine(x, y, BOUNDS[0])
-    positive, other = query.finish(engine.total(query))
+    positive, other = query.from_total(engine.total(query))
     np.testing.assert_allclose(positive[:-1], x[y > 0].sum(axis=0) / 40, atol=1e-4)
     np.testing.assert_allclose(other[:-1], x[y < 0].sum(axis=0) / 40, atol=1e-4)
     assert positive[-1] / query.constant == pytest.approx(np.mean(y > 0))
     scores = problem.score_counts(Vector.of(np.ones(P)), 0.9, 0.2)
-    found = scores.finish(engine.total(scores))
+    found = scores.from_total(engine.total(scores))
     assert found.shape == (2, N_SCORE_BINS)
     assert found.sum(axis=1) == pytest.approx([np.mean(y > 0), np.mean(y < 0)])
     middles = 0.9 + 0.2 * scores.middles()

@@ -411,7 +411,7 @@ def test_no_release_outlives_its_charge_when_processes_are_killed(url, tmp_path)
 
 def test_a_lock_that_is_never_released_ends_in_an_error(url, tmp_path, monkeypatch):
     make(url, tmp_path / "head")
-    monkeypatch.setattr("riata.privacy.storage.PATIENCE", 1)
+    monkeypatch.setattr("riata.privacy.ledger.database.PATIENCE", 1)
     ledger = Ledger.open(url, head=tmp_path / "head")
     engine = create_engine(url, poolclass=NullPool)
     with engine.begin() as db:

@@ -26,9 +26,10 @@ from riata.mechanisms import (
     TopK,
     additive,
     exact,
-    largest,
+    noisy_max,
 )
 from riata.mechanisms.additive import LaplaceDraws, NormalDraws
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.exact import BITS, TRUSTED, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, leaves
@@ -106,11 +107,11 @@ def test_the_middles_of_cells_are_what_the_words_say():
 
 
 @dataclass
-class Known:
+class Known(Engine):
     """A query and its engine at epsilon 1 and sensitivity 1/2: a utility is its scaled value."""
 
     utilities: Any
-    mirrored: bool = False
+    symmetric: bool = False
 
     def sensitivity(self, norm):
         return 0.5
@@ -118,13 +119,13 @@ class Known:
     def total(self, query):
         return np.array(self.utilities, dtype=float)
 
-    def finish(self, total):
+    def from_total(self, total):
         return total
 
 
-def chosen(mechanism, utilities, noise, mirrored=False):
+def chosen(mechanism, utilities, noise, symmetric=False):
     """The selected candidates as a tuple."""
-    query = Known(utilities, mirrored)
+    query = Known(utilities, symmetric)
     return tuple(np.atleast_1d(mechanism.release(query, query, noise)).tolist())
 
 
@@ -143,7 +144,7 @@ every_kind = pytest.mark.parametrize("draws", [NormalDraws, LaplaceDraws])
 
 
 def always_refined(monkeypatch):
-    monkeypatch.setattr(largest, "_BAND", 1e300)
+    monkeypatch.setattr(noisy_max, "_BAND", 1e300)
     monkeypatch.setattr(additive, "_BAND", 1.0)
 
 
@@ -160,15 +161,15 @@ UTILITIES = {
 
 
 @every_selection
-@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+@pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
 @pytest.mark.parametrize("case", UTILITIES)
 def test_a_selection_is_the_same_on_the_fast_and_the_slow_path(
-    monkeypatch, mechanism, mirrored, case
+    monkeypatch, mechanism, symmetric, case
 ):
     seeds = range(100)
-    fast = [chosen(mechanism, UTILITIES[case], Noise(seed), mirrored) for seed in seeds]
+    fast = [chosen(mechanism, UTILITIES[case], Noise(seed), symmetric) for seed in seeds]
     always_refined(monkeypatch)
-    slow = [chosen(mechanism, UTILITIES[case], Noise(seed), mirrored) for seed in seeds]
+    slow = [chosen(mechanism, UTILITIES[case], Noise(seed), symmetric) for seed in seeds]
     assert fast == slow
     assert len(set(fast)) > 1 or case == "peaked"
 
@@ -343,17 +344,17 @@ def test_the_sign_of_a_mirrored_column_turns_at_exactly_the_right_uniform_variab
 
 
 #: Epsilon 1 and sensitivity 1/2.
-UNITS = largest.Scale(1.0, 0.5)
+UNITS = noisy_max.Scale(1.0, 0.5)
 
 
-@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+@pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
 @pytest.mark.parametrize("gap", [0.0, 3.0, 35.0, 300.0])
-def test_the_mirrored_column_turns_at_exactly_the_right_uniform_variable(script, gap, mirrored):
+def test_the_mirrored_column_turns_at_exactly_the_right_uniform_variable(script, gap, symmetric):
     # Rates exp(v), or exp(v) + exp(-v) for a column that stands for two opposite candidates.
     second = 0.25
 
     def rate(v):
-        return MP.exp(v) + mirrored * MP.exp(-v)
+        return MP.exp(v) + symmetric * MP.exp(-v)
 
     better = MP.mpf(0.3)
     turn = MP.exp(MP.log(better) * rate(MP.mpf(second)) / rate(MP.mpf(gap)))
@@ -362,8 +363,8 @@ def test_the_mirrored_column_turns_at_exactly_the_right_uniform_variable(script,
             worse = turn + MP.ldexp(1, -bits) if above else turn - MP.ldexp(1, -bits)
             if not 0 < worse < 1:
                 continue
-            sizes = largest.Candidates(np.array([gap, second]), UNITS, both_signs=mirrored)
-            first = largest.largest(sizes, largest.Gumbel(), script([better, worse]))
+            sizes = noisy_max.Candidates(np.array([gap, second]), UNITS, both_signs=symmetric)
+            first = noisy_max.largest(sizes, noisy_max.Gumbel(), script([better, worse]))
             assert first == [int(above)]
 
 
@@ -471,12 +472,12 @@ def peeling_law(utilities, k):
 LISTS = [(0.0, 0.0, 0.0), (1.0, 0.0, -1.0, 0.5), (3.0, -2.0, 0.0), (6.0, 0.0, -1.0, 2.0)]
 
 
-@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+@pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
 @pytest.mark.parametrize("utilities", LISTS, ids=str)
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_top_k_has_the_law_of_peeling(utilities, k, mirrored):
-    noise, law = Noise(64), peeling_law(np.abs(utilities) if mirrored else utilities, k)
-    query, counts = Known(utilities, mirrored), dict.fromkeys(law, 0)
+def test_top_k_has_the_law_of_peeling(utilities, k, symmetric):
+    noise, law = Noise(64), peeling_law(np.abs(utilities) if symmetric else utilities, k)
+    query, counts = Known(utilities, symmetric), dict.fromkeys(law, 0)
     for _ in range(15_000):
         counts[tuple(TopK(1.0, k).release(query, query, noise).tolist())] += 1
     assert_law(list(counts.values()), list(law.values()))
@@ -492,14 +493,14 @@ def test_top_k_refuses_more_than_there_is(k):
         chosen(TopK(1.0, k), [1.0, 2.0, 3.0], Noise(0))
 
 
-@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+@pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
 @pytest.mark.parametrize("gap", [7.0, 8.5])
-def test_rare_candidates_of_the_exponential_mechanism_have_their_weight(gap, mirrored):
-    # Expected some 36 or 8 times each, and 4e-5 of the time in the mirrored list's far corner.
+def test_rare_candidates_of_the_exponential_mechanism_have_their_weight(gap, symmetric):
+    # Expected some 36 or 8 times each, and 4e-5 of the time in the symmetric list's far corner.
     draws, noise = 40_000, Noise(65)
-    query = Known((gap / (1 + mirrored), 0.0), mirrored)
+    query = Known((gap / (1 + symmetric), 0.0), symmetric)
     signed = np.concatenate([query.utilities, -np.array(query.utilities)])
-    values = signed if mirrored else np.array(query.utilities)
+    values = signed if symmetric else np.array(query.utilities)
     law = np.exp(values - logsumexp(values))
     found = [ExponentialMechanism(1.0).release(query, query, noise) for _ in range(draws)]
     counts = np.bincount(found, minlength=len(law))

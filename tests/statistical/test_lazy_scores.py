@@ -14,11 +14,11 @@ from scipy.special import logsumexp
 
 from riata import Bounds
 from riata.engines import LocalEngine, local, scores
-from riata.engines.scores import DriftingScores
+from riata.engines.scores import LazyScores
 from riata.losses import Logistic, Squared
 from riata.mechanisms import ExponentialMechanism, rejection
-from riata.mechanisms.largest import Scale
 from riata.mechanisms.noise import Noise
+from riata.mechanisms.noisy_max import Scale
 from riata.mechanisms.rejection import draw
 from riata.problem import Problem
 from riata.sets import L1Ball, Simplex
@@ -52,8 +52,10 @@ def pvalue(counts, law):
 
 def law_of(query, engine, epsilon):
     """The exponential mechanism's probabilities, from all utilities."""
-    values = query.finish(engine.total(query)) * Scale(epsilon, query.sensitivity("linf")).factor
-    values = np.concatenate([values, -values]) if query.mirrored else values
+    values = (
+        query.from_total(engine.total(query)) * Scale(epsilon, query.sensitivity("linf")).factor
+    )
+    values = np.concatenate([values, -values]) if query.symmetric else values
     return np.exp(values - logsumexp(values))
 
 
@@ -178,7 +180,7 @@ def test_consecutive_selections_have_their_joint_law(mode, body, p, steps):
 @pytest.mark.parametrize("body", [Simplex(2.0), L1Ball(2.0)], ids=["simplex", "ball"])
 def test_many_consecutive_selections_have_their_joint_law(mode, body):
     case = Case(body, True, 1.0, n=60, p=3)
-    steps = 2 if body.mirrored else 3
+    steps = 2 if body.symmetric else 3
     law, counts = paths(case, steps), followed(case, 20_000, steps, seed=76)
     assert pvalue([counts[path] for path in law], list(law.values())) >= FALSE_ALARM
 
@@ -193,39 +195,39 @@ def test_the_law_is_the_same_when_every_coin_needs_more_bits(mode, monkeypatch):
 
 
 def no_drift(monkeypatch):
-    monkeypatch.setattr(DriftingScores, "_norms", lambda self, room: (0.0, 0.0))
+    monkeypatch.setattr(LazyScores, "_norms", lambda self, room: (0.0, 0.0))
 
 
 def no_swap(monkeypatch):
-    learn = DriftingScores._learn
+    learn = LazyScores._learn
 
     def dropped(self, look):
         order = self._order.copy()
         learn(self, look)
         self._order = order  # the last of the group is lost, and the candidate there twice
 
-    monkeypatch.setattr(DriftingScores, "_learn", dropped)
+    monkeypatch.setattr(LazyScores, "_learn", dropped)
 
 
 def stale_snapshot(monkeypatch):
-    at = DriftingScores.at
+    at = LazyScores.at
 
     def moved(self, *given):
         at(self, *given)
         self._snapshots[-1] = self._snapshots[-1]._replace(slopes=self._slopes)
         self._set_rest(self._grouped)  # as if the scores were those of the present slopes
 
-    monkeypatch.setattr(DriftingScores, "at", moved)
+    monkeypatch.setattr(LazyScores, "at", moved)
 
 
 def low_envelope(monkeypatch):
-    groups = DriftingScores.groups
+    groups = LazyScores.groups
 
     def lower(self):
         counts, bounds = groups(self)
         return counts, bounds - scores._WIDTH / self._factor
 
-    monkeypatch.setattr(DriftingScores, "groups", lower)
+    monkeypatch.setattr(LazyScores, "groups", lower)
 
 
 def no_sign(monkeypatch):

@@ -25,8 +25,8 @@ from riata.grid import X_STEPS
 from riata.losses import Logistic, Squared
 from riata.mechanisms import GammaObjective, GaussianObjective
 from riata.mechanisms import minimise as minimising
+from riata.mechanisms.approximate_normals import approximate_gamma, approximate_normals
 from riata.mechanisms.minimise import Objective, minimise
-from riata.mechanisms.near import near_gamma, near_normals
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.objective import _into
 from riata.privacy import Budget
@@ -546,8 +546,8 @@ def test_near_normals_and_exponentials_are_within_their_error_wherever_the_cell_
     cells += [1, (1 << 52) - 2]  # deep in the tails: more bits are drawn
     for cell, word in itertools.product(cells, (1, 2**63 + 12345, 2**64 - 2)):
         extra = [word] * 10
-        normal = near_normals(1, Scripted(cell << 12, *extra))[0]
-        exponential = near_gamma(1, Scripted(cell << 12, *extra))
+        normal = approximate_normals(1, Scripted(cell << 12, *extra))[0]
+        exponential = approximate_gamma(1, Scripted(cell << 12, *extra))
         prefix = cell
         for more in extra[:3]:
             prefix = (prefix << 64) | more
@@ -561,7 +561,7 @@ def test_normals_with_more_bits_are_nearer():
     mp.prec = 300
     extra = [0xDEADBEEF12345678] * 20
     for cell in (1 << 40, (1 << 51) + 777):
-        found = near_normals(1, Scripted(cell << 12, *extra), 48)[0]
+        found = approximate_normals(1, Scripted(cell << 12, *extra), 48)[0]
         prefix = (((cell << 64) | extra[0]) << 64) | extra[1]
         exact = mp.sqrt(2) * mp.erfinv(2 * mp.ldexp(mp.mpf(prefix), -(52 + 128)) - 1)
         assert abs(exact - found) <= mp.mpf(2) ** -48
@@ -699,7 +699,7 @@ def test_a_huge_epsilon_returns_the_constrained_optimum(loss, constraint):
 
     def risk_gradient(v):
         fine = query.gradient(Vector.of(v[:P]).with_offset(float(v[P])))
-        return fine.finish(engine.total(fine))[:size]
+        return fine.from_total(engine.total(fine))[:size]
 
     best = np.append(found.dense(), found.offset)
     for _ in range(500):

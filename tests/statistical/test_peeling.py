@@ -17,8 +17,8 @@ from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded
 from riata.losses import Squared
 from riata.mechanisms import GaussianMechanism, LaplaceMechanism, Peeling, TopK
-from riata.mechanisms.largest import Candidates, Gumbel, Scale, largest
 from riata.mechanisms.noise import Noise
+from riata.mechanisms.noisy_max import Candidates, Gumbel, Scale, largest
 from riata.privacy.budget import REPLACE_ONE, Budget
 from riata.privacy.events import compose, leaves
 from riata.problem import Problem
@@ -77,7 +77,7 @@ def step_query(p, sparsity, rows=3, rate=0.4):
 def test_peeling_selects_by_the_size_of_the_entries():
     query, engine = step_query(4, 2)
     peel = Peeling(TopK(3.0, 2), GaussianMechanism(1.0))
-    sizes = np.abs(query.finish(engine.total(query)))
+    sizes = np.abs(query.from_total(engine.total(query)))
     assert len(set(sizes)) == 4
     weights = np.exp(3.0 * sizes / (2 * query.sensitivity("linf")))
     ordered = rounds_of_the_exponential_mechanism(weights, 2)
@@ -98,7 +98,7 @@ def test_peeling_selects_by_the_size_of_the_entries():
 def test_peeled_values_carry_noise_for_all_selected_entries(values, norm, law, sparsity):
     query, engine = step_query(6, sparsity)
     peel = Peeling(TopK(1e6, sparsity), values)  # the largest entries, nearly surely
-    exact = query.finish(engine.total(query))
+    exact = query.from_total(engine.total(query))
     columns = np.sort(np.argsort(-np.abs(exact))[:sparsity])
     noise = Noise(seed=63)
     released = [peel.release(query, engine, noise) for _ in range(2_000)]

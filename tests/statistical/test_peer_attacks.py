@@ -25,6 +25,7 @@ from riata.mechanisms import (
     TopK,
 )
 from riata.mechanisms.additive import Additive
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Gaussian, leaves
 from riata.problem import Problem
@@ -66,7 +67,7 @@ class TextbookLaplace:
         words = noise.words(2)
         u = (float(words[0] >> np.uint64(11)) + 0.5) * 2.0**-53
         sign = 1.0 if words[1] >> np.uint64(63) else -1.0
-        return query.finish(engine.total(query)) - sign * self.scale(query) * np.log(u)
+        return query.from_total(engine.total(query)) - sign * self.scale(query) * np.log(u)
 
 
 def fine(released):
@@ -104,7 +105,7 @@ def test_neighbours_can_release_the_same_numbers(mechanism):
     for engine in neighbours():
         released = np.array([mechanism.release(QUERY, engine, noise)[0] for _ in range(2_000)])
         multiple = np.rint(released / QUERY.unit / grid)
-        np.testing.assert_array_equal(QUERY.finish(multiple * grid), released)
+        np.testing.assert_array_equal(QUERY.from_total(multiple * grid), released)
         assert set(multiple % 8) == set(range(8))  # and none of them is left out
 
 
@@ -192,7 +193,7 @@ def test_every_coordinate_of_a_release_has_the_same_noise(mechanism, case, scale
     bounds = Bounds(scale, scale)
     query = Problem(Squared(), L1Ball(1.0), bounds, 40, 5).gradient(Vector.unit(5, 0, 0.5))
     engine, noise, draws = LocalEngine(scale * x, scale * y, bounds), Noise(76), 400
-    exact = query.finish(engine.total(query))
+    exact = query.from_total(engine.total(query))
     residuals = np.array([mechanism.release(query, engine, noise) for _ in range(draws)]) - exact
     law = stats.laplace if isinstance(mechanism, LaplaceMechanism) else stats.norm
     for column in residuals.T:
@@ -239,7 +240,7 @@ def test_additive_noise_has_mean_zero_and_the_scale_of_its_event(mechanism):
     p = 100_000
     query = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 1, p).gradient(Vector.zero(p))
     engine = LocalEngine(np.ones((1, p)), np.array([-0.3]), Bounds(1.0, 1.0))
-    noise = mechanism.release(query, engine, Noise(77)) - query.finish(engine.total(query))
+    noise = mechanism.release(query, engine, Noise(77)) - query.from_total(engine.total(query))
     law = known_scale(mechanism, query)
     assert abs(noise.mean()) <= stats.norm.isf(FALSE_ALARM / 4) * law.std() / np.sqrt(p)
     cells = np.histogram(noise, law.ppf(np.linspace(0, 1, 51)))[0]
@@ -256,11 +257,11 @@ WORSE = {
 
 
 @dataclass
-class TwoCandidates:
+class TwoCandidates(Engine):
     """A query and its engine: the first candidate is better by `gap`, at sensitivity 0.25."""
 
     gap: float
-    mirrored: bool = False
+    symmetric: bool = False
 
     def sensitivity(self, norm):
         return 0.25
@@ -268,7 +269,7 @@ class TwoCandidates:
     def total(self, query):
         return np.array([self.gap, 0.0])
 
-    def finish(self, total):
+    def from_total(self, total):
         return total
 
 

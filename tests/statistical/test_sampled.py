@@ -14,6 +14,7 @@ from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.losses import Squared
 from riata.mechanisms import GaussianMechanism, SampledGaussianMechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.sampled import _Sampled
 from riata.privacy.events import SampledGaussian
@@ -36,7 +37,7 @@ def samples(rate, n, releases, layout=np.asarray, block_rows=10**6, seed=70):
     query, engine = one_column_a_row(n, layout, block_rows)
     noise, seen = Noise(seed), []
 
-    class Watching:
+    class Watching(Engine):
         def total(self, query):
             seen.append(engine.total(query))
             return seen[-1]
@@ -86,10 +87,10 @@ def test_the_coin_turns_at_exactly_the_right_word():
     words = [0, 2 * threshold - 2, 2 * threshold - 1, 2 * threshold, 2 * threshold + 1, 2**64 - 1]
     query, _ = one_column_a_row(6)
     rows = query.bounds.grid_x(np.eye(6))
-    sampled = _Sampled(query, threshold, Scripted(words)).partial(rows, np.ones(6))
+    sampled = _Sampled(query, threshold, Scripted(words)).block_sum(rows, np.ones(6))
     np.testing.assert_array_equal(sampled != 0, [True, True, True, False, False, False])
     assert threshold / 2**63 <= rate  # never more than what is charged
-    everybody = _Sampled(query, int(1.0 * 2**63), Scripted(words)).partial(rows, np.ones(6))
+    everybody = _Sampled(query, int(1.0 * 2**63), Scripted(words)).block_sum(rows, np.ones(6))
     assert np.all(everybody != 0)
 
 
@@ -110,7 +111,7 @@ def test_a_sample_is_an_unbiased_look_at_all_rows():
     query, engine = one_column_a_row(100)
     mechanism, noise = SampledGaussianMechanism(1e-6, 0.25), Noise(seed=72)
     released = np.mean([mechanism.release(query, engine, noise) for _ in range(400)])
-    exact = query.finish(engine.total(query)).mean()
+    exact = query.from_total(engine.total(query)).mean()
     # 40,000 coins of probability 1/4: the mean of coin / rate has this standard deviation.
     assert abs(released / exact - 1) <= 6.2 * math.sqrt(3 / 40_000)
 

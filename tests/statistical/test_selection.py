@@ -23,6 +23,7 @@ from riata.mechanisms import (
     PermuteAndFlip,
     ReportNoisyMax,
 )
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.problem import Problem
 from riata.sets import L1Ball
@@ -35,11 +36,11 @@ UNIT = 2 * SENSITIVITY / EPSILON
 
 
 @dataclass
-class Utilities:
+class Utilities(Engine):
     """A query with known answers, in units of `UNIT`, and its own engine."""
 
     scaled: tuple
-    mirrored: bool = False
+    symmetric: bool = False
 
     def sensitivity(self, norm):
         assert norm == "linf"
@@ -48,14 +49,14 @@ class Utilities:
     def total(self, query):
         return np.array(self.scaled)
 
-    def finish(self, total):
+    def from_total(self, total):
         return UNIT * total
 
     @property
     def candidates(self):
         """The scaled utility of every candidate."""
         listed = np.array(self.scaled)
-        return np.concatenate([listed, -listed]) if self.mirrored else listed
+        return np.concatenate([listed, -listed]) if self.symmetric else listed
 
 
 class InUnits(Utilities):
@@ -64,13 +65,13 @@ class InUnits(Utilities):
     def sensitivity(self, norm):
         return 0.5
 
-    def finish(self, total):
+    def from_total(self, total):
         return total
 
 
-def choose(kind, utility, mirrored, noise):
+def choose(kind, utility, symmetric, noise):
     """One selection among utilities in units."""
-    query = InUnits(tuple(utility), mirrored)
+    query = InUnits(tuple(utility), symmetric)
     return kind(1.0).release(query, query, noise)
 
 
@@ -134,11 +135,11 @@ FLAT_TO_PEAKED = [
     Utilities((3.0, 3.0, 0.0)),
     Utilities((5.0, 0.0, -2.0, 1.0)),
     Utilities((1.5,)),
-    Utilities((0.0, 0.0), mirrored=True),
-    Utilities((0.3, -0.1), mirrored=True),
-    Utilities((1.0, -0.5), mirrored=True),
-    Utilities((-2.0, 0.7), mirrored=True),
-    Utilities((-1.0,), mirrored=True),
+    Utilities((0.0, 0.0), symmetric=True),
+    Utilities((0.3, -0.1), symmetric=True),
+    Utilities((1.0, -0.5), symmetric=True),
+    Utilities((-2.0, 0.7), symmetric=True),
+    Utilities((-1.0,), symmetric=True),
 ]
 every_utility = pytest.mark.parametrize("utilities", FLAT_TO_PEAKED, ids=str)
 
@@ -215,7 +216,7 @@ def test_mirrored_candidates_are_the_vertices_of_the_l1_ball_in_order(kind):
         x = np.array([[0.1, sign, 0.2]] * 4)
         engine = LocalEngine(x, np.ones(4), problem.bounds)
         scores = problem.set.scores(problem.gradient(problem.set.start()))
-        assert scores.mirrored
+        assert scores.symmetric
         index = kind(1e6).release(scores, engine, Noise(25))
         np.testing.assert_array_equal(problem.set.vertex(index).dense(), [0.0, 2.0 * sign, 0.0])
         risks = [
@@ -237,22 +238,22 @@ EXTREME = [
 
 
 @every_selection
-@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
+@pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
 @pytest.mark.parametrize("utility", EXTREME, ids=str)
-def test_extreme_utilities_give_a_candidate_and_no_warning(kind, mirrored, utility):
+def test_extreme_utilities_give_a_candidate_and_no_warning(kind, symmetric, utility):
     utility = np.array(utility)
-    signed = np.concatenate([utility, -utility]) if mirrored else utility
+    signed = np.concatenate([utility, -utility]) if symmetric else utility
     noise = Noise(26)
-    chosen = {choose(kind, utility, mirrored, noise) for _ in range(200)}
+    chosen = {choose(kind, utility, symmetric, noise) for _ in range(200)}
     assert all(type(index) is int for index in chosen)
     # 45 units below the best is a chance of 1e-19.
     assert chosen <= set(np.flatnonzero(signed >= signed.max() - 45).tolist())
 
 
 @every_selection
-@pytest.mark.parametrize("mirrored", [False, True], ids=["listed", "mirrored"])
-def test_ties_are_broken_evenly(kind, mirrored):
-    utilities = Utilities((0.0,) * 4, mirrored)
+@pytest.mark.parametrize("symmetric", [False, True], ids=["listed", "symmetric"])
+def test_ties_are_broken_evenly(kind, symmetric):
+    utilities = Utilities((0.0,) * 4, symmetric)
     n = len(utilities.candidates)
     assert_law(selections(kind(EPSILON), utilities, 20_000, seed=27), np.full(n, 1 / n))
 

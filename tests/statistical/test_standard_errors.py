@@ -96,5 +96,5 @@ def test_the_training_fit_is_near_the_true_one_and_says_how_near():
         model = PrivateLasso(1.0, 1e-6, bounds=Bounds(1.0, 1.0), random_state=seed).fit(x, y)
         real = 1 - np.mean((y - model.predict(x)) ** 2) / np.var(y)
         off.append((model.training_fit_ - real) / model.training_fit_error_)
-    assert np.abs(np.mean(off)) < 4  # losses are cut, so a small bias stays
+    assert np.abs(np.mean(off)) < 4  # losses are clipped, so a small bias stays
     assert np.std(off) < 3

@@ -10,42 +10,42 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riata.errors import LedgerError
-from riata.privacy.chain import (
+from riata.privacy.ledger.hash_chain import (
     Head,
-    HeadFile,
-    following,
-    genuine,
-    needed,
+    is_genuine,
+    link_path,
+    linked_to,
     new_head,
-    path,
-    skipped,
+    next_head,
+    skip_link,
     verify,
 )
+from riata.privacy.ledger.head import HeadFile
 
 HEADER = ("claims", 1, 2_000_000_000, "1e-06", "replace-one")
 
 
 def chain(*texts):
-    """A head after some lines, the header and the lines."""
+    """A head after some entries, the header and the entries."""
     head = new_head("claims", HEADER)
-    header, lines, macs = (HEADER, head.mac), [], {0: head.mac}
+    header, entries, macs = (HEADER, head.mac), [], {0: head.mac}
     for seq, text in enumerate(texts, start=1):
         fields = (seq, text)
-        head = following(head, macs, fields)
+        head = next_head(head, macs, fields)
         macs[seq] = head.mac
-        lines.append((fields, head.mac))
-    return head, header, lines
+        entries.append((fields, head.mac))
+    return head, header, entries
 
 
-def macs_of(header, lines):
-    return {0: header[1]} | {fields[0]: mac for fields, mac in lines}
+def macs_of(header, entries):
+    return {0: header[1]} | {fields[0]: mac for fields, mac in entries}
 
 
 def test_a_chain_verifies_from_every_head_that_it_went_through():
-    head, header, lines = chain("a", "b", "c")
+    head, header, entries = chain("a", "b", "c")
     older = [Head("claims", head.key, 0, header[1])]
-    older += [Head("claims", head.key, fields[0], mac) for fields, mac in lines]
-    assert [verify(seen, header, lines, "x") for seen in older] == [head] * 4
+    older += [Head("claims", head.key, fields[0], mac) for fields, mac in entries]
+    assert [verify(seen, header, entries, "x") for seen in older] == [head] * 4
 
 
 def test_every_chain_has_a_key_of_its_own():
@@ -62,8 +62,8 @@ def test_the_key_is_not_shown():
 @settings(deadline=None)
 @given(st.data())
 def test_no_other_sequence_of_its_lines_verifies(data):
-    head, header, lines = chain("a", "b", "c", "d")
-    others = st.lists(st.sampled_from(lines), max_size=6).filter(lambda found: found != lines)
+    head, header, entries = chain("a", "b", "c", "d")
+    others = st.lists(st.sampled_from(entries), max_size=6).filter(lambda found: found != entries)
     with pytest.raises(LedgerError):
         verify(head, header, data.draw(others), "x")
 
@@ -72,19 +72,19 @@ def test_no_other_sequence_of_its_lines_verifies(data):
 @given(st.integers(0, 3), st.one_of(st.text(), st.integers(), st.binary(), st.floats(), st.none()))
 def test_no_other_value_verifies(at, value):
     texts = ["1", "2", "3", "4"]
-    head, header, lines = chain(*texts)
+    head, header, entries = chain(*texts)
     if value == texts[at]:
         return
-    lines[at] = ((at + 1, value), lines[at][1])
+    entries[at] = ((at + 1, value), entries[at][1])
     with pytest.raises(LedgerError):
-        verify(head, header, lines, "x")
+        verify(head, header, entries, "x")
 
 
 @pytest.mark.parametrize("other", ["1", 1.0, True, b"1", None])
 def test_a_number_of_another_type_does_not_verify(other):
-    head, header, lines = chain("a")
+    head, header, entries = chain("a")
     with pytest.raises(LedgerError):
-        verify(head, header, [((other, "a"), lines[0][1])], "x")
+        verify(head, header, [((other, "a"), entries[0][1])], "x")
 
 
 def test_fields_cannot_run_into_each_other():
@@ -92,7 +92,7 @@ def test_fields_cannot_run_into_each_other():
     macs = {0: head.mac}
 
     def mac(*fields):
-        return following(head, macs, fields).mac
+        return next_head(head, macs, fields).mac
 
     assert mac("ab", "c") != mac("a", "bc")
     assert mac('a","b') != mac("a", "b")
@@ -100,28 +100,28 @@ def test_fields_cannot_run_into_each_other():
 
 
 def test_lines_made_with_another_key_are_refused():
-    head, header, lines = chain("a", "b")
-    forged = following(replace(head, key=os.urandom(32)), macs_of(header, lines), (3, "c"))
+    head, header, entries = chain("a", "b")
+    forged = next_head(replace(head, key=os.urandom(32)), macs_of(header, entries), (3, "c"))
     with pytest.raises(LedgerError, match="Charge 3"):
-        verify(head, header, [*lines, ((3, "c"), forged.mac)], "x")
+        verify(head, header, [*entries, ((3, "c"), forged.mac)], "x")
 
 
-# the last lines alone
+# the last entries alone
 
 
-def tail(header, lines, start):
-    """The lines from a number on, and the macs of those before them that they need."""
-    macs = macs_of(header, lines)
-    before = {seq: macs[seq] for seq in needed(range(start, len(lines) + 1)) if seq < start}
-    return lines[start - 1 :], before
+def tail(header, entries, start):
+    """The entries from a number on, and the macs of those before them that they need."""
+    macs = macs_of(header, entries)
+    before = {seq: macs[seq] for seq in linked_to(range(start, len(entries) + 1)) if seq < start}
+    return entries[start - 1 :], before
 
 
 @pytest.mark.parametrize("start", range(1, 21))
 def test_the_last_lines_verify_with_a_few_macs(start):
-    head, header, lines = chain(*map(str, range(20)))
-    last, before = tail(header, lines, start)
+    head, header, entries = chain(*map(str, range(20)))
+    last, before = tail(header, entries, start)
     for seen in range(start - 1, 21):
-        older = Head("claims", head.key, seen, macs_of(header, lines)[seen])
+        older = Head("claims", head.key, seen, macs_of(header, entries)[seen])
         assert verify(older, header, last, "x", start=start, before=before) == head
     assert len(before) <= 6
 
@@ -129,8 +129,8 @@ def test_the_last_lines_verify_with_a_few_macs(start):
 @settings(deadline=None)
 @given(st.integers(2, 20), st.data())
 def test_an_edit_of_the_last_lines_or_of_a_mac_that_they_need_does_not_verify(start, data):
-    head, header, lines = chain(*map(str, range(20)))
-    last, before = tail(header, lines, start)
+    head, header, entries = chain(*map(str, range(20)))
+    last, before = tail(header, entries, start)
     if data.draw(st.booleans()):
         at = data.draw(st.sampled_from(sorted(set(before) - {0}) or [start - 1]))
         before[at] = data.draw(st.one_of(st.none(), st.text(), st.just("0" * 64)))
@@ -143,56 +143,56 @@ def test_an_edit_of_the_last_lines_or_of_a_mac_that_they_need_does_not_verify(st
 
 
 def test_last_lines_that_the_head_has_seen_beyond_are_refused():
-    head, header, lines = chain(*map(str, range(20)))
+    head, header, entries = chain(*map(str, range(20)))
     for kept in range(10, 20):
-        last, before = tail(header, lines[:kept], 10)
+        last, before = tail(header, entries[:kept], 10)
         with pytest.raises(LedgerError, match=f"rolled back: it has {kept} charges"):
             verify(head, header, last, "x", start=10, before=before)
 
 
-# links that skip lines
+# links that skip entries
 
 
 @settings(deadline=None)
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_a_few_links_lead_from_any_line_to_any_earlier_one(one, other):
     first, last = sorted((one, other))
-    lines = list(path(last, first))
-    assert (lines[0], lines[-1]) == (last, first)
-    for above, below in itertools.pairwise(lines):
-        assert below in (above - 1, skipped(above))
-    assert len(lines) <= 1 + last.bit_length() ** 2
+    entries = list(link_path(last, first))
+    assert (entries[0], entries[-1]) == (last, first)
+    for above, below in itertools.pairwise(entries):
+        assert below in (above - 1, skip_link(above))
+    assert len(entries) <= 1 + last.bit_length() ** 2
 
 
 def test_every_line_on_the_way_is_genuine_and_no_other_is():
-    head, header, lines = chain(*map(str, range(40)))
-    macs = macs_of(header, lines)
+    head, header, entries = chain(*map(str, range(40)))
+    macs = macs_of(header, entries)
     for target in (1, 7, 8, 31, 32, 33, 40):
-        for seq in path(40, target):
-            fields, mac = lines[seq - 1]
-            assert genuine(head.key, macs, seq, (fields, mac))
-            assert not genuine(head.key, macs, seq, ((seq, "other"), mac))
-            assert not genuine(head.key, macs, seq + 1, (fields, mac))
-            for link in {seq - 1, skipped(seq)}:
-                assert not genuine(head.key, {**macs, link: "0" * 64}, seq, (fields, mac))
-                assert not genuine(head.key, {**macs, link: None}, seq, (fields, mac))
+        for seq in link_path(40, target):
+            fields, mac = entries[seq - 1]
+            assert is_genuine(head.key, macs, seq, (fields, mac))
+            assert not is_genuine(head.key, macs, seq, ((seq, "other"), mac))
+            assert not is_genuine(head.key, macs, seq + 1, (fields, mac))
+            for link in {seq - 1, skip_link(seq)}:
+                assert not is_genuine(head.key, {**macs, link: "0" * 64}, seq, (fields, mac))
+                assert not is_genuine(head.key, {**macs, link: None}, seq, (fields, mac))
 
 
 def test_a_header_is_no_line_and_a_line_no_header():
     head = new_head("claims", ("a" * 64, 1, "x"))
     macs = {0: "riata ledger"}
-    assert not genuine(head.key, macs, 1, ((1, "x"), head.mac))
+    assert not is_genuine(head.key, macs, 1, ((1, "x"), head.mac))
 
 
 # the head file
 
 
 def test_a_head_file_keeps_what_it_was_given(tmp_path):
-    head, header, lines = chain("a")
+    head, header, entries = chain("a")
     file = HeadFile(tmp_path / "head")
     file.create(head)
     assert file.read() == head
-    after = following(head, macs_of(header, lines), (2, "b"))
+    after = next_head(head, macs_of(header, entries), (2, "b"))
     file.write(after)
     assert file.read() == after
     assert os.listdir(tmp_path) == ["head"]

@@ -28,8 +28,13 @@ from riata.privacy.events import compose
 from riata.problem import Problem
 from riata.sets import L1Ball
 from riata.solvers import FrankWolfe, NoisyGradient, PrivateFrankWolfe
-from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, planned_beside
 from riata.solvers.classes import LARGEST_WEIGHT, balanced_weights, calibrated_line
+from riata.solvers.extra_releases import (
+    CLASS_COUNTS,
+    MARGIN_COUNTS,
+    MARGIN_SLOPES,
+    plan_with_extra_releases,
+)
 from riata.vectors import Vector
 
 ENTRIES, LENGTH = Bounds(1.0), Bounds(1.0, norm="l2")
@@ -78,21 +83,21 @@ def test_odd_weights_are_refused(kind, weight):
         model.plan(100, 3)
 
 
-def run_beside(y, n_classes, times, budget, solver=None, x=None, seed=0, use=balanced_weights):
+def run_extra(y, n_classes, times, budget, solver=None, x=None, seed=0, use=balanced_weights):
     x = np.zeros((len(y), 2)) if x is None else x
     bounds = Bounds(1.0, float(n_classes))
     loss = OneAgainstRest(Logistic(), 1)
     problem = Problem(loss, L1Ball(1.0), bounds, len(y), x.shape[1])
-    plan = planned_beside(solver or PrivateFrankWolfe(2), problem, budget, 1, times)
+    plan = plan_with_extra_releases(solver or PrivateFrankWolfe(2), problem, budget, 1, times)
     curator = Curator(LocalEngine(x, y, bounds), plan.event, Noise(seed))
     return use(plan, problem, curator, n_classes)
 
 
 def test_balanced_weights_follow_from_the_counts():
     y = np.repeat([0.0, 1.0, 2.0], [70_000, 20_000, 10_000])
-    weights = run_beside(y, 3, {CLASS_COUNTS: 1}, Budget(5.0, 1e-6))
+    weights = run_extra(y, 3, {CLASS_COUNTS: 1}, Budget(5.0, 1e-6))
     np.testing.assert_allclose(weights, 1 / (3 * np.array([0.7, 0.2, 0.1])), rtol=0.02)
-    pure = run_beside(y, 3, {CLASS_COUNTS: 1}, Budget(5.0, 0.0))
+    pure = run_extra(y, 3, {CLASS_COUNTS: 1}, Budget(5.0, 0.0))
     np.testing.assert_allclose(pure, weights, rtol=0.02)
 
 
@@ -100,7 +105,7 @@ def test_a_class_that_nobody_has_gets_no_infinite_weight():
     y = np.zeros(1_000)
     for epsilon in (1e-3, 1.0, math.inf):
         solver = None if epsilon < math.inf else _reference()
-        weights = run_beside(y, 4, {CLASS_COUNTS: 1}, Budget(epsilon, 1e-6), solver)
+        weights = run_extra(y, 4, {CLASS_COUNTS: 1}, Budget(epsilon, 1e-6), solver)
         assert 0 < max(weights) <= 1.001 * LARGEST_WEIGHT
         assert min(weights) > 0
 
@@ -179,7 +184,7 @@ def test_calibration_is_never_worse_at_a_tiny_epsilon(epsilon, delta, scale):
     before = log_loss(y, expit(margins))
     solver = PrivateFrankWolfe(2)
     for seed in range(12):
-        a, b = run_beside(
+        a, b = run_extra(
             y.astype(float), 2, {MARGIN_COUNTS: 1, MARGIN_SLOPES: 1}, Budget(epsilon, delta),
             solver, x, seed, lambda plan, problem, curator, _: calibrated_line(
                 plan, problem, curator, theta
@@ -193,7 +198,7 @@ def test_calibration_is_never_worse_at_a_tiny_epsilon(epsilon, delta, scale):
 def test_a_line_is_found_wherever_it_lies(scale):
     x, y = shrunk(8)
     theta = Vector.of(scale * np.array([4.0, -3, 2, 2, 0, 0, 0, 0, 0, 0])).with_offset(0.0)
-    line = run_beside(
+    line = run_extra(
         y.astype(float), 2, {MARGIN_COUNTS: 1, MARGIN_SLOPES: 1}, Budget(20.0, 1e-6),
         PrivateFrankWolfe(2), x, 0, lambda plan, problem, curator, _: calibrated_line(
             plan, problem, curator, theta
@@ -205,7 +210,7 @@ def test_a_line_is_found_wherever_it_lies(scale):
 @pytest.mark.parametrize("theta", [Vector.zero(2), Vector.zero(2).with_offset(-2.0)])
 def test_a_constant_model_gets_the_share_of_its_class(theta):
     y = (np.arange(20_000) % 10 == 0).astype(float)
-    a, b = run_beside(
+    a, b = run_extra(
         y, 2, {MARGIN_COUNTS: 1, MARGIN_SLOPES: 1}, Budget(5.0, 1e-6), None, None, 0,
         lambda plan, problem, curator, _: calibrated_line(plan, problem, curator, theta),
     )  # fmt: skip
@@ -239,7 +244,7 @@ def test_calibration_off_and_impossible():
     with pytest.raises(InvalidArgument, match="calibration"):
         logistic(calibration="yes").plan(100, 3)
     projected = logistic(solver="projected", bounds=LENGTH, penalty="l1", radius=1.0)
-    assert not projected.plan(100, 5).beside
+    assert not projected.plan(100, 5).extra_releases
     with pytest.raises(Incompatible, match="calibration=True"):
         projected.set_params(calibration=True).plan(100, 5)
 
@@ -288,20 +293,20 @@ def test_everything_together_spends_the_budget(solver, delta, k, epsilon):
     plan = PrivateLogisticRegression(**c).plan(2_000, 8)
     fits = 1 if k == 2 else k
     calibrated = {MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if solver != "projected" else {}
-    assert {role: each.times for role, each in plan.beside.items()} == {
+    assert {role: each.times for role, each in plan.extra_releases.items()} == {
         CLASS_COUNTS: 1
     } | calibrated
     total = spent(plan.event, delta).epsilon
     assert epsilon * (1 - 1e-6) <= total <= epsilon
-    alone = spent(replace(plan, beside={}).event, delta).epsilon
+    alone = spent(replace(plan, extra_releases={}).event, delta).epsilon
     assert 0.8 * epsilon < alone < 0.995 * epsilon
-    beside = spent(compose(*(each.cost for each in plan.beside.values())), delta).epsilon
-    assert beside > 0.01 * epsilon  # the noise beside the fit is not out of all proportion
-    for role in plan.beside:
+    extra = spent(compose(*(each.cost for each in plan.extra_releases.values())), delta).epsilon
+    assert extra > 0.01 * epsilon  # the noise of extra releases is not out of all proportion
+    for role in plan.extra_releases:
         assert any(line.startswith(role) for line in plan.releases)
     if solver != "objective-perturbation" and (solver, delta) != ("projected", 0.0):
         svm = PrivateLinearSVC(**c).plan(2_000, 8)
-        assert list(svm.beside) == [CLASS_COUNTS]
+        assert list(svm.extra_releases) == [CLASS_COUNTS]
         assert epsilon * (1 - 1e-6) <= spent(svm.event, delta).epsilon <= epsilon
 
 
@@ -322,11 +327,11 @@ def test_the_ledger_is_charged_for_all_of_it(tmp_path):
 
 
 @pytest.mark.parametrize("role", [CLASS_COUNTS, MARGIN_COUNTS])
-def test_no_release_beside_a_fit_can_be_made_twice(role):
+def test_no_extra_release_can_be_made_twice(role):
     def twice(plan, problem, curator, _):
-        mechanism = plan.beside[role].mechanism
+        mechanism = plan.extra_releases[role].mechanism
         for _ in range(2):
             curator.release(problem.class_counts(2), mechanism)
 
     with pytest.raises(BudgetExceeded):
-        run_beside(np.zeros(50), 2, {role: 1}, Budget(1.0, 1e-6), use=twice)
+        run_extra(np.zeros(50), 2, {role: 1}, Budget(1.0, 1e-6), use=twice)

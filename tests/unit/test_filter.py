@@ -21,6 +21,7 @@ from riata.mechanisms import (
     SampledGaussianMechanism,
     TopK,
 )
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy import Budget
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant, spent
@@ -39,7 +40,7 @@ from riata.privacy.events import (
 )
 from riata.problem import Problem
 from riata.sets import L1Ball
-from riata.solvers.purse import Purse, pool, spread_of
+from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
 from riata.vectors import Vector
 
 EPSILONS = [1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 1e3]
@@ -197,7 +198,7 @@ CORRELATIONS = PROBLEM.correlations(Vector.zero(2), 1.0, 1.0)
 
 
 def test_a_refused_release_sums_nothing():
-    class Untouched:
+    class Untouched(Engine):
         def total(self, query):
             raise AssertionError("the rows were read")
 
@@ -261,10 +262,10 @@ def test_threads_do_not_spend_the_same_twice():
 @every_budget
 @pytest.mark.parametrize("fits", [1, 2, 3, 5, 7, 10])
 def test_a_pool_never_exceeds_its_budget(epsilon, delta, fits):
-    paid = pool(Budget(epsilon, delta), fits)
+    paid = adaptive_budget(Budget(epsilon, delta), fits)
     event = compose((paid, fits))
     assert spent(event, delta).epsilon <= epsilon
-    assert from_json(to_json(event)) == event  # what a ledger keeps is the same pool
+    assert from_json(to_json(event)) == event  # what a ledger keeps is the same budget
     if delta == 0:
         assert PureAccountant().exactly(event) <= Fraction(epsilon)
         assert paid.epsilon * fits >= epsilon * (1 - 1e-12)
@@ -275,35 +276,35 @@ def test_a_pool_never_exceeds_its_budget(epsilon, delta, fits):
 @every_budget
 @pytest.mark.parametrize("fits", [1, 5])
 def test_a_purse_can_always_be_emptied_through_the_filter(epsilon, delta, fits):
-    paid = pool(Budget(epsilon, delta), fits)
+    paid = adaptive_budget(Budget(epsilon, delta), fits)
     account, rng = Filter(compose((paid, fits))), np.random.default_rng(3)
     for _ in range(fits):
-        purse = Purse.of(paid)
-        whole = purse.left
+        remaining = RemainingBudget.of(paid)
+        whole = remaining.left
         shares = rng.dirichlet(np.full(600, 0.3))
         for share, kind in zip(shares, itertools.cycle(("selection", "measurement")), strict=False):
             if share:
-                account.take(getattr(purse, kind)(float(share) * whole * (1 - 1e-12)).event)
-        if purse.left:
-            account.take(purse.measurement(purse.left).event)
-        assert purse.left <= 1e-12 * whole
+                account.take(getattr(remaining, kind)(float(share) * whole * (1 - 1e-12)).event)
+        if remaining.left:
+            account.take(remaining.measurement(remaining.left).event)
+        assert remaining.left <= 1e-12 * whole
 
 
 @pytest.mark.parametrize("amount", [1e-12, 1e-3, 0.7, 40.0])
 def test_what_a_purse_sells_costs_what_was_paid(amount):
-    for purse, cost in (
-        (Purse(100.0, False), ZcdpAccountant().exactly),
-        (Purse(100.0, True), PureAccountant().exactly),
+    for remaining, cost in (
+        (RemainingBudget(100.0, False), ZcdpAccountant().exactly),
+        (RemainingBudget(100.0, True), PureAccountant().exactly),
     ):
-        for mechanism in (purse.selection(amount), purse.measurement(amount)):
+        for mechanism in (remaining.selection(amount), remaining.measurement(amount)):
             assert float(cost(mechanism.event)) == pytest.approx(amount, rel=1e-14)
-        assert purse.left == pytest.approx(100.0 - 2 * amount)
+        assert remaining.left == pytest.approx(100.0 - 2 * amount)
 
 
 def test_the_spread_of_noise_is_its_standard_deviation():
-    assert spread_of(GaussianMechanism(3.0), GRADIENT) == pytest.approx(
+    assert noise_std(GaussianMechanism(3.0), GRADIENT) == pytest.approx(
         3 * GRADIENT.sensitivity("l2")
     )
-    assert spread_of(LaplaceMechanism(0.5), GRADIENT) == pytest.approx(
+    assert noise_std(LaplaceMechanism(0.5), GRADIENT) == pytest.approx(
         2 * np.sqrt(2) * GRADIENT.sensitivity("l1")
     )

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from riata import Budget, BudgetExceeded, Ledger
 from riata.errors import LedgerError, UnsupportedEvent
 from riata.privacy import filters
-from riata.privacy.accountants import exact_sum, rounded, spent
+from riata.privacy.accountants import spent
+from riata.privacy.accountants.base import exact_sum, rounded
 from riata.privacy.events import (
     BoundedRange,
     Gaussian,
@@ -24,7 +25,7 @@ from riata.privacy.events import (
     compose,
 )
 from riata.privacy.filters import FilterSums
-from riata.privacy.lines import RECENT
+from riata.privacy.ledger.entries import RECENT
 
 CEILING = Budget(3.0, 1e-6)
 SMALL = st.floats(1e-6, 0.1)

@@ -22,7 +22,7 @@ from riata import (
 from riata.errors import InvalidArgument
 from riata.losses import Huber, Logistic, Squared
 from riata.sets import L1Ball, L2Ball, SparseBall
-from riata.simulation import Columns, Guess
+from riata.simulation import Guess, SimulatedColumns
 from riata.simulation.world import auc
 from riata.solvers import SOLVERS
 
@@ -185,7 +185,7 @@ def test_a_forecast_cannot_be_changed():
 def test_columns_that_are_drawn_late_agree_with_what_was_told(design, group):
     rng = np.random.default_rng(3)
     guess = Guess(design=design, correlation=0.5 if group else 0.0, group=group)
-    x = Columns(guess, 4_000, 200, rng)
+    x = SimulatedColumns(guess, 4_000, 200, rng)
     directions = [rng.standard_normal(4_000) for _ in range(3)]
     told = np.array([x.sums(v, 2**15) for v in directions])
     column = int(np.argmax(np.abs(told[0])))

@@ -23,6 +23,24 @@ from riata import Bounds, PrivateLasso
 PrivateLasso(1.0, 1e-6, bounds=Bounds(x=1.0, y=1.0)).fit(np.zeros((1000, 3)), np.zeros(1000))
 """
 
+#: Imports all of riata, without what Windows does not have. Other packages may look for it.
+WITHOUT_POSIX = """
+import builtins, importlib, pkgutil
+found = builtins.__import__
+
+def without_posix(name, globals=None, *rest, **more):
+    if globals and str(globals.get("__name__")).startswith("riata"):
+        if name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
+            raise ImportError(name)
+    return found(name, globals, *rest, **more)
+
+builtins.__import__ = without_posix
+import riata
+for module in pkgutil.walk_packages(riata.__path__, "riata."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
 
 def imported_by(code):
     """The modules of a new process that has run `code`."""
@@ -45,6 +63,10 @@ def test_bounds_and_budgets_do_without_scikit_learn():
 
 def test_a_fit_imports_nothing_that_it_does_not_need():
     assert imported_by(FIT) & (RARELY_NEEDED | {"sklearn.metrics"}) == set()
+
+
+def test_every_module_is_imported_without_the_modules_of_posix():
+    assert {"riata.checkpoint", "riata.engines.memory"} <= imported_by(WITHOUT_POSIX)
 
 
 @pytest.mark.parametrize("module", [riata, privacy], ids=lambda module: module.__name__)

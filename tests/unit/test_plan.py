@@ -103,7 +103,7 @@ def test_the_worst_sensitivity_is_attained_by_an_explicit_pair():
     targets = np.zeros(n)
     targets[0] = -1.0
     ours, theirs = (
-        query.finish(LocalEngine(x, targets, UNIT).total(query)) for x in (rows, neighbour)
+        query.from_total(LocalEngine(x, targets, UNIT).total(query)) for x in (rows, neighbour)
     )
     assert np.abs(ours - theirs).max() == pytest.approx(8 / n, rel=1e-12)
     assert query.sensitivity("linf") == pytest.approx(8 / n, rel=1e-12)
@@ -621,8 +621,8 @@ def test_the_summary_for_the_ledger_holds_public_facts_as_plain_json():
     assert len(summary["releases"]) == 2
 
 
-def test_the_summary_of_a_pool_says_what_it_is_for():
-    for delta, amount in ((1e-6, "rho"), (0.0, "epsilon 1")):
+def test_the_summary_of_an_adaptive_budget_says_what_it_is_for():
+    for delta, amount in ((1e-6, "rho"), (0.0, "epsilon = 1")):
         plan = PrivateLasso(1.0, delta, bounds=UNIT).plan(100, 70)
         summary = json.loads(json.dumps(plan.summary()))
         assert summary["solver"] == "greedy"

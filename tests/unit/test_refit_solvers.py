@@ -164,7 +164,7 @@ def test_what_is_charged_is_the_pool_and_nothing_that_the_run_decides(kind):
     problem = problem_of(Squared(), x)
     for delta, exactly in ((0.0, PureAccountant().exactly), (1e-6, ZcdpAccountant().exactly)):
         plan = kind().plan(problem, Budget(1.0, delta), fits=3)
-        assert exactly(plan.event) == 3 * exactly(plan.pool)
+        assert exactly(plan.event) == 3 * exactly(plan.adaptive_budget)
         assert plan.mechanisms == {}
         assert all(str(line) for line in plan.releases)
 

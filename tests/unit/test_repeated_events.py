@@ -16,9 +16,9 @@ from riata.privacy.accountants import (
     RenyiAccountant,
     RepetitionAccountant,
     ZcdpAccountant,
-    cost_of_selection,
     spent,
 )
+from riata.privacy.accountants.repetition import cost_of_selection, expected_repetitions
 from riata.privacy.events import (
     BoundedRange,
     Gaussian,
@@ -32,7 +32,6 @@ from riata.privacy.events import (
     of_group,
     to_json,
 )
-from riata.privacy.repeated import expected_repetitions
 
 LAWS = [(1.0, 0.1), (1.0, 0.5), (1.0, 0.01), (0.0, 0.1), (-0.5, 0.05), (2.5, 0.3), (1.0, 1.0)]
 every_law = pytest.mark.parametrize(("shape", "stop"), LAWS)

@@ -14,11 +14,12 @@ from riata.engines import LocalEngine, choice
 from riata.engines import disk as disk_module
 from riata.engines import shard as shard_module
 from riata.engines.choice import Arrays, open_engine
-from riata.engines.messages import Reader, Writer
+from riata.engines.messages import QueryReader, QueryWriter
 from riata.engines.shard import Shard
 from riata.errors import DiskFull
 from riata.grid import X_STEPS
 from riata.losses import Logistic, Squared
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.sampled import _Sampled
 from riata.preparation import Preparation
@@ -83,7 +84,7 @@ def shards(x, y, ready, cuts):
     return [Shard(*ready(x[a:b], y[a:b]), a) for a, b in pairwise(cuts)]
 
 
-class Together:
+class Together(Engine):
     def __init__(self, engines):
         self.engines = engines
 
@@ -138,7 +139,7 @@ def test_projected_rows_can_be_prepared_anywhere():
 def test_a_message_tells_once_of_what_queries_share():
     bounds = Bounds(LIMITS, 1.0)
     problem = Problem(Squared(), L1Ball(1.0), bounds, N, P)
-    writer, reader, later = Writer(), Reader(), Reader()
+    writer, reader, later = QueryWriter(), QueryReader(), QueryReader()
     sizes = []
     for theta in thetas():
         query = problem.set.scores(problem.gradient(theta))

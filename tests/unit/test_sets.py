@@ -184,7 +184,7 @@ def test_minimiser_of_a_single_coordinate_is_some_best_point(C):
 def test_utilities_are_minus_the_inner_products_with_the_vertices(C):
     g = np.random.default_rng(4).standard_normal(C.size)
     utilities = C.utilities(g)
-    if C.mirrored:
+    if C.symmetric:
         utilities = np.concatenate([utilities, -utilities])
     expected = [-C.vertex(i).dot(g) for i in range(C.n_vertices)]
     np.testing.assert_allclose(utilities, expected, rtol=1e-14)

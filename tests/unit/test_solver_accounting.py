@@ -21,9 +21,9 @@ from riata.privacy.accountants import (
     ObjectiveAccountant,
     RenyiAccountant,
     ZcdpAccountant,
-    sampled_gaussian_divergence,
     spent,
 )
+from riata.privacy.accountants.divergences import sampled_gaussian_divergence
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import (

@@ -62,10 +62,10 @@ def _ratios(seen: Seen, sums: np.ndarray) -> np.ndarray:
     query, mechanism = seen.query, seen.mechanism
     match mechanism:
         case ObjectivePerturbation():
-            answers = np.array([query.finish(s)[: seen.asked.size] for s in sums])  # type: ignore[attr-defined]
+            answers = np.array([query.from_total(s)[: seen.asked.size] for s in sums])  # type: ignore[attr-defined]
             return cdist(answers, answers) / seen.asked.sensitivity("l2")
         case PosteriorSample():  # the largest change of a loss is about the change of the moments
-            answers = np.array([query.finish(s).ravel() for s in sums]) * query.n_rows
+            answers = np.array([query.from_total(s).ravel() for s in sums]) * query.n_rows
             changed = CHANGED_CONTRIBUTIONS[query.adjacency]
             return cdist(answers, answers) / (changed * seen.asked.loss_bound)  # type: ignore[attr-defined]
     if mechanism.norm != "linf":
@@ -74,8 +74,8 @@ def _ratios(seen: Seen, sums: np.ndarray) -> np.ndarray:
         sensitivity = mechanism.sensitivity(query)
         assert sensitivity is not None
         return cdist(answers, answers, metric) / sensitivity
-    answers = np.array([query.finish(s) for s in sums])
-    if getattr(query, "mirrored", False):
+    answers = np.array([query.from_total(s) for s in sums])
+    if query.symmetric:
         return cdist(answers, answers, "chebyshev") / query.sensitivity("linf")
     widths = [np.ptp(answers - each, axis=1) for each in answers]
     return np.array(widths) / (2 * query.sensitivity("linf"))

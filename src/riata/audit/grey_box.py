@@ -203,7 +203,7 @@ def _objective_ratio(seen: Seen) -> tuple[float, bool]:
 
     The sums are in 48 bits, and rounding them to float64 moves their ratio by far less than 2^-30.
     """
-    change = seen.query.finish(seen.ours) - seen.query.finish(seen.theirs)
+    change = seen.query.from_total(seen.ours) - seen.query.from_total(seen.theirs)
     assert isinstance(seen.asked, Minimum)
     ratio = float(np.linalg.norm(change[: seen.asked.size])) / seen.asked.sensitivity("l2")
     return ratio, ratio <= 1 + 2.0**-30
@@ -213,7 +213,7 @@ def _posterior_ratio(seen: Seen) -> tuple[float, bool]:
     """The range, over the ball, of the change of the summed losses, over the range allowed."""
     query = seen.asked
     assert isinstance(query, SquaredMoments)
-    change = query.finish(seen.ours - seen.theirs) * query.n_rows
+    change = query.from_total(seen.ours - seen.theirs) * query.n_rows
     square, cross = change[:-1, :-1], change[:-1, -1]
     spread = sum(largest_on_ball(s * square, s * cross, query.ball_radius) for s in (1, -1))
     ratio = float(spread) / (CHANGED_CONTRIBUTIONS[query.adjacency] * query.loss_bound)
@@ -239,7 +239,7 @@ def largest_on_ball(square: np.ndarray, cross: np.ndarray, radius: float) -> flo
 
 def _range_ratio(seen: Seen) -> tuple[float, bool]:
     """The range of the utilities' changes over twice the sensitivity: what a selection loses."""
-    ours, theirs = seen.query.finish(seen.ours), seen.query.finish(seen.theirs)
+    ours, theirs = seen.query.from_total(seen.ours), seen.query.from_total(seen.theirs)
     change = ours - theirs
     slack = 2.0**-50 * (np.abs(ours).max() + np.abs(theirs).max())
 
@@ -249,8 +249,8 @@ def _range_ratio(seen: Seen) -> tuple[float, bool]:
         return max(sign * (Fraction(float(ours[i])) - Fraction(float(theirs[i]))) for i in close)
 
     up, down = largest(1), largest(-1)
-    mirrored = getattr(seen.query, "mirrored", False)
-    width = 2 * max(up, down) if mirrored else up + down
+    symmetric = seen.query.symmetric
+    width = 2 * max(up, down) if symmetric else up + down
     ratio = width / (2 * Fraction(seen.query.sensitivity("linf")))
     return float(ratio), ratio <= 1
 

@@ -34,25 +34,25 @@ def log_ratio(seen: Seen) -> float:
             )
             return float(ours[released] - theirs[released])
         case TopK(epsilon):
-            ours, theirs = (np.abs(query.finish(total)) for total in (seen.ours, seen.theirs))
+            ours, theirs = (np.abs(query.from_total(total)) for total in (seen.ours, seen.theirs))
             gain = (ours - theirs) * epsilon / (2 * query.sensitivity("linf"))
             return float(gain[released].sum() - len(released) * gain.mean())
         case ObjectivePerturbation():
             return _objective_log_ratio(seen, seen.mechanism)
         case PosteriorSample():
-            change = query.finish(seen.theirs - seen.ours)
+            change = query.from_total(seen.theirs - seen.ours)
             point = np.append(released, -1.0)
             return float(point @ change @ point)
         case SampledGaussianMechanism():
-            change = query.finish(seen.ours - seen.theirs)
-            return float((released - query.finish(seen.theirs)) @ change)
+            change = query.from_total(seen.ours - seen.theirs)
+            return float((released - query.from_total(seen.theirs)) @ change)
         case GaussianMechanism() | LaplaceMechanism():
             power = 2 if isinstance(seen.mechanism, GaussianMechanism) else 1
-            # Noise of one scale for every number, before `finish` multiplies some of them.
+            # Noise of one scale for every number, before `from_total` multiplies some of them.
             unit = np.broadcast_to(query.unit, seen.ours.shape)
-            scales = seen.mechanism.scale(query) * _numbers(query.finish(1 / unit))
+            scales = seen.mechanism.scale(query) * _numbers(query.from_total(1 / unit))
             ours, theirs = (
-                np.abs(_numbers(released - query.finish(total)) / scales) ** power / power
+                np.abs(_numbers(released - query.from_total(total)) / scales) ** power / power
                 for total in (seen.ours, seen.theirs)
             )
             return float(theirs.sum() - ours.sum())
@@ -71,7 +71,7 @@ def _objective_log_ratio(seen: Seen, mechanism: ObjectivePerturbation) -> float:
     asked, theta = seen.asked, seen.released
     assert isinstance(asked, Minimum)
     point = np.append(theta.dense(), theta.offset)[: asked.size]
-    pulls = (seen.query.finish(total)[: asked.size] for total in (seen.ours, seen.theirs))
+    pulls = (seen.query.from_total(total)[: asked.size] for total in (seen.ours, seen.theirs))
     lengths = [
         np.linalg.norm(pull + mechanism.regularisation * point) / mechanism.scale(asked)
         for pull in pulls
@@ -81,4 +81,4 @@ def _objective_log_ratio(seen: Seen, mechanism: ObjectivePerturbation) -> float:
 
 
 def _candidates(seen: Seen, total: np.ndarray) -> np.ndarray:
-    return listed(seen.query.finish(total), getattr(seen.query, "mirrored", False))
+    return listed(seen.query.from_total(total), seen.query.symmetric)

@@ -205,7 +205,7 @@ class _Search:
     def _best_of(self, runs: list[list[Seen]], x: np.ndarray, y: np.ndarray) -> Data:
         """The two of these rows, or the one, that the runs would have shown most."""
         plan = self.trial.plan
-        loaded = self.model._job(x, labels_of(self.model, y)).rows.load()
+        loaded = self.model.request(x, labels_of(self.model, y))[1].load()
         alone = self.problem.adjacency != REPLACE_ONE
         places = [slice(i, i + 1) for i in range(len(x))] + [slice(0)] * alone
         engines = [plan.engine(LocalEngine, *(part[at] for part in loaded)) for at in places]
@@ -256,11 +256,6 @@ def _models(runs: list[list[Seen]]) -> list[Vector]:
     """The models that queries were asked at: the first, one half way and the last of each run."""
     found = []
     for run in runs:
-        known = [theta for seen in run if (theta := _model_of(seen.query)) is not None]
+        known = [theta for seen in run if (theta := seen.query.model) is not None]
         found += [known[k] for k in {0, len(known) // 2, len(known) - 1} if known]
     return found
-
-
-def _model_of(query: Any) -> Vector | None:
-    theta = getattr(query, "theta", None)
-    return getattr(getattr(query, "gradient", None), "theta", None) if theta is None else theta

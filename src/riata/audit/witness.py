@@ -13,12 +13,12 @@ import numpy as np
 
 from riata.curator import Curator
 from riata.engines import LocalEngine
+from riata.fitting import PlannedFit, plan, solve
 from riata.mechanisms import Mechanism, ObjectivePerturbation
-from riata.mechanisms.base import Engine
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
-from riata.problem import Problem
 from riata.queries import Minimum, Query
-from riata.solvers import Plan, Solver
+from riata.solvers import Plan
 
 Data = tuple[Any, Any]
 
@@ -39,7 +39,7 @@ class Seen:
     part: int
 
 
-class _Remembering:
+class _Remembering(Engine):
     """An engine that keeps its last sum: whoever asks the same query again need not wait."""
 
     def __init__(self, engine: Engine) -> None:
@@ -97,24 +97,20 @@ class Trial:
     """
 
     def __init__(self, model: Any, data: Data, neighbour: Data, like: Trial | None = None) -> None:
-        job = model._job(*data)
-        self._model = model
-        self.planned: tuple[Solver, Plan, list[Problem]] = (
-            like.planned if like else model._planned(job.losses, job.bounds, *job.shape)
-        )
+        request, rows = model.request(*data)
+        self.planned: PlannedFit = like.planned if like else plan(request)
         self.ours, self.theirs = (
-            self.plan.engine(LocalEngine, x, y)
-            for x, y in (job.rows.load(), model._job(*neighbour).rows.load())
+            self.plan.engine(LocalEngine, *each.load())
+            for each in (rows, model.request(*neighbour)[1])
         )
 
     @property
     def plan(self) -> Plan:
-        return self.planned[1]
+        return self.planned.plan
 
     def run(self, noise: Noise, *, swapped: bool = False) -> list[Seen]:
         """Everything released by one fit, on our rows or, `swapped`, on theirs."""
         sides = (self.theirs, self.ours) if swapped else (self.ours, self.theirs)
-        solver, plan, problems = self.planned
-        witness = Witness(*sides, plan, noise)
-        self._model._solved(solver, plan, problems, witness)
+        witness = Witness(*sides, self.plan, noise)
+        solve(self.planned, witness)
         return witness.seen

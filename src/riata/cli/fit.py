@@ -82,15 +82,15 @@ def fit(
         )
     folder = checked(said, force, yes)
     from riata.data import read
-    from riata.estimators.planning import planned_for
+    from riata.fitting import plan as planned
 
     opened = said.open_ledger()
     model = said.model(for_source=True, ledger=opened, verbose=watched())
-    model._check_parameters()
+    model.check_parameters()
     assert said.schema is not None
     source = read(said.data, said.schema, random_state=said.seed)
     say_counting(said)
-    plan = planned_for(model, source)
+    plan = planned(model.request(source)[0]).plan
     expected = _shown(said, plan, opened, forecast)
     if not yes and not asked("Spend this, and fit?"):
         note("Nothing was charged, and no row was read.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,9 @@ from riata.collect.records import Records, earlier_version
 from riata.collect.segments import Segments, read
 from riata.collect.tokens import fresh
 from riata.errors import CollectError
+from riata.files import durable
+from riata.files.durable import sync_directory
 from riata.local.task import Task
-from riata.privacy.chain import sync_directory
 
 #: Reports that came without a token, one word each, and reports with their tokens, two words each.
 _REPORTS, _PAIRS = "reports", "pairs"
@@ -58,13 +58,15 @@ class Directory:
     def _locked(self) -> int:
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = durable.lock(handle)
         except OSError:
+            alone = False
+        if not alone:
             os.close(handle)
             raise CollectError(
                 f"Another process collects into {self.path}. Stop it, or give this one a "
                 "directory of its own and merge them later."
-            ) from None
+            )
         return handle
 
     def _claim(self, task: Task) -> None:

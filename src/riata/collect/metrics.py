@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,10 +53,9 @@ def text(
 def free_bytes(disk: Path | None) -> int | None:
     """The room on a disk, if there is one that can be asked."""
     try:
-        room = os.statvfs(disk) if disk is not None else None
+        return None if disk is None else shutil.disk_usage(disk).free
     except OSError:
         return None
-    return room.f_bavail * room.f_frsize if room is not None else None
 
 
 def _metric(name: str, kind: str, sentence: str, value: int | Mapping[str, int]) -> list[str]:

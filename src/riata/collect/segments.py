@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from riata.errors import CollectError
+from riata.files.durable import BINARY, sync_directory
 from riata.local import wire
-from riata.privacy.chain import sync_directory
 
 #: A file that has grown this large is closed, and a new one begun.
 SEGMENT_BYTES = 1 << 28
@@ -74,7 +74,7 @@ class Segments:
     def _opened(self, number: int) -> tuple[int, int]:
         """A file for writing, whose name outlives a crash, and its size."""
         path = self._directory / f"{number:08d}.{self._name}"
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o600)
         try:
             size = os.fstat(file).st_size
             sync_directory(str(path))

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from riata.errors import CollectError
-from riata.privacy.chain import sync_directory
+from riata.files.durable import sync_directory
 
 _KEY, _NONCE, _MAC, _NUMBER = 32, 8, 16, 8
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from riata.engines.messages import Message, Reader
+from riata.engines.messages import Message, QueryReader
 from riata.engines.pieces import ReadPiece
 from riata.engines.replies import Expected, Frames, Reply, WrongReply, fault_of
 from riata.engines.shard import Shard
@@ -35,7 +35,7 @@ class RowActor:
     def __init__(
         self, rows: list[GivenRows], preparation: Preparation, shared: dict[int, bytes]
     ) -> None:
-        self._reader = Reader()
+        self._reader = QueryReader()
         self._shards: list[Shard] = []
         self._facts, self._fault = (0, 0), ""
         try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -16,10 +17,10 @@ from riata.engines.local import LocalEngine
 from riata.engines.memory import check_memory, memory_for_rows
 from riata.engines.shard import Shard
 from riata.errors import InvalidArgument
-from riata.mechanisms.base import Engine
+from riata.mechanisms.engine import Engine
 from riata.preparation import Preparation
 
-#: Engines of this process that know the scores of a walk without summing them, and the kernels
+#: Engines of this process that know the scores of a path without summing them, and the kernels
 #: that they use.
 _KERNELS = {"auto": "auto", "local": "auto", "numba": "numba", "numpy": "numpy"}
 
@@ -39,32 +40,39 @@ _ROWS_AT_ONCE = 2**17
 _BYTES_OF_AN_ENTRY, _COPIES = 12, 4
 
 
-class Rows(Protocol):
+class RowSource(ABC):
     """Where the rows of a fit are. Nothing is read before one of these is called."""
 
+    #: Whether an engine in this process would have to fetch them.
+    distributed: ClassVar[bool] = False
+
+    @abstractmethod
     def load(self) -> tuple[Any, np.ndarray]:
         """All rows and targets, in memory."""
-        ...
 
+    @abstractmethod
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
         """The same, some at a time."""
-        ...
 
+    @abstractmethod
     def pieces(self) -> list[Any]:
         """The same as pieces that `riata.engines.dask` gives to workers."""
-        ...
+
+    def keyed(self, key: bytes) -> RowSource:
+        """The same rows, where some are drawn at random by a secret key."""
+        return self
 
     def watched(self) -> AbstractContextManager[Callable[[int], None] | None]:
         """What is told how many rows workers read, if somebody looks on."""
-        ...
+        return nullcontext()
 
     @property
     def likely_entries(self) -> int:
-        """About how many entries they have that are to be read: from public facts."""
-        ...
+        """About how many entries are to be read: from public facts. 0 if they are in memory."""
+        return 0
 
 
-class Arrays:
+class Arrays(RowSource):
     """Rows in memory.
 
     Parameters
@@ -84,9 +92,6 @@ class Arrays:
     def _y(self) -> np.ndarray:
         return self._given if self._convert is None else self._convert(self._given)
 
-    #: They are in memory already.
-    likely_entries = 0
-
     def load(self) -> tuple[Any, np.ndarray]:
         return self._x, self._y
 
@@ -105,9 +110,6 @@ class Arrays:
         cuts = [slice(i, i + size) for i in range(0, len(self._y), size)]
         return [InMemory(x[few], self._y[few]) for few in cuts]
 
-    def watched(self) -> AbstractContextManager[Callable[[int], None] | None]:
-        return nullcontext()
-
 
 def check_engine(name: object) -> None:
     """Raise unless there is such an engine, and what it needs is there."""
@@ -122,9 +124,9 @@ def check_engine(name: object) -> None:
         )
 
 
-def open_engine(name: str, preparation: Preparation, rows: Rows) -> Engine:
+def open_engine(name: str, preparation: Preparation, rows: RowSource) -> Engine:
     """An engine for the rows, which are read now."""
-    if name == "dask" or (name == "auto" and getattr(rows, "distributed", False)):
+    if name == "dask" or (name == "auto" and rows.distributed):
         from riata.engines.cluster import current_client
         from riata.engines.dask import DaskEngine
 
@@ -138,18 +140,18 @@ def open_engine(name: str, preparation: Preparation, rows: Rows) -> Engine:
     return _in_memory(rows, preparation, _KERNELS[name])
 
 
-def _in_memory(rows: Rows, preparation: Preparation, kernels: str) -> Engine:
+def _in_memory(rows: RowSource, preparation: Preparation, kernels: str) -> Engine:
     x, y = rows.load()
     return LocalEngine(preparation.project(x), y, preparation.bounds, kernels=kernels)
 
 
-def _fits_into_memory(rows: Rows) -> bool:
+def _fits_into_memory(rows: RowSource) -> bool:
     """Whether an engine in memory has room for the rows: by public facts, and by the machine's."""
     needed = rows.likely_entries * _BYTES_OF_AN_ENTRY
     return needed * _COPIES <= memory_for_rows()
 
 
-def _on_disk(rows: Rows, preparation: Preparation) -> RowsOnDisk:
+def _on_disk(rows: RowSource, preparation: Preparation) -> RowsOnDisk:
     found = RowsOnDisk()
     for x, y in rows.blocks():
         found.append(*_ready(x, y, preparation))

@@ -14,7 +14,7 @@ from riata.grid import BLOCK_ROWS, X_STEPS
 ROUNDED, EACH = 2.0**-30, 2.0**-51
 
 
-class Columns:
+class SparseColumns:
     """Sparse rows on the grid, with entries cut at `most` steps.
 
     Parameters
@@ -32,9 +32,9 @@ class Columns:
         self.shape = x.shape
         self._rounded_up = 1 + ROUNDED + x.shape[0] * EACH
 
-    def cut(self, most: int) -> Columns:
+    def cut(self, most: int) -> SparseColumns:
         """The same columns with entries cut at `most` steps."""
-        return self if most == self._most else Columns(self._x, most)
+        return self if most == self._most else SparseColumns(self._x, most)
 
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
         """Which rows have entries in a column, and the entries."""

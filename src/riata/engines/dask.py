@@ -15,10 +15,11 @@ from distributed import Client, KilledWorker, get_client
 
 from riata.engines.actor import Branch, Question, RowActor
 from riata.engines.cluster import has_worker, workers_of
-from riata.engines.messages import Writer
+from riata.engines.messages import QueryWriter
 from riata.engines.pieces import InFile, InMemory, Partition, Piece
 from riata.engines.replies import Expected, Reply, WrongReply
 from riata.errors import ClusterError, ClusterLost
+from riata.mechanisms.engine import Engine
 from riata.preparation import Preparation
 from riata.queries import Query
 
@@ -61,7 +62,7 @@ class _Assignment:
         return sum(-(-piece.n_rows // parts) for piece, _ in self.pieces)
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """Sums queries over rows at the workers of a cluster.
 
     Only queries go to the workers and only sums come back: noise, selection and ledger stay here.
@@ -89,7 +90,7 @@ class DaskEngine:
         advance: Callable[[int], None] | None = None,
     ) -> None:
         self._client = get_client() if client is None else client
-        self._preparation, self._writer = preparation, Writer()
+        self._preparation, self._writer = preparation, QueryWriter()
         workers = self._workers()
         self._look_again: float | None = None
         self._n_columns: int | None = None
@@ -147,7 +148,7 @@ class DaskEngine:
                     )
                 self._replace([self._assignments[number] for number in whole.lost])
             whole.lost, whole.unheard = [], []
-        assert isinstance(whole.total, np.ndarray)
+        assert whole.total is not None
         return whole.total
 
     def _add(
@@ -279,7 +280,7 @@ class DaskEngine:
         except WrongReply as problem:
             reply, fault = Reply(None, [], []), f"It sent {problem}."
         if not fault:
-            told = reply.total.tolist() if isinstance(reply.total, np.ndarray) else (-1, -1)
+            told = (-1, -1) if reply.total is None else reply.total.tolist()
             n_rows, n_columns = told
             known = self._n_columns is None or n_columns == self._n_columns
             if n_rows != assignment.n_rows() or n_columns < 1 or not known:
@@ -307,9 +308,6 @@ class DaskEngine:
                 )
             time.sleep(0.1)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("An engine knows where private rows are and cannot be pickled.")
-
     def __repr__(self) -> str:
         return f"<DaskEngine with rows at {len(self._assignments)} workers>"
 
@@ -333,7 +331,7 @@ def _actor(future: Any) -> Any:
     return None
 
 
-class Part:
+class Part(Engine):
     """Some of the rows of a Dask engine."""
 
     def __init__(self, engine: DaskEngine, part: int, parts: int) -> None:
@@ -341,6 +339,3 @@ class Part:
 
     def total(self, query: Query) -> np.ndarray:
         return self._engine.total_of(query, self._part, self._parts)
-
-    def part(self, part: int, parts: int) -> Part:
-        raise ValueError("A part of the rows is not divided again.")

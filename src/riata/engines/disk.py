@@ -17,6 +17,7 @@ from scipy import sparse
 from riata.engines.shard import of_part
 from riata.errors import DiskFull
 from riata.grid import BLOCK_ROWS
+from riata.mechanisms.engine import Engine
 from riata.queries import Query
 
 #: A block has about so many entries, and so few rows that sums are exact: some 50 MB in all.
@@ -46,7 +47,7 @@ class RowsOnDisk:
 
     def __init__(self, folder: str | None = None) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, prefix="riata-")  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
+        self.close = weakref.finalize(self, self._file.close)
         self._places: list[_Place] = []
         # Memory for two blocks, as to be given new memory takes as long as to read into it.
         self._rooms: tuple[dict[str, np.ndarray], ...] = ({}, {})
@@ -130,7 +131,7 @@ class RowsOnDisk:
         return "<RowsOnDisk>"
 
 
-class DiskEngine:
+class DiskEngine(Engine):
     """Sums queries over rows on disk, a block at a time: each sum reads them all once.
 
     Parameters
@@ -149,7 +150,7 @@ class DiskEngine:
         for x, y, start in self._rows.blocks():
             if self._parts > 1:
                 x, y, start = of_part(x, y, start, self._part, self._parts)
-            summed = query.starting(start).partial(x, y).astype(np.int64)
+            summed = query.at_row(start).block_sum(x, y).astype(np.int64)
             found = summed if found is None else np.add(found, summed, out=found)
         assert found is not None
         return found
@@ -158,8 +159,5 @@ class DiskEngine:
         """The same for every row whose number leaves the rest `part` when divided by `parts`."""
         return DiskEngine(self._rows, part, parts)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("An engine holds private rows and cannot be pickled.")
-
-    def __repr__(self) -> str:
-        return "<DiskEngine>"
+    def close(self) -> None:
+        self._rows.close()

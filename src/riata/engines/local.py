@@ -10,17 +10,19 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.engines.columns import Columns
+from riata.engines.columns import SparseColumns
+from riata.engines.compiled.codes import known_loss
 from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.gram import Gram
-from riata.engines.kernels.codes import known_loss
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
-from riata.engines.scores import DriftingScores, ordinary
+from riata.engines.scores import LazyScores, ordinary
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import OneAgainstRest, Squared
+from riata.mechanisms.engine import Engine
 from riata.queries import (
     Coordinate,
+    FrankWolfePath,
     Gradient,
     Improvement,
     LengthSizes,
@@ -30,7 +32,6 @@ from riata.queries import (
     SlopeSizes,
     SupportCurvature,
     SupportGradient,
-    Walk,
 )
 
 #: About what a step takes without a compiler, and from when on it is worth to compile.
@@ -67,8 +68,8 @@ BY_MARGINS = (
 )
 
 
-def walkable(query: Walk) -> bool:
-    """Whether compiled code knows the loss, the vertices and the bounds of a walk."""
+def compilable(query: FrankWolfePath) -> bool:
+    """Whether compiled code knows the loss, the vertices and the bounds of a path."""
     loss = query.loss.loss if isinstance(query.loss, OneAgainstRest) else query.loss
     return (
         known_loss(loss) is not None
@@ -79,7 +80,7 @@ def walkable(query: Walk) -> bool:
     )
 
 
-def _sizes(query: Walk, loss: Any) -> list[float]:
+def _sizes(query: FrankWolfePath, loss: Any) -> list[float]:
     """The numbers that margins and slopes are made of."""
     known = [query.polytope.reach(query.bounds), query.bounds.y or 1.0]
     return known + [
@@ -87,7 +88,7 @@ def _sizes(query: Walk, loss: Any) -> list[float]:
     ]
 
 
-def _open(query: Walk, epsilon: float) -> float:
+def _open(query: FrankWolfePath, epsilon: float) -> float:
     """What rounding leaves open of a column's log-weight in compiled code, at most.
 
     Proposals are accepted with a probability that falls with its exponential.
@@ -99,7 +100,7 @@ def _open(query: Walk, epsilon: float) -> float:
     return query.strength(epsilon) * query.n_rows * relative
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Sums a query over the rows, clipped and on the grid, without rounding.
 
     Large dense rows stay where they are, and only a few at a time are put on the grid.
@@ -114,7 +115,7 @@ class LocalEngine:
     block_rows : int, optional
         How many rows are summed at a time. The result does not depend on it.
     kernels : {"auto", "numba", "numpy"}, default="auto"
-        Whether long walks over sparse rows are compiled: if that takes less time than it saves,
+        Whether long paths over sparse rows are compiled: if that takes less time than it saves,
         always, or never.
     """
 
@@ -128,8 +129,8 @@ class LocalEngine:
     ) -> None:
         self._given, self._bounds, self._block_rows = x, bounds, block_rows
         self._y, self._kernels = bounds.clip_y(y), kernels
-        self._scores: dict[int, DriftingScores] = {}
-        self._walker: tuple[Walk, Any] | None = None
+        self._scores: dict[int, LazyScores] = {}
+        self._frank_wolfe: tuple[FrankWolfePath, Any] | None = None
 
     @classmethod
     def _of(cls, x: Any, y: np.ndarray) -> LocalEngine:
@@ -141,7 +142,7 @@ class LocalEngine:
     def _hold(self, x: Any, y: np.ndarray) -> None:
         self._x, self._y = x, y
         self._given, self._block_rows, self._kernels = None, BLOCK_ROWS, "numpy"
-        self._scores, self._walker = {}, None
+        self._scores, self._frank_wolfe = {}, None
 
     @cached_property
     def _x(self) -> Any:
@@ -173,17 +174,17 @@ class LocalEngine:
             blocks = self._known_rows()
         elif self._in_pieces:
             return self._dense.each(
-                lambda few, x: query.starting(few.start).partial(x, self._y[few]).astype(np.int64),
+                lambda few, x: query.at_row(few.start).block_sum(x, self._y[few]).astype(np.int64),
                 BLOCK_ENTRIES,
             )
         else:
             blocks = self._blocks
         return sum(  # type: ignore[return-value]
-            query.starting(i * self._block_rows).partial(x, y).astype(np.int64)
+            query.at_row(i * self._block_rows).block_sum(x, y).astype(np.int64)
             for i, (x, y) in enumerate(blocks)
         )
 
-    def scores(self, query: Any, factor: float) -> DriftingScores | None:
+    def scores(self, query: Any, factor: float) -> LazyScores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.
 
         `factor` times a utility is the logarithm of a candidate's weight.
@@ -192,7 +193,7 @@ class LocalEngine:
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
-            self._scores = {query.most: DriftingScores(self._columns.cut(query.most))}
+            self._scores = {query.most: LazyScores(self._columns.cut(query.most))}
         scores = self._scores[query.most]
         if not self._margins.followed:
             scores.forget()
@@ -200,7 +201,7 @@ class LocalEngine:
         scores.at(query, query.source.slopes_at(known, self._y), factor, sums)
         return scores
 
-    def _by_gram(self, query: Any, scores: DriftingScores, factor: float) -> bool:
+    def _by_gram(self, query: Any, scores: LazyScores, factor: float) -> bool:
         """Whether inner products of all columns are worth it: a question of time alone."""
         return (
             not self._is_sparse
@@ -225,34 +226,38 @@ class LocalEngine:
             )
         return LocalEngine._of(self._x[rows], self._y[rows])
 
-    def walks(self, query: Walk, epsilon: float) -> bool:
-        """Whether a walk is to be taken by compiled code. Says nothing about the rows.
+    def compiles(self, query: FrankWolfePath, epsilon: float) -> bool:
+        """Whether a path is to be taken by compiled code. Says nothing about the rows.
 
         `epsilon` is that of each selection.
         """
         if self._kernels == "numpy" or not sparse.issparse(self._given):
             return False
-        if not walkable(query) or _open(query, epsilon) > _MOST_OPEN or find_spec("numba") is None:
+        if (
+            not compilable(query)
+            or _open(query, epsilon) > _MOST_OPEN
+            or find_spec("numba") is None
+        ):
             return False
         seconds = query.steps * (_SECONDS + query.n_rows * _SECONDS_A_ROW)
         return self._kernels == "numba" or seconds > _WORTH_COMPILING
 
-    def walker(self, query: Walk, epsilon: float) -> Any:
-        """What takes a walk: the same as before, for the same walk."""
-        from riata.engines.walker import Walker
+    def compiled_path(self, query: FrankWolfePath, epsilon: float) -> Any:
+        """What takes a path: the same as before, for the same path."""
+        from riata.engines.compiled.frank_wolfe import CompiledFrankWolfe
 
-        if not walkable(query):
-            raise ValueError("Compiled code does not know this walk: see `walks`.")
-        if self._walker is None or self._walker[0] is not query:
-            self._walker = (query, Walker(self._entries, self._y, query, epsilon))
-        walker = self._walker[1]
-        walker.set_epsilon(epsilon)
-        return walker
+        if not compilable(query):
+            raise ValueError("Compiled code does not know this path: see `compiles`.")
+        if self._frank_wolfe is None or self._frank_wolfe[0] is not query:
+            self._frank_wolfe = (query, CompiledFrankWolfe(self._entries, self._y, query, epsilon))
+        frank_wolfe = self._frank_wolfe[1]
+        frank_wolfe.set_epsilon(epsilon)
+        return frank_wolfe
 
     @cached_property
     def _entries(self) -> Any:
         """The columns for compiled code."""
-        from riata.engines.walker import entries_by_column, tell_of_compilation
+        from riata.engines.compiled.frank_wolfe import entries_by_column, tell_of_compilation
 
         tell_of_compilation()
         return entries_by_column(self._given, self._bounds)
@@ -263,7 +268,7 @@ class LocalEngine:
 
     @cached_property
     def _columns(self) -> Any:
-        return Columns(self._x) if self._is_sparse else DenseColumns(self._dense)
+        return SparseColumns(self._x) if self._is_sparse else DenseColumns(self._dense)
 
     @property
     def _is_sparse(self) -> bool:
@@ -286,9 +291,3 @@ class LocalEngine:
         places = query.n_rows * query.theta.size
         filled = places * PERCENT_FILLED // 100 if self._is_sparse else places
         return filled >= FEW_ENTRIES
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("An engine holds private rows and cannot be pickled.")
-
-    def __repr__(self) -> str:
-        return "<LocalEngine>"

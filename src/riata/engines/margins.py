@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from riata.engines.columns import Columns
+from riata.engines.columns import SparseColumns
 from riata.queries.coefficients import Coefficients
 
 #: A move along more columns than this costs as much as to begin again.
@@ -26,11 +26,11 @@ class Margins:
     ----------
     x : ndarray, scipy sparse or DenseRows of shape (n_rows, n_features)
         Rows on the grid.
-    columns : Columns or DenseColumns
+    columns : SparseColumns or DenseColumns
         The same rows.
     """
 
-    def __init__(self, x: Any, columns: Columns) -> None:
+    def __init__(self, x: Any, columns: SparseColumns) -> None:
         self._x, self._columns = x, columns
         self._at: Coefficients | None = None
         self._sums = np.empty(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from pathlib import Path
 
 from riata.errors import InvalidArgument
@@ -15,6 +14,9 @@ _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 #: The part of what is free that rows may take if nobody says otherwise.
 _PART = 0.5
+
+#: What is free on a machine that does not say, such as one with Windows.
+_UNKNOWN = 4 * 2**30
 
 
 def memory_for_rows() -> int:
@@ -46,14 +48,7 @@ def bytes_of(text: str) -> int:
 
 def _free() -> int:
     """What the machine has free, less if this process may have less."""
-    found = [os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-        found = [1024 * int(lines["MemAvailable"].split()[0])]
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY:
-        found.append(limit - _address_space())
+    found = [_machine(), *_limit_of_process()]
     group = Path("/sys/fs/cgroup")
     for most, used in (
         ("memory.max", "memory.current"),
@@ -66,7 +61,27 @@ def _free() -> int:
     return max(0, min(found))
 
 
-def _address_space() -> int:
+def _machine() -> int:
+    """What is free as Linux says it, or else half of all memory."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = dict(line.split(":", 1) for line in meminfo.read_text("ascii").splitlines())
+        return 1024 * int(lines["MemAvailable"].split()[0])
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, ValueError):
+        return _UNKNOWN
+
+
+def _limit_of_process() -> list[int]:
+    """What is left below the limit of this process, if it has one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return []
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return []
     status = Path("/proc/self/statm")
-    pages = int(status.read_text().split()[0]) if status.exists() else 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    pages = int(status.read_text("ascii").split()[0]) if status.exists() else 0
+    return [limit - pages * os.sysconf("SC_PAGE_SIZE")]

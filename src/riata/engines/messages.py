@@ -34,7 +34,7 @@ class Message:
     shared: dict[int, bytes]
 
 
-class Writer:
+class QueryWriter:
     """Writes messages, and remembers what they told of."""
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ class Writer:
         return self._numbers[id(each)]
 
 
-class Reader:
-    """Reads what a `Writer` wrote."""
+class QueryReader:
+    """Reads what a `QueryWriter` wrote."""
 
     def __init__(self) -> None:
         self._shared: dict[int, Any] = {}

@@ -12,19 +12,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from riata.engines.packing import Packed, exceeds, packed
 from riata.errors import RiataError
 from riata.grid import BLOCK_ROWS
 from riata.queries import Query
 
-#: Sums of so many numbers are packed before they are sent. For shorter ones Dask's own time for a
-#: question is longer than what a network of 10 Gbit/s would save.
-LONG = 10**6
-
 #: The sum of a block is exact in float64, so it is no larger than this.
 _LARGEST_OF_BLOCK = 2**53
 
-_NOTHING, _PLAIN, _PACKED, _FAULT = range(4)
+_NOTHING, _SUM, _FAULT = range(3)
 
 #: What is sent: numbers about the answer first, then the answer.
 Frames = list[np.ndarray]
@@ -51,7 +46,7 @@ class Expected:
 
     @classmethod
     def of(cls, query: Query, n_columns: int) -> Expected:
-        nothing = query.partial(sparse.csr_array((0, n_columns)), np.zeros(0))
+        nothing = query.block_sum(sparse.csr_array((0, n_columns)), np.zeros(0))
         return cls(nothing.shape, _summand(query))
 
     def limit(self, n_rows: int) -> Any:
@@ -61,11 +56,9 @@ class Expected:
         return np.ceil(self.summand * n_rows)
 
 
-def _summand(query: Any) -> Any:
+def _summand(query: Query) -> Any:
     """From what is proven about one row, with room for roundings in the division."""
-    source = getattr(query, "gradient", query)  # utilities are summed as a gradient
-    if not isinstance(source, Query):
-        return 0.0
+    source = query.summed
     try:
         bound = source.row_bound("linf")
     except ValueError:  # the query is not for release by itself
@@ -83,7 +76,7 @@ class Reply:
     an actor that is lost. With a fault there is no sum.
     """
 
-    total: np.ndarray | Packed | None
+    total: np.ndarray | None
     lost: list[int]
     unheard: list[int]
     fault: str = ""
@@ -94,21 +87,15 @@ class Reply:
         if self.fault:
             text = np.frombuffer(self.fault.encode(), dtype=np.uint8)
             return [np.array([_FAULT, *numbers], dtype=np.int64), text]
-        total = self.total
-        if isinstance(total, np.ndarray) and total.size >= LONG:
-            total = packed(total)
-        if isinstance(total, Packed):
-            head = np.array([_PACKED, *numbers, *total.shape], dtype=np.int64)
-            return [head, np.array(total.lots, dtype=np.int64).reshape(-1, 3), total.data]
-        if total is None:
+        if self.total is None:
             return [np.array([_NOTHING, *numbers], dtype=np.int64)]
-        return [np.array([_PLAIN, *numbers, *total.shape], dtype=np.int64), total]
+        return [np.array([_SUM, *numbers, *self.total.shape], dtype=np.int64), self.total]
 
     @classmethod
     def of(cls, frames: Any, expected: Expected) -> Reply:
         """From what was heard, if its form is right."""
         arrays = isinstance(frames, list | tuple) and all(type(a) is np.ndarray for a in frames)
-        if not arrays or not 1 <= len(frames) <= 3:
+        if not arrays or not 1 <= len(frames) <= 2:
             raise WrongReply("an answer that is no list of arrays")
         head, *payload = frames
         if head.dtype != np.int64 or head.ndim != 1 or len(head) < 3 or head[1:3].min() < 0:
@@ -123,30 +110,19 @@ class Reply:
             return cls(None, [], [], payload[0].tobytes().decode("utf-8", "replace") or "?")
         if kind == _NOTHING and not payload:
             return found
-        if kind not in (_PLAIN, _PACKED) or shape != expected.shape:
+        if kind != _SUM or shape != expected.shape:
             raise WrongReply(f"a sum of another shape than {expected.shape}")
-        if kind == _PLAIN and kinds == [np.int64] and payload[0].shape == expected.shape:
-            found.total = payload[0]
-        elif kind == _PACKED and kinds == [np.int64, np.uint8] and payload[0].shape[1:] == (3,):
-            lots = [tuple(lot) for lot in payload[0].tolist()]
-            found.total = Packed(expected.shape, lots, payload[1])
-        else:
+        if kinds != [np.int64] or payload[0].shape != expected.shape:
             raise WrongReply("a sum whose numbers are no whole numbers of 64 bits")
+        found.total = payload[0]
         return found
 
     def add(self, other: Reply, limit: Any) -> None:
         """Add a reply that was heard, whose numbers may be so large, to one that was made here."""
-        total = other.total
-        if isinstance(total, Packed):
-            assert not isinstance(self.total, Packed)
-            try:
-                self.total = total.added_to(self.total, limit)
-            except ValueError as problem:
-                raise WrongReply(str(problem)) from None
-        elif total is not None:
-            if exceeds(total, limit):
+        if other.total is not None:
+            if np.any(other.total > limit) or np.any(other.total < -limit):
                 raise WrongReply("a sum that is larger than its rows can make it")
-            self.total = total if self.total is None else self.total + total
+            self.total = other.total if self.total is None else self.total + other.total
         self.lost += other.lost
         self.unheard += other.unheard
         self.fault = self.fault or other.fault

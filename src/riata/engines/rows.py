@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from riata.engines.columns import Columns
+from riata.engines.columns import SparseColumns
 from riata.engines.margins import Margins
 from riata.queries.coefficients import Coefficients
 
@@ -16,7 +16,7 @@ class Rows:
 
     Parameters
     ----------
-    columns : Columns
+    columns : SparseColumns
     margins : Margins
         Of the same rows.
     start, stop : int
@@ -24,7 +24,7 @@ class Rows:
 
     ndim = 2
 
-    def __init__(self, columns: Columns, margins: Margins, start: int, stop: int) -> None:
+    def __init__(self, columns: SparseColumns, margins: Margins, start: int, stop: int) -> None:
         self._columns, self._margins = columns, margins
         self._start, self._stop = start, stop
         self.shape = (stop - start, columns.shape[1])

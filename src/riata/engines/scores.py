@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from riata.engines.columns import Columns
+from riata.engines.columns import SparseColumns
 from riata.grid import BLOCK_ROWS, X_STEPS
+from riata.mechanisms.engine import Scores
 
 #: Scores are grouped by bins of this width, in units of the logarithm of a weight, ...
 _WIDTH, _BINS = 0.5, 120
@@ -99,12 +100,12 @@ def ordinary(query: Any, factor: float) -> bool:
     return _SMALLEST <= slope <= _LARGEST and factor * query.row_bound("linf") <= _LARGEST_LOG
 
 
-class DriftingScores:
+class LazyScores(Scores):
     """The sums of entry * slope * weight over the rows, for every column.
 
     Parameters
     ----------
-    columns : Columns
+    columns : SparseColumns
     """
 
     _query: Any
@@ -118,7 +119,7 @@ class DriftingScores:
     _singles: np.ndarray
     _n_singles: int
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: SparseColumns) -> None:
         self._columns = columns
         n_rows = columns.shape[0]
         # Sums of more rows than are exact may round at every addition.
@@ -164,7 +165,7 @@ class DriftingScores:
             # Rounded up, so that later differences are at least the sum of the moves.
             self._way_length = (self._way_length + moved_length) * (1 + _EACH)
             self._way_largest = (self._way_largest + moved_largest) * (1 + _EACH)
-        self._query, self.mirrored, self._factor = query, query.mirrored, factor
+        self._query, self.symmetric, self._factor = query, query.symmetric, factor
         self._steps, self._slopes, self._largest = steps, slopes, largest
         weight = float(np.max(np.abs(query.column_weights)))
         self._rough_now = self._columns.roughness * len(steps) * largest * weight
@@ -191,7 +192,7 @@ class DriftingScores:
         singles = self._singles[: self._n_singles]
         if not len(singles):
             return self._counts, bounds
-        own = np.abs(singles["score"]) if self.mirrored else singles["score"]
+        own = np.abs(singles["score"]) if self.symmetric else singles["score"]
         bounds = np.concatenate([bounds, own + self._single_drift(singles)])
         return np.concatenate([self._counts, np.ones(len(own), dtype=np.int64)]), bounds
 
@@ -303,7 +304,7 @@ class DriftingScores:
         known: Any = sum(
             c * each.scores for c, each in zip(self._multiples, self._snapshots, strict=True)
         )
-        ranks = np.abs(known) if self.mirrored else known
+        ranks = np.abs(known) if self.symmetric else known
         logs = self._factor * ranks
         bins = np.minimum((logs.max() - logs) / _WIDTH, _BINS - 1).astype(np.int64)
         with np.errstate(divide="ignore"):  # a column of zeros has the length 0
@@ -388,7 +389,7 @@ class DriftingScores:
         """Keep a score that was looked at if the bound that was known before was much worse."""
         group, candidate, value, off = look
         low, high = self._bounds_of(group, candidate)
-        centre, high = (abs(value), max(-low, high)) if self.mirrored else (value, high)
+        centre, high = (abs(value), max(-low, high)) if self.symmetric else (value, high)
         if self._factor * (high - centre - off) < _LOOSE:
             return
         i = group - len(self._counts)

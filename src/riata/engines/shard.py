@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from riata.engines.columns import Columns
+from riata.engines.columns import SparseColumns
 from riata.engines.local import BY_MARGINS
 from riata.engines.margins import Margins
 from riata.engines.rows import Rows
 from riata.grid import BLOCK_ROWS
+from riata.mechanisms.engine import Engine
 from riata.queries import Gradient, GradientStep, Query, VertexUtilities
 
 #: Queries that sparse rows answer column by column: by margins, or by one sum over all columns.
 BY_COLUMNS = (*BY_MARGINS, Gradient, GradientStep, VertexUtilities)
 
 
-class Shard:
+class Shard(Engine):
     """Sums queries over rows that lie together, exactly, and each time from the beginning.
 
     What it answers depends on the rows and on the query alone, and not on what was asked before or
@@ -48,7 +49,7 @@ class Shard:
     def total(self, query: Query) -> np.ndarray:
         """The sum of the query's integers over these rows."""
         found = [
-            block.total(query.starting(self._start + i * BLOCK_ROWS))
+            block.total(query.at_row(self._start + i * BLOCK_ROWS))
             for i, block in enumerate(self._blocks)
         ]
         return sum(found[1:], found[0])
@@ -56,12 +57,6 @@ class Shard:
     def part(self, part: int, parts: int) -> Shard:
         """Every row whose number among all rows leaves the rest `part` when divided by `parts`."""
         return Shard(*of_part(self._x, self._y, self._start, part, parts))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("A shard holds private rows and cannot be pickled.")
-
-    def __repr__(self) -> str:
-        return "<Shard>"
 
 
 def of_part(
@@ -77,23 +72,23 @@ class _Block:
 
     def __init__(self, x: Any, y: np.ndarray) -> None:
         self._x, self._y = x, y
-        self._columns: _SparseColumns | None = None
+        self._columns: _EntryColumns | None = None
 
     def total(self, query: Query) -> np.ndarray:
         x = self._x
         if sparse.issparse(x) and type(query) in BY_COLUMNS:
             if self._columns is None:
-                self._columns = _SparseColumns(x)
+                self._columns = _EntryColumns(x)
             x = self._columns
-        return query.partial(x, self._y).astype(np.int64)
+        return query.block_sum(x, self._y).astype(np.int64)
 
 
-class _SparseColumns(Rows):
+class _EntryColumns(Rows):
     """Sparse rows, column by column, and their margins at the last model."""
 
     def __init__(self, x: Any) -> None:
         self._entries = sparse.csc_array(x)
-        columns = Columns(self._entries)
+        columns = SparseColumns(self._entries)
         super().__init__(columns, Margins(x, columns), 0, x.shape[0])
 
     @property

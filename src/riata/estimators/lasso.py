@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from riata.bounds import Bounds
 from riata.estimators.regressor import PrivateRegressor, automatic_radius
+from riata.fitting import AutomaticRadius
 from riata.sets import ConstraintSet, L1Ball
-from riata.solvers import Solver
 
 
 class PrivateLasso(PrivateRegressor):
@@ -109,7 +110,6 @@ class PrivateLasso(PrivateRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
-        if not (isinstance(self.radius, str) and self.radius == "auto"):
-            return L1Ball(self.radius)
-        return L1Ball(automatic_radius(self._checked_bounds(), solver))
+    def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
+        automatic = isinstance(self.radius, str) and self.radius == "auto"
+        return automatic_radius(bounds) if automatic else L1Ball(self.radius)

@@ -14,7 +14,7 @@ from riata.data.arrays import rows
 from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds, checked_seed
 from riata.estimators.notebook import NotebookRepr
-from riata.estimators.progress import progress_bar
+from riata.fitting.progress import progress_bar
 from riata.local.aggregator import Aggregator
 from riata.local.channel import LARGEST_EPSILON
 from riata.local.learners import learn

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from riata.bounds import Bounds
 from riata.estimators.regressor import PrivateRegressor
 from riata.sets import ConstraintSet, SparseBall
-from riata.solvers import Solver
 
 
 class PrivateSparseRegression(PrivateRegressor):
@@ -93,5 +93,5 @@ class PrivateSparseRegression(PrivateRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+    def _set(self, bounds: Bounds) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)

@@ -12,7 +12,7 @@ from riata.errors import InvalidArgument
 from riata.forecasting.costs import Cost, cost_of, duration, size
 from riata.forecasting.result import Forecast, described
 from riata.forecasting.simulate import checked, planned, simulated
-from riata.privacy.events import Pure
+from riata.privacy.events import Pure, ZeroConcentrated
 from riata.simulation import Guess
 from riata.solvers import SOLVERS, Plan
 
@@ -52,10 +52,10 @@ class Candidate:
     def noise(self) -> str:
         """The noise of one step, in words."""
         plan = self.plan
-        if plan.pool is not None:
-            pure = isinstance(plan.pool, Pure)
-            amount = f"epsilon {plan.pool.epsilon:.3g}" if pure else f"rho {plan.pool.rho:.3g}"  # type: ignore[union-attr]
-            return f"{amount} in all"
+        if isinstance(plan.adaptive_budget, Pure):
+            return f"epsilon {plan.adaptive_budget.epsilon:.3g} in all"
+        if isinstance(plan.adaptive_budget, ZeroConcentrated):
+            return f"rho {plan.adaptive_budget.rho:.3g} in all"
         first = next(iter(plan.mechanisms.values()))
         if hasattr(first, "noise_multiplier"):
             return f"{first.noise_multiplier:.3g} x sensitivity"
@@ -189,12 +189,12 @@ def compare_solvers(
     'greedy'
     """
     guessed = checked(guess, repeats)
-    usual = planned(estimator, n_rows, n_features)[0].solver
+    usual = planned(estimator, n_rows, n_features).plan.solver
     candidates, impossible = [], {}
     for name in SOLVERS if solvers is None else solvers:
         model = clone(estimator).set_params(solver=name, ledger=None)
         try:
-            plan, _ = planned(model, n_rows, n_features)
+            plan = planned(model, n_rows, n_features).plan
         except InvalidArgument as problem:
             impossible[name] = str(problem)
             continue

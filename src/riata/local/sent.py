@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from riata.errors import InvalidArgument
+from riata.files.durable import sync_directory
 from riata.local.wire import REPORT_BYTES
-from riata.privacy.chain import sync_directory
 
 _TABLE = """
 CREATE TABLE report (

@@ -1,8 +1,9 @@
 """Mechanisms: what turns a query into a release."""
 
 from riata.mechanisms.additive import Additive, Exact, GaussianMechanism, LaplaceMechanism
-from riata.mechanisms.along import SelectionsAlong
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.compiled_selection import CompiledSelections
+from riata.mechanisms.engine import CompiledPath, Engine, Scores
 from riata.mechanisms.objective import (
     GammaObjective,
     GaussianObjective,
@@ -21,6 +22,8 @@ from riata.mechanisms.selection import (
 
 __all__ = [
     "Additive",
+    "CompiledPath",
+    "CompiledSelections",
     "Engine",
     "Exact",
     "ExponentialMechanism",
@@ -35,7 +38,7 @@ __all__ = [
     "PosteriorSample",
     "ReportNoisyMax",
     "SampledGaussianMechanism",
+    "Scores",
     "Selection",
-    "SelectionsAlong",
     "TopK",
 ]

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.exact import Uniforms, decide, in_tail
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, Pure, Unprotected
@@ -44,7 +45,7 @@ class Additive(Mechanism):
         total = engine.total(query)
         # In steps of the sum. Dividing rounds, so the noise is made a little larger.
         scale = np.asarray(self.scale(query) / query.unit * (1 + 2.0**-50))
-        return query.finish(rounded(total, scale, self._draw(len(total), noise)))
+        return query.from_total(rounded(total, scale, self._draw(len(total), noise)))
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Exact(Mechanism):
         return Unprotected()
 
     def release(self, query: Query, engine: Engine, noise: Noise) -> np.ndarray:
-        return query.finish(engine.total(query))
+        return query.from_total(engine.total(query))
 
     def describe(self, times: int) -> str:
         return f"no noise: {times} exact answers"

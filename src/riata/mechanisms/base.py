@@ -3,71 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-import numpy as np
-
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event
-from riata.queries import Query
-
-
-class Engine(Protocol):
-    """Sums queries over the rows, wherever they are."""
-
-    def total(self, query: Query) -> np.ndarray:
-        """The sum of the query's integers over all rows, exactly, as 64-bit integers."""
-        ...
-
-    def part(self, part: int, parts: int) -> Engine:
-        """The same for every row whose number leaves the rest `part` when divided by `parts`."""
-        ...
-
-
-class Scores(Protocol):
-    """Utilities of many candidates, known up to bounds, and exactly one by one.
-
-    With `mirrored` a candidate stands for two, of its utility and of the opposite one.
-    """
-
-    mirrored: bool
-
-    def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """How many candidates each group has, and a bound that all their utilities keep.
-
-        The bound is on the utilities themselves, or on their sizes if `mirrored`.
-        """
-        ...
-
-    def candidate(self, group: int, place: int) -> int:
-        """The number of the candidate at a place of a group."""
-        ...
-
-    def between(self, group: int, candidate: int) -> tuple[float, float]:
-        """Bounds on its utility."""
-        ...
-
-    def exactly(self, group: int, candidate: int) -> float:
-        """Its utility. May improve the bounds of all groups."""
-        ...
-
-    def rejected(self) -> None:
-        """Told of every proposal that was in vain. May improve the bounds of all groups."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """Changes whenever `groups` does."""
-        ...
-
-
-def scores_of(engine: Engine, query: Any, factor: float) -> Scores | None:
-    """The utilities of a selection, known up to bounds, if the engine and the query allow it.
-
-    `factor` times a utility is the logarithm of a candidate's weight.
-    """
-    known = getattr(engine, "scores", None)  # engines may leave it out
-    return None if known is None else known(query, factor)
 
 
 class Mechanism(ABC):

@@ -15,9 +15,10 @@ from typing import ClassVar
 import numpy as np
 
 from riata.mechanisms.additive import Draws, LaplaceDraws, NormalDraws, rounded
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.approximate_normals import ERROR_BITS, approximate_gamma, approximate_normals
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.minimise import Objective, minimise
-from riata.mechanisms.near import ERROR_BITS, near_gamma, near_normals
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, ObjectivePerturbed, Pure, compose
 from riata.queries import Minimum
@@ -110,7 +111,7 @@ class ObjectivePerturbation(Mechanism):
     def _minimiser(self, query: Minimum, engine: Engine, term: np.ndarray) -> np.ndarray:
         def gradient(theta: np.ndarray) -> np.ndarray:
             sums = query.gradient(_as_vector(theta, query))
-            loss = sums.finish(engine.total(sums))[: query.size]
+            loss = sums.from_total(engine.total(sums))[: query.size]
             return loss + self.regularisation * theta + term
 
         objective = Objective(
@@ -167,7 +168,7 @@ class GaussianObjective(ObjectivePerturbation):
 
     def _term(self, query: Minimum, noise: Noise) -> np.ndarray:
         while True:
-            term = self.scale(query) * near_normals(query.size, noise)
+            term = self.scale(query) * approximate_normals(query.size, noise)
             if length(term) <= _LONGEST * self.expected_length(query):
                 return term
 
@@ -220,13 +221,13 @@ class GammaObjective(ObjectivePerturbation):
     def _term(self, query: Minimum, noise: Noise) -> np.ndarray:
         size = query.size
         while True:
-            radius = near_gamma(size, noise)
+            radius = approximate_gamma(size, noise)
             if radius <= _LONGEST * size:
                 break
         # A draw that is much longer than usual needs its direction to more digits.
         bits = ERROR_BITS + max(0, math.frexp(radius / (16 * size))[1])
         while True:
-            direction = near_normals(size, noise, bits)
+            direction = approximate_normals(size, noise, bits)
             if length(direction) >= math.sqrt(size) / 8:
                 break
         return self.scale(query) * radius * direction / length(direction)

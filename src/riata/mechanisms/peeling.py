@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from riata.mechanisms.additive import Additive
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.selection import TopK
 from riata.privacy.events import Event, compose

@@ -19,7 +19,8 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
 from riata.mechanisms.additive import NormalDraws
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.exact import Refined, Uniforms, in_tail
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from riata.mechanisms.base import Scores
+from riata.mechanisms.engine import Scores
 from riata.mechanisms.exact import BITS, Refined, decide
-from riata.mechanisms.largest import Scale
 from riata.mechanisms.noise import Noise
+from riata.mechanisms.noisy_max import Scale
 
 #: The envelope's whole numbers sum to about 2 to this power.
 TOTAL_BITS = 61
@@ -37,9 +37,9 @@ class Drawn(NamedTuple):
     positive: bool
 
 
-def log_weight(value: float, mirrored: bool) -> float:
-    """The logarithm of a weight, from a scaled utility: of both signs together, if `mirrored`."""
-    if not mirrored:
+def log_weight(value: float, symmetric: bool) -> float:
+    """The logarithm of a weight, from a scaled utility: of both signs together, if `symmetric`."""
+    if not symmetric:
         return value
     size = abs(value)
     return size + math.log1p(math.exp(-2 * size))
@@ -58,7 +58,7 @@ class Envelope:
         scaled = bounds * factor
         sizes = np.abs(scaled)
         logs = scaled + (SLACK + ROUNDING * sizes)
-        if scores.mirrored:
+        if scores.symmetric:
             logs += np.log1p(np.exp(-2 * sizes))
         logs[counts == 0] = -np.inf
         self.top = float(logs.max())
@@ -91,8 +91,7 @@ class Envelope:
 
 def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
     """A candidate with probability proportional to its weight, and for two signs the sign."""
-    words, factor, mirrored = _Words(noise), scale.factor, scores.mirrored
-    closely = getattr(scores, "closely", _nothing_closer)  # scores may leave it out
+    words, factor, symmetric = _Words(noise), scale.factor, scores.symmetric
     version, envelope = scores.version, Envelope(scores, factor)
     while True:
         if scores.version != version:
@@ -101,18 +100,18 @@ def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
         candidate = scores.candidate(group, place)
         coin = words.next()
         between = scores.between(group, candidate)
-        accepted = _settled(coin, envelope, group, between, factor, mirrored)
-        if accepted is None and (closer := closely(group, candidate)) is not None:
+        accepted = _settled(coin, envelope, group, between, factor, symmetric)
+        if accepted is None and (closer := scores.closely(group, candidate)) is not None:
             between = closer
-            accepted = _settled(coin, envelope, group, between, factor, mirrored)
+            accepted = _settled(coin, envelope, group, between, factor, symmetric)
         if accepted is None:
             value = scores.exactly(group, candidate)
             between = value, value
-            accepted = _accepted(coin, envelope, group, value, scale, mirrored, noise)
+            accepted = _accepted(coin, envelope, group, value, scale, symmetric, noise)
         if not accepted:
             scores.rejected()
             continue
-        if not mirrored:
+        if not symmetric:
             return Drawn(candidate, True)
         coin = words.next()
         positive = _settled_sign(coin, between, factor)
@@ -122,24 +121,20 @@ def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
         return Drawn(candidate, positive)
 
 
-def _nothing_closer(group: int, candidate: int) -> tuple[float, float] | None:
-    return None
-
-
 def _settled(
     coin: int, envelope: Envelope, group: int, between: tuple[float, float], factor: float,
-    mirrored: bool,
+    symmetric: bool,
 ) -> bool | None:  # fmt: skip
     """Whether a candidate is accepted, if bounds on its utility decide that."""
     u = (coin + 0.5) * 2.0**-BITS
     least, most = between[0] * factor, between[1] * factor
-    if mirrored:
+    if symmetric:
         sizes = abs(least), abs(most)
         least, most = 0.0 if least < 0 < most else min(sizes), max(sizes)
     # The whole cell of the coin must lie on one side, even where the probability is tiny.
-    if u > envelope.probability(group, log_weight(most, mirrored)) + band(most):
+    if u > envelope.probability(group, log_weight(most, symmetric)) + band(most):
         return False
-    if u < envelope.probability(group, log_weight(least, mirrored)) - band(least):
+    if u < envelope.probability(group, log_weight(least, symmetric)) - band(least):
         return True
     return None
 
@@ -160,18 +155,18 @@ def _chance(scaled: float) -> float:
 
 
 def _accepted(
-    coin: int, envelope: Envelope, group: int, value: float, scale: Scale, mirrored: bool,
+    coin: int, envelope: Envelope, group: int, value: float, scale: Scale, symmetric: bool,
     noise: Noise,
 ) -> bool:  # fmt: skip
     u = (coin + 0.5) * 2.0**-BITS
     scaled = value * scale.factor
-    chance = envelope.probability(group, log_weight(scaled, mirrored))
+    chance = envelope.probability(group, log_weight(scaled, symmetric))
     if abs(u - chance) > band(scaled):
         return u < chance
 
     def gap(mp: Any, u: Any) -> Any:
         v = scale.exact(mp, value)
-        log = abs(v) + mp.log1p(mp.exp(-2 * abs(v))) if mirrored else v
+        log = abs(v) + mp.log1p(mp.exp(-2 * abs(v))) if symmetric else v
         return envelope.exact_probability(mp, group, log) - u
 
     return _decided(coin, gap, noise)

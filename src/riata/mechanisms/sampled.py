@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.mechanisms.additive import GaussianMechanism
-from riata.mechanisms.base import Engine, Mechanism
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Coins, Noise
 from riata.privacy.events import Event, SampledGaussian
 from riata.queries import Query
@@ -71,17 +72,17 @@ class _Sampled(Query):
         return self.query.row_bound(norm)
 
     def sensitivity(self, norm: str) -> float:
-        # Of sampled rows one can be there without the other: `acute` does not help.
+        # Of sampled rows one can be there without the other: `nonnegative_inner` does not help.
         return max(self.query.sensitivity(norm), super().sensitivity(norm))
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
-        return self.query.finish(total)
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        return self.query.from_total(total)
 
-    def starting(self, row: int) -> _Sampled:
+    def at_row(self, row: int) -> _Sampled:
         return replace(self, start=row)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         assert self.coins is not None
         words = self.coins.words(self.start, len(y)) >> np.uint64(1)
         taken = np.flatnonzero(words < np.uint64(self.threshold))
-        return self.query.partial(x[taken], y[taken])
+        return self.query.block_sum(x[taken], y[taken])

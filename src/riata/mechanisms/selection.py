@@ -13,8 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.mechanisms.base import Engine, Mechanism, scores_of
-from riata.mechanisms.largest import (
+from riata.mechanisms.base import Mechanism
+from riata.mechanisms.engine import Engine
+from riata.mechanisms.noise import Noise
+from riata.mechanisms.noisy_max import (
     Candidates,
     Exponential,
     Gumbel,
@@ -23,7 +25,6 @@ from riata.mechanisms.largest import (
     first_of_two,
     largest,
 )
-from riata.mechanisms.noise import Noise
 from riata.mechanisms.rejection import draw
 from riata.privacy.events import BoundedRange, Event, Pure, compose
 from riata.queries import GradientStep, VertexUtilities
@@ -40,11 +41,11 @@ class Selection(Mechanism):
     def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:
         """The number of the selected candidate."""
         scale = Scale(self.epsilon, query.sensitivity("linf"))
-        values = query.finish(engine.total(query))
-        return self._choose(values, query.mirrored, scale, noise)
+        values = query.from_total(engine.total(query))
+        return self._choose(values, query.symmetric, scale, noise)
 
     @abstractmethod
-    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int: ...
+    def _choose(self, values: np.ndarray, symmetric: bool, scale: Scale, noise: Noise) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,14 @@ class ExponentialMechanism(Selection):
     def release(self, query: VertexUtilities, engine: Engine, noise: Noise) -> int:
         """The number of the selected candidate, without all utilities if the engine can."""
         scale = Scale(self.epsilon, query.sensitivity("linf"))
-        scores = scores_of(engine, query, scale.factor)
+        scores = engine.scores(query, scale.factor)
         if scores is None:
             return super().release(query, engine, noise)
         column, positive = draw(scores, scale, noise)
         return column if positive else column + query.source.theta.size
 
-    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
-        if not mirrored:
+    def _choose(self, values: np.ndarray, symmetric: bool, scale: Scale, noise: Noise) -> int:
+        if not symmetric:
             return largest(Candidates(values, scale), Gumbel(), noise)[0]
         # A column stands for two candidates of weights exp(v) and exp(-v): draw the column by
         # their sum, then the sign.
@@ -88,7 +89,7 @@ class TopK(Mechanism):
     """The `k` largest utilities' numbers, best first: `k` exponential mechanisms in one draw.
 
     One Gumbel variable a candidate and the k largest sums have the same law as k rounds of the
-    exponential mechanism, each without those already chosen. For a mirrored list the candidates
+    exponential mechanism, each without those already chosen. For a symmetric list the candidates
     are the columns, with the size of their utility.
 
     Parameters
@@ -110,13 +111,13 @@ class TopK(Mechanism):
     def release(
         self, query: VertexUtilities | GradientStep, engine: Engine, noise: Noise
     ) -> np.ndarray:
-        values = query.finish(engine.total(query))
+        values = query.from_total(engine.total(query))
         if not 1 <= self.k <= len(values):
             raise InvalidArgument(
                 f"k={self.k} must lie between 1 and the {len(values)} candidates."
             )
         scale = Scale(self.epsilon, query.sensitivity("linf"))
-        candidates = Candidates(np.abs(values) if query.mirrored else values, scale)
+        candidates = Candidates(np.abs(values) if query.symmetric else values, scale)
         return np.array(largest(candidates, Gumbel(), noise, self.k))
 
     def describe(self, times: int) -> str:
@@ -137,8 +138,8 @@ class ReportNoisyMax(Selection):
     def event(self) -> Event:
         return Pure(self.epsilon)
 
-    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
-        candidates = Candidates(listed(values, mirrored), scale)
+    def _choose(self, values: np.ndarray, symmetric: bool, scale: Scale, noise: Noise) -> int:
+        candidates = Candidates(listed(values, symmetric), scale)
         return largest(candidates, Laplace(len(candidates.values), noise), noise)[0]
 
     def describe(self, times: int) -> str:
@@ -157,13 +158,13 @@ class PermuteAndFlip(Selection):
     def event(self) -> Event:
         return Pure(self.epsilon)
 
-    def _choose(self, values: np.ndarray, mirrored: bool, scale: Scale, noise: Noise) -> int:
-        return largest(Candidates(listed(values, mirrored), scale), Exponential(), noise)[0]
+    def _choose(self, values: np.ndarray, symmetric: bool, scale: Scale, noise: Noise) -> int:
+        return largest(Candidates(listed(values, symmetric), scale), Exponential(), noise)[0]
 
     def describe(self, times: int) -> str:
         return f"permute-and-flip, epsilon {self.epsilon:.4g} a selection, {times} selections"
 
 
-def listed(values: np.ndarray, mirrored: bool) -> np.ndarray:
-    """The utilities of all candidates, those that a mirrored list leaves out included."""
-    return np.concatenate([values, -values]) if mirrored else values
+def listed(values: np.ndarray, symmetric: bool) -> np.ndarray:
+    """The utilities of all candidates, those that a symmetric list leaves out included."""
+    return np.concatenate([values, -values]) if symmetric else values

@@ -139,8 +139,8 @@ class RandomlyRepeated:
     """The best of K independent runs, and nothing of the others, nor K.
 
     Each run draws one of the candidates uniformly, and what it releases is totally ordered. K has
-    the truncated negative binomial law of `riata.privacy.repeated`, whatever the rows. Equal
-    candidates are kept once: the cost depends on the worst.
+    the truncated negative binomial distribution of `riata.privacy.accountants.repetition`, whatever
+    the rows. Equal candidates are kept once: the cost depends on the worst.
     """
 
     candidates: tuple[Composed, ...]

@@ -14,13 +14,8 @@ from fractions import Fraction
 from typing import Self
 
 from riata.errors import LedgerError, UnsupportedEvent
-from riata.privacy.accountants import (
-    CeilingAccountant,
-    PureAccountant,
-    Spent,
-    ZcdpAccountant,
-    rounded,
-)
+from riata.privacy.accountants import CeilingAccountant, PureAccountant, Spent, ZcdpAccountant
+from riata.privacy.accountants.base import rounded
 from riata.privacy.budget import Budget
 from riata.privacy.events import Event, Unprotected, leaves
 

@@ -5,6 +5,7 @@ from riata.queries.class_sums import ScoreCounts, SumsByClass
 from riata.queries.classes import ClassCounts, MarginCounts, MarginSlopes
 from riata.queries.columns import CentredGradient, ColumnSquares, ColumnSums, Scaling
 from riata.queries.correlations import Coordinate, Correlations
+from riata.queries.frank_wolfe_path import FrankWolfePath
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
 from riata.queries.minimum import FineGradient, Minimum
@@ -14,7 +15,6 @@ from riata.queries.row_digest import RowDigest
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
-from riata.queries.walk import Walk
 
 __all__ = [
     "AbsoluteError",
@@ -27,6 +27,7 @@ __all__ = [
     "Correlations",
     "EntrySizes",
     "FineGradient",
+    "FrankWolfePath",
     "Gradient",
     "GradientEntries",
     "GradientStep",
@@ -52,6 +53,5 @@ __all__ = [
     "SupportCurvature",
     "SupportGradient",
     "VertexUtilities",
-    "Walk",
     "WrongLabels",
 ]

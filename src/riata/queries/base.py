@@ -16,6 +16,7 @@ import numpy as np
 
 from riata.grid import ROUNDED_UP
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.vectors import Vector
 
 
 class Query(ABC):
@@ -26,13 +27,26 @@ class Query(ABC):
 
     #: Whether the summands of any two rows have an inner product of at least 0. Replacing one by
     #: the other is then a change of at most sqrt(2) lengths, and not of 2.
-    acute: ClassVar[bool] = False
+    nonnegative_inner: ClassVar[bool] = False
+
+    #: Whether the answer is a list of candidates that stands for itself and its negatives.
+    symmetric: bool = False
+
+    @property
+    def model(self) -> Vector | None:
+        """The model that the query is asked at, if it is asked at one."""
+        return None
+
+    @property
+    def summed(self) -> Query:
+        """The query whose sum this one is a function of: itself, unless it is one of another."""
+        return self
 
     @abstractmethod
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         """The sum of a block of rows on the grid: integers, exact in float64."""
 
-    def starting(self, row: int) -> Query:
+    def at_row(self, row: int) -> Query:
         """The query to ask a block whose first row has this number among all rows."""
         return self
 
@@ -45,13 +59,13 @@ class Query(ABC):
     def row_bound(self, norm: str) -> float:
         """The largest length, in "l1", "l2" or "linf", of one row's summand."""
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         """The answer, from the sum over all rows or from a release of it."""
         return total * self.unit
 
     def sensitivity(self, norm: str) -> float:
         """The largest change of the answer, in `norm`, between neighbouring data sets."""
         changed: float = CHANGED_CONTRIBUTIONS[self.adjacency]
-        if self.acute and norm == "l2":
+        if self.nonnegative_inner and norm == "l2":
             changed = math.sqrt(changed)
         return changed * self.row_bound(norm) / self.n_rows * ROUNDED_UP

@@ -55,13 +55,13 @@ class SumsByClass(Query):
     adjacency: str
     part: float
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
     @cached_property
     def constant(self) -> float:
         return self.part * self.bounds.row_norm("l2", self.n_features)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         rows = _without_negatives(x)
         positive = is_positive(self.loss, y).astype(np.float64)
         each = (positive, 1 - positive)
@@ -72,9 +72,9 @@ class SumsByClass(Query):
         columns = self.bounds.per_column(self.n_features) / X_STEPS
         return np.tile(np.append(columns, self.constant), 2) / self.n_rows
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         """One line for the positive class and one for the other; the constant's sum is last."""
-        return super().finish(total).reshape(2, -1)
+        return super().from_total(total).reshape(2, -1)
 
     def row_bound(self, norm: str) -> float:
         row = self.bounds.row_norm(norm, self.n_features)
@@ -104,7 +104,7 @@ class ScoreCounts(MeanSlope):
     centre: float
     spread: float
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
     @staticmethod
     def middles() -> np.ndarray:
@@ -112,7 +112,7 @@ class ScoreCounts(MeanSlope):
         squashed = (2 * np.arange(N_SCORE_BINS) + 1) / N_SCORE_BINS - 1
         return squashed / (1 - np.abs(squashed))
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             away = (self.margins(x) - self.centre) / self.spread
             place = np.floor((away / (1 + np.abs(away)) + 1) / 2 * N_SCORE_BINS)
@@ -125,7 +125,7 @@ class ScoreCounts(MeanSlope):
     def unit(self) -> Any:
         return 1 / self.n_rows
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         """One line for the positive class and one for the other."""
         return (total * self.unit).reshape(2, -1)
 

@@ -25,9 +25,9 @@ class ClassCounts(Query):
     n_rows: int
     adjacency: str
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         return np.array([np.count_nonzero(y == k) for k in range(self.n_classes)], dtype=float)
 
     @property
@@ -46,7 +46,7 @@ class MarginCounts(MeanSlope):
     loss is minus the label times half the weight. The bins are those of `Sizes`.
     """
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
     @property
     def top(self) -> float:
@@ -57,7 +57,7 @@ class MarginCounts(MeanSlope):
         assert self.bounds.y is not None
         return self.loss.slope_bound(0.0, self.bounds.y)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         margins = to_steps(self.margins(x), self.top, X_STEPS)
         with np.errstate(all="ignore"):
             slopes = self.loss.slope(np.zeros(len(margins)), y)
@@ -72,13 +72,13 @@ class MarginCounts(MeanSlope):
     def row_bound(self, norm: str) -> float:
         return 2 * self.slope_bound()
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         """The part of either label, the second is the positive one, at each of `sizes`."""
         cells = (total * self.unit).reshape(2, 2, N_BINS)
         return np.concatenate([cells[:, 0, ::-1], cells[:, 1]], axis=1)
 
     def sizes(self) -> np.ndarray:
-        """A margin in the middle of each bin, in the order of `finish`."""
+        """A margin in the middle of each bin, in the order of `from_total`."""
         edges = upper_edges()
         middles = edges / math.sqrt(2)
         middles[-1] = 1.0  # the last bin is for the largest margin alone
@@ -94,7 +94,7 @@ class MarginSlopes(MeanSlope):
     Parameters
     ----------
     cut : float
-        Where margins are cut: public, positive.
+        Where margins are clipped: public, positive.
     line : tuple of (float, float)
     """
 
@@ -106,7 +106,7 @@ class MarginSlopes(MeanSlope):
         reach = abs(self.line[0]) + abs(self.line[1])
         return self.loss.slope_bound(reach, self.bounds.y)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         v = to_steps(self.margins(x), self.cut, X_STEPS)
         with np.errstate(all="ignore"):
             slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], y)

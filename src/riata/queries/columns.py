@@ -53,7 +53,7 @@ class ColumnSums(Query):
         """What is summed of each entry: a whole number, no larger than `X_STEPS`."""
         return steps
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         if sparse.issparse(x):
             return np.bincount(x.indices, self.entries(x.data), minlength=self.n_features)
         found = (self.entries(rows).sum(axis=0) for rows in _blocks(x))
@@ -75,18 +75,18 @@ class ColumnSums(Query):
 
 @dataclass(frozen=True, eq=False)
 class ColumnSquares(ColumnSums):
-    """The mean square of every column, of entries that are cut, rounded down.
+    """The mean square of every column, of entries that are clipped, rounded down.
 
     Parameters
     ----------
     entry_limit : float
-        Where entries are cut, in units of their columns' bounds. A row's squares are then no
+        Where entries are clipped, in units of their columns' bounds. A row's squares are then no
         longer than this times the row.
     """
 
     entry_limit: float
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
     @property
     def _limit(self) -> int:
@@ -191,7 +191,7 @@ class CentredGradient(LimitedSlope):
     Parameters
     ----------
     limit : float
-        Where slopes are cut.
+        Where slopes are clipped.
     scaling : Scaling
     length : float
         Rows that are longer in the scaled space are shortened to this.
@@ -207,7 +207,7 @@ class CentredGradient(LimitedSlope):
             shrink = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(x)))
         return np.trunc(self.slopes(x, y) * shrink)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.shortened(x, y)
         whole = (x.T @ slopes)[self.scaling.columns].astype(np.int64)
         return whole - self.scaling.centre_steps * int(slopes.sum())

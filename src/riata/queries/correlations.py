@@ -1,4 +1,4 @@
-"""Which column would lower the risk: correlations of cut slopes with cut entries.
+"""Which column would lower the risk: correlations of clipped slopes with clipped entries.
 
 Entries count in units of their columns' bounds. A slope or an entry beyond its limit counts as the
 limit, so that one row moves a correlation by little; a rank needs no more. Proofs are in
@@ -17,7 +17,7 @@ from scipy import sparse
 from riata.grid import X_STEPS, to_steps
 from riata.queries.support import LimitedSlope
 
-#: A copy of rows with cut entries has about this many of them at a time, to stay in the cache.
+#: A copy of rows with clipped entries has about this many of them at a time, to stay in the cache.
 _ENTRIES_AT_ONCE = 2**17
 
 
@@ -25,19 +25,19 @@ _ENTRIES_AT_ONCE = 2**17
 class Correlations(LimitedSlope):
     """The mean of slope * entry for each column.
 
-    A selection ranks them by their size, so the list is `mirrored`.
+    A selection ranks them by their size, so the list is `symmetric`.
 
     Parameters
     ----------
     limit : float
-        Where slopes are cut.
+        Where slopes are clipped.
     entry_limit : float
-        Where entries are cut, in units of their columns' bounds: in (0, 1].
+        Where entries are clipped, in units of their columns' bounds: in (0, 1].
     """
 
     entry_limit: float
 
-    mirrored: ClassVar[bool] = True
+    symmetric = True
 
     #: Each correlation is a multiple of one column's sum.
     by_column: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class Correlations(LimitedSlope):
     def cut(self, entries: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.clip(entries, -self.most, self.most, out=out)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.slopes(x, y)
         if self.most == X_STEPS:
             return x.T @ slopes
@@ -85,7 +85,7 @@ class Correlations(LimitedSlope):
         return isinstance(other, Correlations) and self.n_rows == other.n_rows
 
     def utility(self, column: int, total: int) -> float:
-        """What `finish` makes of a column's sum."""
+        """What `from_total` makes of a column's sum."""
         return float(total) * self.unit
 
     def row_bound(self, norm: str) -> float:
@@ -96,7 +96,7 @@ class Correlations(LimitedSlope):
         return self.slope_bound() * self.most / X_STEPS
 
     def sensitivity(self, norm: str) -> float:
-        """As for every query, and what `finish` may round: a correlation is at most `row_bound`."""
+        """As for every query, and what `from_total` may round of at most `row_bound`."""
         return super().sensitivity(norm) + 3 * 2.0**-52 * self.row_bound(norm)
 
 
@@ -114,7 +114,7 @@ class Coordinate(Correlations):
     #: How much the second number counts beside the first, of the noise that both share.
     BESIDE: ClassVar[float] = 0.5
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         entries = x[:, [self.column]]
         if sparse.issparse(entries):
             entries = entries.toarray()
@@ -130,7 +130,7 @@ class Coordinate(Correlations):
         first = super().unit
         return np.array([first, first * self.most * self.BESIDE])
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         """The correlation, and by how much a unit of the coefficient lowers it."""
         value, falls = total * self.unit
         return np.array([value, falls * self.fall_unit])

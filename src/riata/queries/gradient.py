@@ -38,6 +38,10 @@ class MeanSlope(Query):
     n_rows: int
     adjacency: str
 
+    @property
+    def model(self) -> Vector | None:
+        return self.theta
+
     @cached_property
     def coefficients(self) -> Coefficients:
         """theta on the grid."""
@@ -66,7 +70,7 @@ class MeanSlope(Query):
         with np.errstate(all="ignore"):
             return to_steps(self.loss.slope(margins, y), self.slope_bound(), self.slope_steps)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         return np.array([self.slopes(x, y).sum()])
 
     @property
@@ -111,7 +115,7 @@ class MeanSlope(Query):
 class Gradient(MeanSlope):
     """The gradient of the empirical risk at theta: the mean of slope * x."""
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         return x.T @ self.slopes(x, y)
 
     @property
@@ -128,7 +132,7 @@ class GradientEntries(Gradient):
 
     columns: np.ndarray
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         return x[:, self.columns].T @ self.slopes(x, y)
 
     @property
@@ -147,7 +151,7 @@ class ClippedGradient(Gradient):
 
     clip: float
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         steps = self.slopes(x, y)
         with np.errstate(all="ignore"):
             room = 1 - 2.0**-40 - 2.0**-52 * self.theta.size  # for the rounding of a row's length

@@ -28,7 +28,7 @@ class Improvement(MeanSlope):
     reference: Vector
     most: float
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             ours = self.loss.value(self.margins(x), y)
             other = self.loss.value(replace(self, theta=self.reference).margins(x), y)

@@ -44,7 +44,7 @@ class FineGradient(MeanSlope):
         upper, lower = (product(x, self.theta.support, part) for part in (coarse, fine))
         return upper * (step / X_STEPS) + lower * (small / X_STEPS) + self.theta.offset
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         limbs = self._limbs(x, y)
         return np.concatenate([x.T @ limbs, limbs.sum(axis=0, keepdims=True)]).ravel()
 
@@ -64,7 +64,7 @@ class FineGradient(MeanSlope):
     def row_bound(self, norm: str) -> float:
         raise ValueError("A fine gradient is for a minimiser inside a mechanism, not for release.")
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         limbs = total.reshape(-1, 3).astype(np.float64)
         sums = (
             limbs[:, 0] * 2.0 ** (2 * _LIMB) + limbs[:, 1] * 2.0**_LIMB + limbs[:, 2]
@@ -90,9 +90,9 @@ class Minimum(Query):
     def gradient(self, theta: Vector) -> FineGradient:
         return FineGradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         """The gradient at the start: a minimum itself is no sum."""
-        return self.gradient(self.set.start()).partial(x, y)
+        return self.gradient(self.set.start()).block_sum(x, y)
 
     @property
     def unit(self) -> Any:

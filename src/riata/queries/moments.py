@@ -98,7 +98,7 @@ class SquaredMoments(Query):
         y = self.y_bound
         return ((margin + y) ** 2 if y <= margin else 4 * margin * y) * ROUNDED_UP
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         beside = np.full((x.shape[0], 1 + self.fit_intercept), float(X_STEPS))
         beside[:, -1] = to_steps(y, self.y_bound, Y_STEPS)
         square = x.T @ x
@@ -121,7 +121,7 @@ class SquaredMoments(Query):
         steps[-1] = self.y_bound / Y_STEPS
         return np.outer(steps, steps)[np.triu_indices(len(steps))] / self.n_rows
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         """The matrix of means: x' x in its first rows and columns, y in the last ones."""
         return self.matrix(total * self.unit)
 

@@ -43,7 +43,7 @@ class PredictionError(Query):
         """The error of each row, from one column of margins for each theta."""
         raise AssertionError("a subclass names its error")
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # a warning would tell of a row
             margins = np.column_stack(
                 [
@@ -60,7 +60,7 @@ class PredictionError(Query):
     def unit(self) -> Any:
         return self.largest / 2 / slope_steps(self.n_rows) / self.n_rows
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         return total * self.unit + self.largest / 2
 
     def row_bound(self, norm: str) -> float:

@@ -41,7 +41,7 @@ class RowDigest(Query):
 
     unit = 1
 
-    def starting(self, row: int) -> RowDigest:
+    def at_row(self, row: int) -> RowDigest:
         return replace(self, start=row)
 
     def _of_columns(self, n: int) -> np.ndarray:
@@ -58,7 +58,7 @@ class RowDigest(Query):
             z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return ((z ^ (z >> np.uint64(31))) % np.uint64(_PRIME - 1)).astype(np.int64) + 1
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         inner = np.asarray(x @ self._of_columns(x.shape[1])).astype(np.int64)
         bits = (np.asarray(y, dtype=np.float64) + 0.0).view(np.uint64)  # which makes -0 to 0
         low = (bits & np.uint64(0xFFFFFFFF)).astype(np.int64)

@@ -54,7 +54,7 @@ def bins_of(steps: np.ndarray, parts: int = PARTS) -> np.ndarray:
 class Sizes(Query):
     """The part of the rows in each bin."""
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
     @property
     def unit(self) -> Any:
@@ -92,7 +92,7 @@ class SlopeSizes(Sizes):
     def top(self) -> float:
         return self.slope.slope_bound()
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         coarse = self.slope.slope_steps / X_STEPS
         found = bins_of(np.rint(self.slope.slopes(x, y) / coarse))
         return np.bincount(found, minlength=N_BINS).astype(np.float64)
@@ -123,7 +123,7 @@ class EntrySizes(Sizes):
     def unit(self) -> Any:
         return 1 / (self.n_rows * SHARE_STEPS)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         total = np.zeros(len(self.edges))
         rows = max(1, _ROWS_AT_ONCE // self.parts)
         for start in range(0, x.shape[0], rows):
@@ -145,7 +145,7 @@ class LengthSizes(Sizes):
     def top(self) -> float:
         return self.support.longest
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         total = np.zeros(N_BINS)
         for rows, _ in self.support.blocks(x, y):
             steps = np.ceil(self.support.lengths(rows) / self.top)

@@ -30,7 +30,7 @@ _ROOM = 1 - 2.0**-40
 
 @dataclass(frozen=True, eq=False)
 class LimitedSlope(MeanSlope):
-    """The mean of slopes that are cut at a public limit."""
+    """The mean of slopes that are clipped at a public limit."""
 
     limit: float
 
@@ -51,9 +51,9 @@ class LimitedSlope(MeanSlope):
         return bound
 
     def weights(self, x: Any, y: np.ndarray) -> np.ndarray:
-        """How fast the cut slope grows with the margin, at most, over the largest curvature.
+        """How fast the clipped residual grows with the margin, at most, over the largest curvature.
 
-        The curvature of the loss, less for a slope that is cut: in [0, 1].
+        The curvature of the loss, less for a slope that is clipped: in [0, 1].
         """
         with np.errstate(all="ignore"):
             margins = self.margins(x)
@@ -107,7 +107,7 @@ class SupportGradient(LimitedSlope):
     Parameters
     ----------
     limit : float
-        Where slopes are cut.
+        Where slopes are clipped.
     support : Support
     length : float
         Rows longer than this on the support are shortened to it.
@@ -145,7 +145,7 @@ class SupportGradient(LimitedSlope):
         """The number of coefficients, the intercept's included."""
         return self.support.size + bool(self.constant)
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         slopes = self.slopes(x, y)
         total = np.zeros(self.width)
         for block, s in self.support.blocks(x, slopes):
@@ -165,12 +165,12 @@ class SupportGradient(LimitedSlope):
 class SupportCurvature(SupportGradient):
     """The mean of weight * u u': the upper triangle of a matrix, row by row.
 
-    The weight is the loss's curvature at the row, less where its slope is cut.
+    The weight is the loss's curvature at the row, less where its slope is clipped.
     """
 
-    acute: ClassVar[bool] = True
+    nonnegative_inner: ClassVar[bool] = True
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
         total = np.zeros((self.width, self.width))
         for block, weights in self.support.blocks(x, self.weights(x, y)):
             v = np.trunc(self.rows(block) * np.sqrt(weights)[:, None])
@@ -181,7 +181,7 @@ class SupportCurvature(SupportGradient):
     def unit(self) -> Any:
         return self.largest_curvature / X_STEPS**2 / self.n_rows
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
+    def from_total(self, total: np.ndarray) -> np.ndarray:
         whole = np.empty((self.width, self.width))
         upper = np.triu_indices(self.width)
         whole[upper] = whole.T[upper] = total * self.unit

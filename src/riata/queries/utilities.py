@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,14 @@ class OfGradient(Query):
     gradient: Gradient
 
     @property
+    def model(self) -> Vector | None:
+        return self.gradient.theta
+
+    @property
+    def summed(self) -> Query:
+        return self.gradient
+
+    @property
     def n_rows(self) -> int:  # type: ignore[override]
         return self.gradient.n_rows
 
@@ -33,27 +41,27 @@ class OfGradient(Query):
     def unit(self) -> Any:
         return self.gradient.unit
 
-    def partial(self, x: Any, y: np.ndarray) -> np.ndarray:
-        return self.gradient.partial(x, y)
+    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+        return self.gradient.block_sum(x, y)
 
 
 @dataclass(frozen=True, eq=False)
 class VertexUtilities(OfGradient):
     """How much each vertex s of a polytope promises: -<s, gradient>.
 
-    For a set that is symmetric in this sense only half of the list is written down: `mirrored`
-    says that the candidates are the utilities followed by their negatives.
+    Of a symmetric set only half of the list is written down: `symmetric` says that the candidates
+    are the utilities followed by their negatives.
     """
 
     gradient: Gradient
     polytope: PolytopeSet
 
     @property
-    def mirrored(self) -> bool:
-        return self.polytope.mirrored
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.polytope.symmetric
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
-        return self.polytope.utilities(self.gradient.finish(total))
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        return self.polytope.utilities(self.gradient.from_total(total))
 
     # What an engine needs to know single utilities without the others.
 
@@ -88,7 +96,7 @@ class VertexUtilities(OfGradient):
         )
 
     def utility(self, column: int, total: int) -> float:
-        """What `finish` makes of a column's sum."""
+        """What `from_total` makes of a column's sum."""
         bound = self.gradient.bounds.of_columns(column)
         gradient = float(total) * (self.gradient.slope_unit / self.n_rows * (bound / X_STEPS))
         return float(self.polytope.utilities(gradient))
@@ -101,12 +109,12 @@ class VertexUtilities(OfGradient):
         return self.gradient.slope_bound() * self.polytope.reach(self.gradient.bounds)
 
     def sensitivity(self, norm: str) -> float:
-        """As for every query, and what `finish` may round: a utility is at most `row_bound`."""
+        """As for every query, and what `from_total` may round: a utility is at most `row_bound`."""
         return super().sensitivity(norm) + self.rounding * self.row_bound(norm)
 
     @property
     def rounding(self) -> float:
-        """What `finish` may round, relative to `row_bound`."""
+        """What `from_total` may round, relative to `row_bound`."""
         return (self.polytope.roundings + 3) * 2.0**-52
 
 
@@ -114,22 +122,22 @@ class VertexUtilities(OfGradient):
 class GradientStep(OfGradient):
     """Where a step along the gradient leads: theta - rate * gradient.
 
-    A selection ranks the entries by their size, so the list is `mirrored`.
+    A selection ranks the entries by their size, so the list is `symmetric`.
     """
 
     gradient: Gradient
     rate: float
 
-    mirrored: ClassVar[bool] = True
+    symmetric = True
 
-    def finish(self, total: np.ndarray) -> np.ndarray:
-        return self.gradient.theta.dense() - self.rate * self.gradient.finish(total)
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        return self.gradient.theta.dense() - self.rate * self.gradient.from_total(total)
 
     def row_bound(self, norm: str) -> float:
         return self.rate * self.gradient.row_bound(norm)
 
     def sensitivity(self, norm: str) -> float:
-        """As for every query, and what `finish` may round, entry by entry."""
+        """As for every query, and what `from_total` may round, entry by entry."""
         largest = np.abs(self.gradient.theta.values).max(initial=0.0) + self.row_bound("linf")
         entries = self.gradient.theta.size if norm == "l1" else 1
         return super().sensitivity(norm) + 2.0**-49 * entries * largest

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from riata.bounds import Bounds
+from riata.estimators.base import PrivateLinearModel
 from riata.estimators.coefficients import Coefficients
 from riata.local.learners.model import LocalModel
 from riata.privacy.statement import Statement
@@ -82,7 +83,7 @@ def _data(said: Statement) -> list[str]:
 def _bounds(model: Any) -> list[str]:
     if isinstance(model, LocalModel):
         return ["The bounds of each answer stand in the task, which is public."]
-    bounds = model._checked_bounds() if hasattr(model, "_checked_bounds") else model.bounds
+    bounds = model.row_bounds() if isinstance(model, PrivateLinearModel) else model.bounds
     return [bounds_in_words(bounds), "Bounds were declared, and never taken from the rows."]
 
 

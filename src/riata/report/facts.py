@@ -9,6 +9,7 @@ from typing import Any
 from riata.errors import InvalidArgument, RiataError
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local import LocalEstimator
+from riata.fitting import plan
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
 from riata.privacy.budget import REPLACE_PERSON
@@ -60,15 +61,12 @@ def plan_rows(model: Any, said: Statement) -> Pairs:
         return []
     shape = (int(said.public["rows"]), model.n_features_in_)
     try:
-        if hasattr(model, "classes_"):
-            bounds = model._code_bounds(len(model.classes_))
-            plan = model._planned(model._losses(model.classes_), bounds, *shape)[1]
-        else:
-            plan = model.plan(*shape)
+        request = model.request_for_shape(*shape, classes=getattr(model, "classes_", None))
+        found = plan(request).plan
     except RiataError:  # a parameter was changed after the fit
         return []
-    same = plan.releases == said.releases and plan.spent.epsilon == said.epsilon
-    return plan.rows() if same else []
+    same = found.releases == said.releases and found.spent.epsilon == said.epsilon
+    return found.rows() if same else []
 
 
 def task_of(model: Any) -> Task | None:

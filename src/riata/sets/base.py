@@ -33,6 +33,24 @@ class ConstraintSet(ABC):
     #: Whether the set contains the segment between any two of its points.
     convex: ClassVar[bool] = True
 
+    #: Whether a model that was fitted column by column and then projected onto C is a good one.
+    supports_refit: ClassVar[bool] = False
+
+    @property
+    def max_nonzeros(self) -> int | None:
+        """How many non-zeros a point of C has at most, if the set is about that."""
+        return None
+
+    @property
+    def is_euclidean_ball(self) -> bool:
+        """Whether C is all theta with ||theta||_2 <= radius."""
+        return False
+
+    @classmethod
+    @abstractmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        """Sets of this class in R^size, for the matrices of the tests; size is at least 3."""
+
     @property
     @abstractmethod
     def size(self) -> int | None:
@@ -114,7 +132,7 @@ class PolytopeSet(ConstraintSet):
     """A convex hull of listed vertices, so that a vertex can be selected privately."""
 
     #: Whether the vertices are a list followed by its negatives.
-    mirrored: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = False
 
     #: Whether each utility is a multiple of one entry of the gradient.
     by_column: ClassVar[bool] = False
@@ -135,7 +153,7 @@ class PolytopeSet(ConstraintSet):
 
     @abstractmethod
     def utilities(self, gradient: np.ndarray) -> np.ndarray:
-        """-<s, gradient> for each vertex s: the first half of them if `mirrored`."""
+        """-<s, gradient> for each vertex s: the first half of them if `symmetric`."""
 
     def scores(self, gradient: Gradient) -> VertexUtilities:
         """The unevaluated utilities, ready for a selection mechanism."""
@@ -143,7 +161,7 @@ class PolytopeSet(ConstraintSet):
 
     def minimiser(self, gradient: np.ndarray) -> Vector:
         utility = self.utilities(gradient)
-        if self.mirrored:
+        if self.symmetric:
             best = int(np.argmax(np.abs(utility)))
             return self.vertex(best if utility[best] >= 0 else best + len(utility))
         return self.vertex(int(np.argmax(utility)))
@@ -180,6 +198,10 @@ class Ball(ConstraintSet):
 
     def start(self) -> Vector:
         return Vector.zero(self.known_size())
+
+    @classmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        return (cls().sized(size),)
 
 
 def rounding_of_simplex_projection(size: int, radius: float, largest: float) -> float:

@@ -21,7 +21,7 @@ FEW_COLUMNS = 50
 MOST_ENTRIES = 4e7
 
 
-class Columns:
+class SimulatedColumns:
     """Rows on the grid, as queries see them: a matrix whose columns come into being on demand.
 
     Parameters
@@ -171,7 +171,7 @@ class Few:
 
     ndim = 2
 
-    def __init__(self, whole: Columns, rows: slice) -> None:
+    def __init__(self, whole: SimulatedColumns, rows: slice) -> None:
         self._whole, self._rows = whole, rows
         self.shape = (len(range(*rows.indices(whole.shape[0]))), whole.shape[1])
 
@@ -186,10 +186,10 @@ class Few:
 class Transposed:
     """The transpose, for sums over the rows."""
 
-    def __init__(self, whole: Columns) -> None:
+    def __init__(self, whole: SimulatedColumns) -> None:
         self._whole = whole
 
     def __matmul__(self, direction: Any) -> Any:
-        if np.ndim(direction) == 1 and not isinstance(direction, Columns):
+        if np.ndim(direction) == 1 and not isinstance(direction, SimulatedColumns):
             return self._whole.sums(direction, X_STEPS)
         return np.asarray(self._whole).T @ np.asarray(direction)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from riata.mechanisms.engine import Engine
 from riata.queries import (
     ClassCounts,
     Coordinate,
@@ -24,7 +25,7 @@ from riata.queries import (
     SupportGradient,
     VertexUtilities,
 )
-from riata.simulation.columns import Columns
+from riata.simulation.columns import SimulatedColumns
 
 #: Queries that name the columns that they read, or read all of them by one product.
 BY_COLUMNS = (
@@ -49,18 +50,18 @@ BY_COLUMNS = (
 _ROWS, _COLUMNS = 2_000, 100
 
 
-class SimulatedEngine:
+class SimulatedEngine(Engine):
     """Sums queries over made-up rows, drawing only the columns that a query needs.
 
     For a query of a kind that it does not know it draws them all.
 
     Parameters
     ----------
-    x : Columns
+    x : SimulatedColumns
     y : ndarray of shape (n_rows,)
     """
 
-    def __init__(self, x: Columns, y: np.ndarray) -> None:
+    def __init__(self, x: SimulatedColumns, y: np.ndarray) -> None:
         self._x, self._y = x, y
 
     def total(self, query: Query) -> np.ndarray:
@@ -69,15 +70,8 @@ class SimulatedEngine:
             found = self._x.sums(query.slopes(self._x, self._y), query.most)
         elif isinstance(query, EntrySizes):
             few = self._x.sample(_ROWS, _COLUMNS)
-            found = np.rint(query.partial(few, self._y) * (len(self._y) / len(few)))
+            found = np.rint(query.block_sum(few, self._y) * (len(self._y) / len(few)))
         else:
             x = self._x if type(query) in BY_COLUMNS else np.asarray(self._x)
-            found = query.partial(x, self._y)
+            found = query.block_sum(x, self._y)
         return found.astype(np.int64)
-
-    def part(self, part: int, parts: int) -> SimulatedEngine:
-        """An engine for some of the rows: all columns are drawn for it."""
-        raise NotImplementedError("Plans with parts are simulated on whole rows.")
-
-    def __repr__(self) -> str:
-        return "<SimulatedEngine>"

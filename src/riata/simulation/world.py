@@ -15,7 +15,7 @@ from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
 from riata.losses import Logistic, OneAgainstRest, Squared, Weighted
 from riata.problem import Problem
-from riata.simulation.columns import MOST_ENTRIES, Columns
+from riata.simulation.columns import MOST_ENTRIES, SimulatedColumns
 from riata.simulation.guess import Guess
 from riata.vectors import Vector
 
@@ -105,7 +105,9 @@ class World:
     def _table(self, n: int) -> Any:
         p = self.problem.n_features
         return (
-            self._of_bounded_length(n) if self._of_length else Columns(self.guess, n, p, self._rng)
+            self._of_bounded_length(n)
+            if self._of_length
+            else SimulatedColumns(self.guess, n, p, self._rng)
         )
 
     def _of_bounded_length(self, n: int) -> Any:
@@ -118,7 +120,7 @@ class World:
                 f"{MOST_ENTRIES:,.0f} made-up ones. Forecast fewer rows, or guess fewer nonzeros."
             )
         if popularity is None:
-            rows = np.asarray(Columns(self.guess, n, p, rng)) / X_STEPS
+            rows = np.asarray(SimulatedColumns(self.guess, n, p, rng)) / X_STEPS
             lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
             return rows * (self.problem.bounds.x / np.maximum(lengths, 1e-9))
         columns = np.searchsorted(np.cumsum(popularity), rng.random(n * k)).clip(max=p - 1)
@@ -133,7 +135,7 @@ class World:
         return table
 
     def _margins(self, table: Any, theta: np.ndarray) -> np.ndarray:
-        if isinstance(table, Columns):
+        if isinstance(table, SimulatedColumns):
             return table @ (theta * self._units) / X_STEPS
         return table @ theta
 
@@ -154,7 +156,7 @@ class World:
 
     def whole(self, x: Any) -> Any:
         """The rows as an array, or as they are if they are sparse."""
-        return np.asarray(x) * (self._units / X_STEPS) if isinstance(x, Columns) else x
+        return np.asarray(x) * (self._units / X_STEPS) if isinstance(x, SimulatedColumns) else x
 
     # The truth.
 

@@ -1,6 +1,6 @@
 """Weights of classes from a private count, and margins turned into probabilities.
 
-Both are releases beside the fits of a classifier: `planned_beside` has paid for them. The proofs
+Both are extra releases of a classifier: `plan_with_extra_releases` has paid for them. The proofs
 are in docs/privacy/calibration.md.
 """
 
@@ -15,7 +15,7 @@ from scipy.special import expit
 from riata.curator import Curator
 from riata.mechanisms import ObjectivePerturbation
 from riata.problem import Problem
-from riata.solvers.beside import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noise_of
+from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noise_of
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
 
@@ -25,7 +25,7 @@ LARGEST_WEIGHT = 20.0
 #: A bin of margins counts if it holds more than this many standard deviations of its noise.
 VISIBLE = 3.0
 
-#: Margins are cut at this quantile of their sizes.
+#: Margins are clipped at this quantile of their sizes.
 CUT_QUANTILE = 0.98
 
 #: The line must be better than the identity by this many times what noise alone would make of it.
@@ -51,7 +51,7 @@ def balanced_weights(
     A class that the noise hides counts as if it had as many rows as the noise. The mean weight of
     a row is 1, or where the plan's cost rests on the loss's curvature the largest weight is.
     """
-    mechanism, query = plan.beside[CLASS_COUNTS].mechanism, problem.class_counts(n_classes)
+    mechanism, query = plan.extra_releases[CLASS_COUNTS].mechanism, problem.class_counts(n_classes)
     found = curator.release(query, mechanism)
     shares = np.maximum(found, noise_of(mechanism, query) + 1 / problem.n_rows)
     shares = shares / shares.sum()
@@ -89,14 +89,14 @@ def _slopes(
     cut: float,
     line: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
-    mechanism = plan.beside[MARGIN_SLOPES].mechanism
+    mechanism = plan.extra_releases[MARGIN_SLOPES].mechanism
     query = problem.margin_slopes(theta, cut, (float(line[0]), float(line[1])))
     return curator.release(query, mechanism), noise_of(mechanism, query)
 
 
 def _counted(plan: Plan, problem: Problem, curator: Curator, theta: Vector) -> _Table | None:
     """The bins of margins that stand out from the noise, or None if none does."""
-    mechanism, query = plan.beside[MARGIN_COUNTS].mechanism, problem.margin_counts(theta)
+    mechanism, query = plan.extra_releases[MARGIN_COUNTS].mechanism, problem.margin_counts(theta)
     found = curator.release(query, mechanism)
     noise = noise_of(mechanism, query)
     totals = found.sum(axis=0)

@@ -26,15 +26,15 @@ CHECK = 0.03
 #: that cannot count them does so at equal intervals.
 FIRST_SCALE, LAST_SCALE, SCALES_IN_SEARCH = 2, 23, 4
 
-#: Slopes are cut at a quantile when columns are ranked; also at this part of a high quantile, for
-#: data in which most slopes are nearly 0.
+#: Slopes are clipped at a quantile when columns are ranked; also at this part of a high quantile,
+#: for data in which most slopes are nearly 0.
 RANKING_QUANTILE, HIGH_QUANTILE, PART_OF_HIGH = 0.6, 0.95, 1 / 3
 
-#: Entries are cut at this quantile of their sizes when columns are ranked.
+#: Entries are clipped at this quantile of their sizes when columns are ranked.
 ENTRY_QUANTILE = 0.5
 
 #: Slopes of regressions are cut at this multiple of their high quantile in a refit. Classifiers'
-#: slopes are never cut there: a label's slope is largest where the model is most wrong.
+#: slopes are never clipped there: a label's slope is largest where the model is most wrong.
 REFIT_CUT = 0.75
 
 #: Rows are shortened to this quantile of their lengths on the support in a refit.

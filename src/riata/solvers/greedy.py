@@ -14,7 +14,7 @@ from riata.solvers.refit import Refit, Run, ruled_selections
 class PrivateGreedy(Refit):
     """Selects the column that lowers the risk most, moves along it, and refits what it found.
 
-    Slopes and entries are cut at private scales for the selection, so its noise shrinks as the
+    Slopes and entries are clipped at private scales for the selection, so its noise shrinks as the
     model gets better. A selection after one that found nothing is paid more, until too little is
     left; what is left goes into the refit.
 
@@ -46,7 +46,7 @@ class PrivateGreedy(Refit):
                 cost, failed = cost * defaults.DEARER, failed + 1
             elif len(run.support) > known:
                 failed = 0
-            run.told()
+            run.notify_progress()
             if len(run.support) >= due and due <= defaults.LAST_SCALE:
                 run.measure_slopes()
                 due = 2 * due + 1

@@ -1,4 +1,4 @@
-"""The intercept: fitted beside theta, and paid for.
+"""The intercept: fitted with theta, and paid for.
 
 No set constrains it, so Frank-Wolfe's oracle does not apply. Instead each step releases the mean
 slope of the loss, one number, and goes where a Newton step with the loss's largest curvature
@@ -29,14 +29,14 @@ from riata.vectors import Vector
 SHARE = 0.1
 
 
-def intercept_mechanism(beside: Mechanism, budget: Budget, share: float = SHARE) -> Mechanism:
-    """The mechanism that gets `share` of the budget when `beside` gets the rest."""
+def intercept_mechanism(other: Mechanism, budget: Budget, share: float = SHARE) -> Mechanism:
+    """The mechanism that gets `share` of the budget when `other` gets the rest."""
     ratio = share / (1 - share)
-    if isinstance(beside, SampledGaussianMechanism):
-        return replace(beside, noise_multiplier=beside.noise_multiplier / math.sqrt(ratio))
+    if isinstance(other, SampledGaussianMechanism):
+        return replace(other, noise_multiplier=other.noise_multiplier / math.sqrt(ratio))
     if budget.delta == 0:
-        return LaplaceMechanism(ratio * PureAccountant().epsilon(beside.event, 0.0))
-    return GaussianMechanism(noise_multiplier_at(ratio * ZcdpAccountant().rho(beside.event)))
+        return LaplaceMechanism(ratio * PureAccountant().epsilon(other.event, 0.0))
+    return GaussianMechanism(noise_multiplier_at(ratio * ZcdpAccountant().rho(other.event)))
 
 
 class Intercept:
@@ -64,8 +64,10 @@ class Intercept:
     def descend(self, theta: Vector, slope: float, t: int) -> float:
         """The intercept after step t."""
         problem = self._problem
-        target = theta.offset - slope / problem.loss.curvature_bound(problem.y_bound)
-        bound = problem.offset_bound
+        bound, curvature = problem.offset_bound, problem.loss.curvature_bound(problem.y_bound)
+        if not 0 < curvature < math.inf:  # a subgradient step, which needs none
+            curvature = problem.slope_bound * math.sqrt(t) / bound if bound else 1.0
+        target = theta.offset - slope / curvature
         offset = min(max(float(target), -bound), bound)
         weight = float(t) ** self._later
         self._sum += weight * offset

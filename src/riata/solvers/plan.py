@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from riata.bounds import Bounds
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import Mechanism
 from riata.preparation import Preparation
 from riata.privacy.accountants import Spent, spent
@@ -22,13 +21,14 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
+from riata.solvers.requirements import Requirement, require_finite_epsilon
 from riata.vectors import Vector
 from riata.wording import number_of
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A mechanism that is used so many times beside the fits."""
+class ExtraRelease:
+    """A mechanism that is used so many times outside the fits."""
 
     mechanism: Mechanism
     times: int
@@ -64,15 +64,15 @@ class Plan:
         What the bound on the risk takes for granted, if it does not hold for all data.
     compressed : Problem, optional
         The problem that the solver's releases are about, if it is not `problem` itself.
-    pool : Event, optional
+    adaptive_budget : Event, optional
         What one fit may spend as it decides while it runs, in place of `mechanisms`.
     uses : tuple of str
-        What a fit with a pool spends it on, in words.
+        What an adaptive budget is spent on, in words.
     because : str
         Why "auto" decided for this solver.
     times : mapping of str to int
         How often a fit makes the releases of a role, where it is not once a step.
-    beside : mapping of str to Beside
+    extra_releases : mapping of str to ExtraRelease
         Releases that are no part of a fit, by their role: class counts, calibration.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
@@ -89,24 +89,24 @@ class Plan:
     assumes: str = ""
     compressed: Problem | None = None
     projection: Projection | None = None
-    pool: Event | None = None
+    adaptive_budget: Event | None = None
     uses: tuple[str, ...] = ()
     because: str = ""
     times: Mapping[str, int] = field(default_factory=dict)
-    beside: Mapping[str, Beside] = field(default_factory=dict)
+    extra_releases: Mapping[str, ExtraRelease] = field(default_factory=dict)
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
 
     @property
     def event(self) -> Composed:
-        """The cost of all releases, in the fits and beside them, seen from one part of the rows."""
-        beside = [each.cost for each in self.beside.values()]
-        if self.pool is not None:
-            return compose((self.pool, self.fits), *beside)
+        """The cost of all releases, extra ones included, seen from one part of the rows."""
+        extra = [each.cost for each in self.extra_releases.values()]
+        if self.adaptive_budget is not None:
+            return compose((self.adaptive_budget, self.fits), *extra)
         return compose(
             *((m.event, self._times(role) // self.parts) for role, m in self.mechanisms.items()),
-            *beside,
+            *extra,
         )
 
     @property
@@ -117,7 +117,7 @@ class Plan:
     @property
     def adaptive(self) -> bool:
         """Whether the run decides what to spend on what."""
-        return self.pool is not None
+        return self.adaptive_budget is not None
 
     def _times(self, role: str) -> int:
         return self.times.get(role, self.steps) * self.fits
@@ -139,15 +139,16 @@ class Plan:
 
     @property
     def releases(self) -> tuple[str, ...]:
-        beside = tuple(
-            f"{role}: {each.mechanism.describe(each.times)}" for role, each in self.beside.items()
+        extra = tuple(
+            f"{role}: {each.mechanism.describe(each.times)}"
+            for role, each in self.extra_releases.items()
         )
-        if self.pool is not None:
-            return (*self.uses, *beside)
+        if self.adaptive_budget is not None:
+            return (*self.uses, *extra)
         lines = tuple(
             f"{role}: {m.describe(self._times(role))}" for role, m in self.mechanisms.items()
         )
-        lines += beside
+        lines += extra
         split = f"the rows are split into {self.parts} parts, and each step reads its own"
         return (*lines, split) if self.parts > 1 else lines
 
@@ -172,7 +173,7 @@ class Plan:
         p = self.problem
         total = self.spent
         where = f"if {self.assumes}" if self.assumes else "on the worst data"
-        beside = ", the intercept's part not counted" if p.fit_intercept else ""
+        uncounted = ", the intercept's part not counted" if p.fit_intercept else ""
         return [
             ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
             ("model", f"{p.loss.name} loss over {p.set}" + (", with intercept" * p.fit_intercept)),
@@ -187,7 +188,7 @@ class Plan:
                 "costs",
                 f"epsilon {total.epsilon:.9g} at delta {total.delta:g} by {total.accountant}",
             ),
-            ("expects", f"excess risk at most {self.excess_risk:.3g} {where}" + beside),
+            ("expects", f"excess risk at most {self.excess_risk:.3g} {where}" + uncounted),
         ]
 
     def __str__(self) -> str:
@@ -259,14 +260,38 @@ class Fit:
     error: float
 
 
+@dataclass(frozen=True)
 class Solver(ABC):
-    """One paper's algorithm. `plan` needs no data and costs nothing; `run` sees only releases."""
+    """One paper's algorithm. `plan` needs no data and costs nothing; `run` sees only releases.
 
-    name: str
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+    """
+
+    steps: int | str = "auto"
+
+    name: ClassVar[str]
+
+    #: False for the references without noise, which cannot be asked for by name.
+    private: ClassVar[bool] = True
 
     #: How large an automatic radius may be: "narrow" if noise grows with it, "wide" if it only
     #: catches wild models, "open" if the solver has a penalty of its own.
-    room: ClassVar[str] = "narrow"
+    radius_policy: ClassVar[str] = "narrow"
+
+    #: What it asks of a problem and a budget; a private solver also asks for a finite epsilon.
+    requirements: ClassVar[tuple[Requirement, ...]] = ()
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+
+    def check(self, problem: Problem, budget: Budget) -> None:
+        """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
+        label = f'solver="{self.name}"' if self.private else f"{type(self).__name__}()"
+        first = (require_finite_epsilon,) if self.private else ()
+        for require in (*first, *self.requirements):
+            require(label, problem, budget)
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
@@ -277,6 +302,11 @@ class Solver(ABC):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Fit one model through the curator."""
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Solvers of this class, for the matrices of the tests."""
+        return (cls(),)
 
 
 def calibrated(
@@ -298,34 +328,6 @@ def counted(steps: int, callback: Callback | None) -> Iterator[int]:
         yield t
         if callback is not None:
             callback(Step(t, steps))
-
-
-def refuse_infinity(name: str, budget: Budget) -> None:
-    """A private solver does not run without noise: the references do, and say so."""
-    if budget.epsilon == math.inf:
-        raise Incompatible(
-            f'solver="{name}"', "epsilon=inf", because="it would add no noise at all",
-            instead='Use solver="auto", which takes a reference that says that it is not private',
-        )  # fmt: skip
-
-
-def refuse_pure(name: str, budget: Budget, instead: str) -> None:
-    """Gaussian noise needs a positive delta."""
-    if budget.delta == 0:
-        raise Incompatible(
-            f'solver="{name}"', "delta=0", because="Gaussian noise has no pure guarantee",
-            instead=f"Pass a positive delta, or use {instead}",
-        )  # fmt: skip
-
-
-def refuse_gaps(this: str, problem: Problem, instead: str) -> None:
-    """A mixture of points stays inside a convex set only."""
-    if not problem.set.convex:
-        raise Incompatible(
-            this, str(problem.set),
-            because="it mixes points of the set, and mixtures leave a set that is not convex",
-            instead=instead,
-        )  # fmt: skip
 
 
 def check_steps(steps: object) -> int | None:

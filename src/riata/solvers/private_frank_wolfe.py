@@ -10,22 +10,23 @@ from typing import cast
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import (
+    CompiledSelections,
     ExponentialMechanism,
     Mechanism,
     PermuteAndFlip,
     ReportNoisyMax,
     Selection,
-    SelectionsAlong,
 )
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.queries import Walk
+from riata.queries import FrankWolfePath
 from riata.sets import PolytopeSet
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, Step, counted
+from riata.solvers.requirements import require_vertices
 from riata.vectors import Vector
 
 #: Compiled code tells its progress after steps that touch about this many rows, and so often.
@@ -75,21 +76,13 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
 
     name = "frank-wolfe"
     role = "select"
+    requirements = (require_vertices,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.selection not in ("auto", *SELECTIONS):
             raise InvalidArgument(
                 f"selection={self.selection!r} is not known. Use one of {['auto', *SELECTIONS]}."
-            )
-
-    def check(self, problem: Problem, budget: Budget) -> None:
-        if not isinstance(problem.set, PolytopeSet):
-            raise Incompatible(
-                f'solver="{self.name}"',
-                str(problem.set),
-                because="it selects one of the vertices, and this set has no list of them",
-                instead='Use solver="gaussian-frank-wolfe"',
             )
 
     def oracle(self, strength: float, budget: Budget) -> Mechanism:
@@ -107,9 +100,9 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Algorithm 2, line by line, or all of it in compiled code where that is quicker."""
-        walk = self._walk(plan, problem, curator)
-        if walk is not None:
-            return self._along(walk, plan, curator, callback)
+        path = self._path(plan, problem, curator)
+        if path is not None:
+            return self._compiled(path, plan, curator, callback)
         C, theta = cast(PolytopeSet, problem.set), problem.set.start()  # line 1
         intercept, taken = Intercept(plan, problem, curator), []
         for t in counted(plan.steps, callback):  # line 2
@@ -121,31 +114,31 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
         theta = theta.with_offset(intercept.average)
         return Solution(theta, plan.steps, selected=_columns(taken))  # line 6
 
-    def _walk(self, plan: Plan, problem: Problem, curator: Curator) -> Walk | None:
+    def _path(self, plan: Plan, problem: Problem, curator: Curator) -> FrankWolfePath | None:
         """The loop as one query, if it is to be taken at once."""
         select = plan["select"]
         if problem.fit_intercept or not isinstance(select, ExponentialMechanism):
             return None
         if not cast(PolytopeSet, problem.set).by_column:
             return None
-        walk = problem.walk(plan.steps)
-        return walk if curator.walks(walk, select.epsilon) else None
+        path = problem.frank_wolfe_path(plan.steps)
+        return path if curator.compiles(path, select.epsilon) else None
 
-    def _along(
-        self, walk: Walk, plan: Plan, curator: Curator, callback: Callback | None
+    def _compiled(
+        self, path: FrankWolfePath, plan: Plan, curator: Curator, callback: Callback | None
     ) -> Solution:
         """The same loop: lines 2 to 5 for several steps at a time."""
         select = cast(ExponentialMechanism, plan["select"])
-        at_once = max(1, _ROWS_AT_ONCE // walk.n_rows, plan.steps // _MOST_PIECES)
+        at_once = max(1, _ROWS_AT_ONCE // path.n_rows, plan.steps // _MOST_PIECES)
         chosen = np.empty(0, dtype=np.int64)
         while len(chosen) < plan.steps:
-            some = SelectionsAlong(select, min(at_once, plan.steps - len(chosen)), chosen)
-            chosen = np.append(chosen, curator.release(walk, some))
+            some = CompiledSelections(select, min(at_once, plan.steps - len(chosen)), chosen)
+            chosen = np.append(chosen, curator.release(path, some))
             if callback is not None:
                 for t in range(len(chosen) - some.steps, len(chosen)):
                     callback(Step(t + 1, plan.steps))
-        columns = (chosen % walk.polytope.known_size()).tolist()
-        return Solution(walk.theta(chosen), plan.steps, selected=tuple(dict.fromkeys(columns)))
+        columns = (chosen % path.polytope.known_size()).tolist()
+        return Solution(path.theta(chosen), plan.steps, selected=tuple(dict.fromkeys(columns)))
 
 
 def _columns(vertices: list[Vector]) -> tuple[int, ...]:

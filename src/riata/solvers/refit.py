@@ -16,15 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible
 from riata.mechanisms import Additive
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import bounded_range_at
 from riata.privacy.events import Event, Pure
 from riata.problem import Problem
 from riata.queries import Improvement, Query, Support
-from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import defaults
+from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
 from riata.solvers.plan import (
     Callback,
     Fit,
@@ -33,9 +32,8 @@ from riata.solvers.plan import (
     Solver,
     Step,
     check_steps,
-    refuse_infinity,
 )
-from riata.solvers.purse import Purse, pool, spread_of
+from riata.solvers.requirements import Requirement, require_curvature, require_refit
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
 
@@ -53,15 +51,12 @@ class Refit(Solver):
         The largest number of selections.
     """
 
-    steps: int | str = "auto"
+    radius_policy: ClassVar[str] = "wide"
 
-    room: ClassVar[str] = "wide"
+    requirements: ClassVar[tuple[Requirement, ...]] = (require_refit, require_curvature)
 
     #: The refits, one after the other.
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.REFITS
-
-    def __post_init__(self) -> None:
-        check_steps(self.steps)
 
     @abstractmethod
     def selections(self, problem: Problem, paid: Event) -> int:
@@ -72,22 +67,25 @@ class Refit(Solver):
         """Find columns: leave them in `run.support`, and a first model in `run.theta`."""
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        refuse_infinity(self.name, budget)
-        refuse_other_sets(self.name, problem)
-        paid = pool(budget, fits)
+        self.check(problem, budget)
+        paid = adaptive_budget(budget, fits)
         steps = check_steps(self.steps) or self.selections(problem, paid)
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
             self.name, problem, budget, steps, {}, fits, min(of_zero, problem.worst_excess_risk),
             assumes="the check against the best constant does not err",
-            pool=paid, uses=self._uses(paid, steps, fits),
+            adaptive_budget=paid, uses=self._uses(paid, steps, fits),
         )  # fmt: skip
 
     def _uses(self, paid: Any, steps: int, fits: int) -> tuple[str, ...]:
-        amount = f"epsilon {paid.epsilon:.4g}" if isinstance(paid, Pure) else f"rho {paid.rho:.4g}"
+        amount, kind = (
+            (f"epsilon = {paid.epsilon:.4g}", "pure")
+            if isinstance(paid, Pure)
+            else (f"rho = {paid.rho:.4g}", "zCDP")
+        )
         each = f" for each of {fits} fits" if fits > 1 else ""
         return (
-            f"a filter of {amount}{each}, spent as the run decides on",
+            f"an adaptive budget of {amount}{each} ({kind} filter)",
             "private scales of entries, slopes and row lengths (counts with noise)",
             *self.searches(steps),
             "noisy curvature and gradients on the columns that were found, for Newton steps",
@@ -101,26 +99,15 @@ class Refit(Solver):
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
-        assert plan.pool is not None
-        run = Run(problem, curator, Purse.of(plan.pool), plan.steps, callback)
+        assert plan.adaptive_budget is not None
+        run = Run(problem, curator, RemainingBudget.of(plan.adaptive_budget), plan.steps, callback)
         run.begin()
         self.search(run)
-        rest = run.purse.left - run.reserved
+        rest = run.remaining.left - run.reserved
         for each in self.refits:
-            run.refit(each, min(each.share * rest, run.purse.left - run.reserved))
+            run.refit(each, min(each.share * rest, run.remaining.left - run.reserved))
         run.check()
         return run.solution()
-
-
-def refuse_other_sets(name: str, problem: Problem) -> None:
-    """A model that is projected at the end needs a set that a projection does not spoil."""
-    if not isinstance(problem.set, (L1Ball, L2Ball, SparseBall)):
-        raise Incompatible(
-            f'solver="{name}"', str(problem.set),
-            because="it fits columns one by one and then projects, which suits balls of the "
-            "l1 and the l2 norm",
-            instead='Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
-        )  # fmt: skip
 
 
 def ruled_selections(problem: Problem, paid: Any) -> int:
@@ -143,7 +130,7 @@ class Run:
 
     problem: Problem
     curator: Curator
-    purse: Purse
+    remaining: RemainingBudget
     steps: int
     callback: Callback | None = None
     theta: Vector = field(init=False)
@@ -155,7 +142,7 @@ class Run:
     fit: Fit | None = None
 
     def __post_init__(self) -> None:
-        self.whole = self.purse.left
+        self.whole = self.remaining.left
         self.theta = Vector.zero(self.problem.n_features)
         self.units = self.problem.bounds.per_column(self.problem.n_features)
 
@@ -175,9 +162,9 @@ class Run:
     def _first_intercept(self) -> None:
         high = 2 * self.slopes.quantile(defaults.HIGH_QUANTILE)
         query = self.problem.limited_slope(self.theta, high)
-        mechanism = self.purse.measurement(defaults.INTERCEPT * self.whole)
+        mechanism = self.remaining.measurement(defaults.INTERCEPT * self.whole)
         slope = float(self.curator.release(query, mechanism)[0])
-        if abs(slope) > defaults.SURE * spread_of(mechanism, query):
+        if abs(slope) > defaults.SURE * noise_std(mechanism, query):
             bound = self.problem.offset_bound
             self.theta = self.theta.with_offset(
                 float(np.clip(-slope / self.largest_curvature, -bound, bound))
@@ -194,7 +181,7 @@ class Run:
 
     @property
     def ranking_limit(self) -> float:
-        """Where slopes are cut when columns are ranked."""
+        """Where slopes are clipped when columns are ranked."""
         part = defaults.PART_OF_HIGH * self.slopes.quantile(defaults.HIGH_QUANTILE)
         return max(self.slopes.quantile(defaults.RANKING_QUANTILE), part)
 
@@ -203,9 +190,9 @@ class Run:
         self.slopes = self.scale(self.problem.slope_sizes(self.theta), self._scale_cost)
 
     def scale(self, query: Any, amount: float) -> Scale:
-        return released_scale(query, self.purse.measurement(amount), self.curator)
+        return released_scale(query, self.remaining.measurement(amount), self.curator)
 
-    def told(self) -> None:
+    def notify_progress(self) -> None:
         """One more selection was made."""
         self.made += 1
         if self.callback is not None:
@@ -216,16 +203,16 @@ class Run:
     def select(self, amount: float) -> tuple[int, float]:
         """A column whose correlation with the slopes is large, and its sign."""
         query = self.problem.correlations(self.theta, self.ranking_limit, self.entry_limit)
-        chosen = int(self.curator.release(query, self.purse.selection(amount)))
+        chosen = int(self.curator.release(query, self.remaining.selection(amount)))
         size = len(self.units)
         return chosen % size, 1.0 if chosen < size else -1.0
 
     def step_along(self, column: int, amount: float) -> bool:
         """Move one coefficient to where the risk is lowest; False if it is not worth it."""
         query = self.problem.coordinate(self.theta, self.ranking_limit, self.entry_limit, column)
-        mechanism = self.purse.measurement(amount)
+        mechanism = self.remaining.measurement(amount)
         slope, falls = self.curator.release(query, mechanism)
-        noise = spread_of(mechanism, query)
+        noise = noise_std(mechanism, query)
         if abs(slope) <= defaults.FOUND * noise:
             return False
         move = -slope / max(falls, defaults.LEAST_FALL * noise * query.fall_unit)
@@ -267,8 +254,8 @@ class Run:
             self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
             at = (self.theta, self._refit_limit(), support, longest, constant)
             if inverse is None or changes:
-                bend = self.problem.support_curvature(*at)
-                matrix, noise = self._measured(bend, newton.curvature * amount / looks)
+                curvature = self.problem.support_curvature(*at)
+                matrix, noise = self._measured(curvature, newton.curvature * amount / looks)
                 inverse = _inverse(matrix, noise)
             query = self.problem.support_gradient(*at)
             gradient, noise = self._measured(query, part * rest)
@@ -286,8 +273,8 @@ class Run:
 
     def _measured(self, query: Query, amount: float) -> tuple[np.ndarray, float]:
         """A release, and the standard deviation of its noise."""
-        mechanism: Additive = self.purse.measurement(amount)
-        return self.curator.release(query, mechanism), spread_of(mechanism, query)
+        mechanism: Additive = self.remaining.measurement(amount)
+        return self.curator.release(query, mechanism), noise_std(mechanism, query)
 
     def _set_errors(
         self,
@@ -333,7 +320,7 @@ class Run:
             return
         self.theta = self._projected()
         query = comparison(self.problem, self.theta, self.constant, self.slopes)
-        released, noise = self._measured(query, self.purse.left)
+        released, noise = self._measured(query, self.remaining.left)
         self.fit, better = compared(released, noise)
         if not better:
             self.theta, self.support, self.errors = self.constant, [], None
@@ -356,7 +343,7 @@ class Run:
 
 
 def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale) -> Improvement:
-    """How much better a model is than a constant, with losses cut at the scale of the slopes."""
+    """How much better a model is than a constant; losses are clipped at the slopes' scale."""
     high = slopes.quantile(defaults.HIGH_QUANTILE)
     curvature = problem.loss.curvature_bound(problem.y_bound)
     most = defaults.CHECK_CUT * max(high**2 / (2 * curvature), _loss_at(problem, high))

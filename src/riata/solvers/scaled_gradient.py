@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
 from riata.queries import Query, Scaling
 from riata.queries.columns import MOST_COLUMNS
 from riata.solvers import defaults
+from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.plan import (
     Callback,
     Plan,
@@ -30,11 +30,14 @@ from riata.solvers.plan import (
     calibrated,
     check_steps,
     counted,
-    refuse_infinity,
-    refuse_pure,
 )
-from riata.solvers.purse import spread_of
-from riata.solvers.refit import compared, comparison, refuse_other_sets
+from riata.solvers.refit import compared, comparison
+from riata.solvers.requirements import (
+    require_columns_at_most,
+    require_curvature,
+    require_delta,
+    require_refit,
+)
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
 
@@ -60,8 +63,8 @@ SHARES = {
 #: The best constant is found in so many steps.
 FIRST_STEPS = 4
 
-#: Entries are cut at this quantile of their sizes where columns are squared, which is found in so
-#: many bins for each power of two: the noise of the squares grows with it.
+#: Entries are clipped at this quantile of their sizes where columns are squared, which is found
+#: in so many bins for each power of two: the noise of the squares grows with it.
 ENTRY_QUANTILE, ENTRY_BINS = 0.99, 8
 
 #: A column is kept if its mean square exceeds this many standard deviations of the noise.
@@ -111,24 +114,20 @@ class ScaledGradient(Solver):
     releases are Gaussian and planned before, so that their composition is exact.
     """
 
-    steps: int | str = "auto"
-
     name = "scaled-gradient"
-    room: ClassVar[str] = "open"
-
-    def __post_init__(self) -> None:
-        check_steps(self.steps)
+    radius_policy: ClassVar[str] = "open"
+    requirements = (
+        require_delta('solver="greedy"'),
+        require_refit,
+        require_curvature,
+        require_columns_at_most(
+            MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
+            'Use solver="noisy-gradient"',
+        ),
+    )  # fmt: skip
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        refuse_infinity(self.name, budget)
-        refuse_pure(self.name, budget, 'solver="greedy"')
-        refuse_other_sets(self.name, problem)
-        if problem.n_features > MOST_COLUMNS:
-            raise Incompatible(
-                f'solver="{self.name}"', f"{problem.n_features:,} columns",
-                because=f"it scales at most {MOST_COLUMNS:,} of them exactly",
-                instead='Use solver="noisy-gradient"',
-            )  # fmt: skip
+        self.check(problem, budget)
         steps = check_steps(self.steps) or STEPS
         times = _times(problem, steps)
         whole = sum(SHARES[role] for role in times)
@@ -186,7 +185,7 @@ class Run:
 
     def noise(self, role: str, query: Query) -> float:
         """The standard deviation of the noise of a release."""
-        return spread_of(self.plan[role], query)  # type: ignore[arg-type]
+        return noise_std(self.plan[role], query)  # type: ignore[arg-type]
 
     def scale(self, role: str, query: Any) -> Scale:
         return released_scale(query, self.plan[role], self.curator)  # type: ignore[arg-type]
@@ -246,7 +245,7 @@ class Run:
         return float(CHANGED_CONTRIBUTIONS[self.problem.adjacency] * z / self.problem.n_rows)
 
     def limit(self, cut: float) -> float:
-        """Where slopes are cut, which those of classifiers never are."""
+        """Where slopes are clipped, which those of classifiers never are."""
         if self.problem.loss.classifies:
             return math.inf
         return cut * self.slopes.quantile(defaults.HIGH_QUANTILE)

@@ -10,8 +10,8 @@ from riata.curator import Curator
 from riata.mechanisms import Additive
 from riata.queries import Sizes
 from riata.queries.sizes import upper_edges
+from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.defaults import VISIBLE
-from riata.solvers.purse import spread_of
 
 
 @dataclass(frozen=True)
@@ -40,5 +40,5 @@ class Scale:
 def released_scale(query: Sizes, mechanism: Additive, curator: Curator) -> Scale:
     """The shares of the bins that stand out from the noise."""
     counts = curator.release(query, mechanism)
-    noise = spread_of(mechanism, query)
+    noise = noise_std(mechanism, query)
     return Scale(query.top, np.where(counts > VISIBLE * noise, counts, 0.0), query.edges)

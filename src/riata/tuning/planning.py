@@ -11,12 +11,13 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.mechanisms import Additive
-from riata.privacy.accountants import Spent, cost_of_selection, spent
+from riata.privacy.accountants import Spent, spent
+from riata.privacy.accountants.repetition import cost_of_selection
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate, root_of_rho_near
 from riata.privacy.events import RandomlyRepeated, compose
 from riata.solvers import Plan
-from riata.solvers.purse import measurement_at, spread_of
+from riata.solvers.adaptive_budget import measurement_at, noise_std
 from riata.tuning.candidates import candidate
 from riata.tuning.scoring import check_scoring, error_of
 from riata.vectors import Vector
@@ -81,7 +82,7 @@ class SearchPlan:
         query = error_of(
             self.scoring, nothing, self.bounds[0], problem.n_rows, problem.adjacency, **labels
         )
-        return spread_of(self.score, query)
+        return noise_std(self.score, query)
 
     @property
     def releases(self) -> tuple[str, ...]:

@@ -45,13 +45,13 @@ def _newton(
         power = size ** (q - 1)
         height = (power @ size) / (target @ y)
         theta = np.sign(g) * power
-        bend = (q - 1) * np.maximum(size, 1e-12) ** (
+        weights = (q - 1) * np.maximum(size, 1e-12) ** (
             q - 2
         )  # no entry so loose that others are lost
         missed = height * target - equations.forward(theta)
-        step = solve(weighted_gram(equations.columns, len(y), bend), missed)
+        step = solve(weighted_gram(equations.columns, len(y), weights), missed)
         dg = equations.back(step)
-        solution = equations.solved((theta + bend * dg) / height)
+        solution = equations.solved((theta + weights * dg) / height)
         gap = 1 - (target @ y) / (np.linalg.norm(g, q) * np.linalg.norm(solution, p))
         if gap < best:
             best, found = gap, (solution, y)
