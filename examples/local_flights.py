@@ -1,9 +1,9 @@
-"""Learn arrival delays from 300,000 devices that trust nobody, at epsilon 1.
+"""Learn arrival delays from 300,000 devices in the local model, at epsilon 1.
 
 Each flight stands for one person. Its row becomes one report of eight bytes, and the model is
-learned from the reports alone; least squares on all rows, without privacy, is shown for comparison.
-In a real collection each device would run `Client(task).report(row)`; here `randomize`, which is
-the same code, does so for all of them at once.
+learned from the reports alone. It is compared with least squares on all rows, without privacy.
+In a real collection each device would run `Client(task).report(row)`; here `randomize` runs the
+same code for all of them at once.
 
     python examples/local_flights.py
 """

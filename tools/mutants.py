@@ -1261,17 +1261,17 @@ MUTANTS = [
         "compose((plan.event, 1), (score.event, 1))", "compose((plan.event, 1))", SEARCHES,
     ),
     Mutant(
-        "tuning: runs that warn", "tuning/silence.py",
+        "tuning: runs that warn", "tuning/suppression.py",
         'warnings.simplefilter("ignore")', 'warnings.simplefilter("always")', SILENT,
     ),
     Mutant(
-        "tuning: runs that log", "tuning/silence.py",
+        "tuning: runs that log", "tuning/suppression.py",
         "            logging.disable(logging.CRITICAL)", "            pass", SILENT,
     ),
     Mutant(
-        "tuning: a search that ends another's silence", "tuning/silence.py",
-        "            if not _searches:\n                _silent.close()",
-        "            _silent.close()", SILENT,
+        "tuning: a search that ends the suppression of another", "tuning/suppression.py",
+        "            if not _searches:\n                _suppression.close()",
+        "            _suppression.close()", SILENT,
     ),
     Mutant(
         "tuning: the winner's own Statement", "tuning/search.py",
@@ -1323,7 +1323,7 @@ MUTANTS = [
     ),
     Mutant(
         "audit: a search that looks at the first release only", "audit/distances.py",
-        "for seen in run:", "for seen in run[:1]:",
+        "for release in run:", "for release in run[:1]:",
         (f"{SCORES}::test_what_a_search_goes_by_agrees_with_an_exact_replay",),
     ),
     Mutant(

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
+from riata.cli.console import AsJson
 from riata.cli.options import MaxBytes
-from riata.cli.talk import AsJson
 from riata.errors import CollectError, RiataError
 from riata.files.limit import MAX_BYTES
 from riata.wording import number_of
