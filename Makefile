@@ -58,7 +58,7 @@ test-services: $(VENV)/.test-group
 
 audit: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m slow
-	$(BIN)/python -m riata.audit --strict
+	$(BIN)/riata audit --strict
 
 mutants: $(VENV)/.test-group
 	$(BIN)/python tools/mutants.py
