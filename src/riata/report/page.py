@@ -109,19 +109,9 @@ def html(
     ledger = ledger if ledger is not None else getattr(model, "ledger", None)
     _check(ledger, forecast)
     _check_extra()
-    import jinja2
-
     found, about = coefficients(model, names), describe(model)
     task, what = about.task, "mean" if about.output == "mean" else "coefficient"
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("riata.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"plain": plain, "capital": capital}
-    return environment.get_template("report.html").render(
+    return _template().render(
         title=plain(title or _title(about)),
         kind=about.name,
         made=datetime.now(UTC).date().isoformat(),
@@ -141,6 +131,20 @@ def html(
         card=card(model, statement, found),
         versions=facts.versions(),
     )
+
+
+def _template() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("riata.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"plain": plain, "capital": capital}
+    return environment.get_template("report.html")
 
 
 def write(
