@@ -27,7 +27,7 @@ from riata.fitting import running
 from riata.losses import Huber
 from riata.sets import L1Ball
 from riata.tuning import search as module
-from riata.tuning.silence import silence
+from riata.tuning.suppression import suppressed_output
 
 from visibility import frozen, seen
 
@@ -141,7 +141,7 @@ def heard():
 
 
 def test_silence_ends_with_the_last_search():
-    first, second = silence(), silence()
+    first, second = suppressed_output(), suppressed_output()
     assert heard() == (1, 1)
     first.__enter__()
     second.__enter__()
@@ -152,6 +152,6 @@ def test_silence_ends_with_the_last_search():
 
 
 def test_silence_ends_with_an_error():
-    with pytest.raises(InvalidArgument), silence():
+    with pytest.raises(InvalidArgument), suppressed_output():
         raise InvalidArgument
     assert heard() == (1, 1)

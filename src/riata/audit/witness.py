@@ -27,7 +27,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class WitnessedRelease:
     """One release: what was asked, how, the exact sums on both sides, and what came out."""
 
     query: Query
@@ -63,7 +63,7 @@ class Witness(Curator):
         self._ours, self._theirs = _Remembering(ours), theirs
         super().__init__(self._ours, plan.event, noise, plan.parts, plan.adaptive)
         self._parts = plan.parts
-        self.seen: list[Seen] = []
+        self.releases: list[WitnessedRelease] = []
 
     def release(self, query: Any, mechanism: Mechanism, part: int = 0) -> Any:
         released = super().release(query, mechanism, part)
@@ -71,8 +71,10 @@ class Witness(Curator):
         if self._parts > 1:
             ours, theirs = ours.of_part, theirs.part(part, self._parts)
         for look, how, outcome in looks(query, mechanism, released):
-            self.seen.append(
-                Seen(look, how, ours.total(look), theirs.total(look), outcome, query, part)
+            self.releases.append(
+                WitnessedRelease(
+                    look, how, ours.total(look), theirs.total(look), outcome, query, part
+                )
             )
         return released
 
@@ -108,9 +110,9 @@ class Trial:
     def plan(self) -> Plan:
         return self.planned.plan
 
-    def run(self, noise: Noise, *, swapped: bool = False) -> list[Seen]:
+    def run(self, noise: Noise, *, swapped: bool = False) -> list[WitnessedRelease]:
         """Everything released by one fit, on our rows or, `swapped`, on theirs."""
         sides = (self.theirs, self.ours) if swapped else (self.ours, self.theirs)
         witness = Witness(*sides, self.plan, noise)
         solve(self.planned, witness)
-        return witness.seen
+        return witness.releases

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from riata.cli.console import AsJson, answer, answer_json, err, note, out
 from riata.cli.exits import OK, UNSOUND
-from riata.cli.talk import AsJson, answer, answer_json, err, note, out
 
 #: Neighbours and searched pairs an estimator, fits of one step and of several on each side.
 FULL, QUICK = (10_000, 60, 100_000, 4_000), (100, 10, 2_000, 200)

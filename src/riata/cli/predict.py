@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from riata.cli.console import AsJson
 from riata.cli.options import MaxBytes
 from riata.cli.report import ModelFile
-from riata.cli.talk import AsJson
 from riata.errors import InvalidArgument
 from riata.files.limit import MAX_BYTES
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import ClassifierTags, RegressorTags
@@ -15,8 +16,13 @@ from riata.fitting.prediction_rows import signs, targets_of
 from riata.fitting.rows import Table, read_table
 from riata.losses import Loss
 from riata.sets import ConstraintSet
+from riata.solvers import Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
+@dataclass(eq=False, repr=False)
 class PrivateErm(PrivateLinearModel):
     """Private empirical risk minimisation: a linear model with any loss over any set.
 
@@ -76,36 +82,20 @@ class PrivateErm(PrivateLinearModel):
     (12,)
     """
 
-    def __init__(
-        self,
-        loss,
-        set,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.loss = loss
-        self.set = set
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: Loss
+    set: ConstraintSet
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
     def _set(self, bounds: Bounds) -> ConstraintSet:
         return self.set

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
@@ -12,11 +14,15 @@ from riata.privacy.budget import check_scale
 from riata.sets import ConstraintSet, SparseBall
 from riata.solvers import PrivatePeeling, Solver
 
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
+
 #: The step of "peeling" in units of 1 / scale^2: it halves the distance to the optimum for entries
 #: of the usual size. One that follows from K, which few entries come near, would hardly move.
 STEP = 0.25
 
 
+@dataclass(eq=False, repr=False)
 class HeavyTailedRegression(PrivateRegressor):
     """Linear regression on few columns whose entries have heavy tails, with differential privacy.
 
@@ -80,38 +86,21 @@ class HeavyTailedRegression(PrivateRegressor):
     10.056...
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        scale=1.0,
-        truncation="auto",
-        sparsity=10,
-        radius=1.0,
-        solver="peeling",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scale = scale
-        self.truncation = truncation
-        self.sparsity = sparsity
-        self.radius = radius
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    scale: float = 1.0
+    truncation: float | str = "auto"
+    sparsity: int = 10
+    radius: float = 1.0
+    solver: str | Solver = "peeling"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
     def _set(self, bounds: Bounds) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)

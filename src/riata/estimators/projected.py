@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from riata.bounds import Bounds
@@ -11,6 +14,9 @@ from riata.estimators.regressor import PrivateRegressor
 from riata.projections import GivenProjection, Projection
 from riata.sets import ConstraintSet, L1Ball
 from riata.solvers import Projected, Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
 class ProjectedModel:
@@ -66,6 +72,7 @@ class ProjectedModel:
         return bounds
 
 
+@dataclass(eq=False, repr=False)
 class ProjectedRegression(ProjectedModel, PrivateRegressor):
     """Linear regression behind a random projection, with differential privacy.
 
@@ -131,46 +138,27 @@ class ProjectedRegression(ProjectedModel, PrivateRegressor):
     (200,)
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        radius=1.0,
-        dimension="auto",
-        projection="gaussian",
-        compressed=False,
-        clip="auto",
-        seed=0,
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.radius = radius
-        self.dimension = dimension
-        self.projection = projection
-        self.compressed = compressed
-        self.clip = clip
-        self.seed = seed
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    radius: float = 1.0
+    dimension: int | str = "auto"
+    projection: Any = "gaussian"
+    compressed: bool = False
+    clip: float | str = "auto"
+    seed: int = 0
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     """Logistic regression behind a random projection, with differential privacy.
 
@@ -229,43 +217,22 @@ class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     *Privacy.* As for `PrivateLasso`; see `riata.solvers.Projected`.
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        classes=None,
-        radius=10.0,
-        dimension="auto",
-        projection="gaussian",
-        compressed=False,
-        clip="auto",
-        seed=0,
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.radius = radius
-        self.dimension = dimension
-        self.projection = projection
-        self.compressed = compressed
-        self.clip = clip
-        self.seed = seed
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    classes: Any = None
+    radius: float = 10.0
+    dimension: int | str = "auto"
+    projection: Any = "gaussian"
+    compressed: bool = False
+    clip: float | str = "auto"
+    seed: int = 0
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False

@@ -97,8 +97,8 @@ class Comparison:
     def rows(self) -> list[tuple[str, ...]]:
         """A head and one line for each solver, in words."""
         labels = self.metric == "AUC"
-        head: tuple[str, ...] = ("solver", "steps", self.metric, "eight of ten fits")
-        head += ("accuracy",) * labels + ("excess", "noise a step", "time", "memory")
+        head: tuple[str, ...] = ("solver", "steps", self.metric, "80% interval")
+        head += ("accuracy",) * labels + ("excess", "noise per step", "time", "memory")
         lines = [head]
         for each in self.candidates:
             name = each.solver + " *" * each.chosen

@@ -17,15 +17,15 @@ from riata.privacy.statement import Statement
 Card = list[tuple[str, list[str]]]
 
 
-def card(model: Any, said: Statement, found: list[Coefficients]) -> Card:
+def card(model: Any, statement: Statement, found: list[Coefficients]) -> Card:
     """Headings with sentences."""
     return [
         ("What it is", _what(model)),
-        ("Meant for", _uses(said, found)),
-        ("Made of", [*_data(said), *_bounds(model)]),
+        ("Meant for", _uses(statement, found)),
+        ("Made of", [*_data(statement), *_bounds(model)]),
         ("How well it fits", _fit(model)),
         ("Limits", _limits(found)),
-        ("People", _people(said)),
+        ("People", _people(statement)),
     ]
 
 
@@ -52,8 +52,8 @@ def _what(model: Any) -> list[str]:
     return [f"A {name}: predicts {kind} by a weighted sum of columns."]
 
 
-def _uses(said: Statement, found: list[Coefficients]) -> list[str]:
-    missing = "the middle of its bounds" if said.adjacency == "local" else "0"
+def _uses(statement: Statement, found: list[Coefficients]) -> list[str]:
+    missing = "the middle of its bounds" if statement.adjacency == "local" else "0"
     uses = [
         "Statements about many people, and predictions for rows that are read like those of the "
         f"fit: a missing value counts as {missing}, and values outside the bounds are clipped.",
@@ -67,8 +67,8 @@ def _uses(said: Statement, found: list[Coefficients]) -> list[str]:
     return uses
 
 
-def _data(said: Statement) -> list[str]:
-    public = said.public
+def _data(statement: Statement) -> list[str]:
+    public = statement.public
     if "reports" in public:
         return [
             f"{public['reports']:,} reports about {public['features']:,} columns. No answer was "
@@ -146,8 +146,8 @@ def _limits(found: list[Coefficients]) -> list[str]:
     return limits
 
 
-def _people(said: Statement) -> list[str]:
-    kept = "the reports" if said.adjacency == "local" else "the rows"
+def _people(statement: Statement) -> list[str]:
+    kept = "the reports" if statement.adjacency == "local" else "the rows"
     return [
         "Noise hits small groups hardest: what a private model says about few people is mostly "
         "noise. Check how it treats them before it is used on them.",

@@ -18,8 +18,8 @@ from riata.report.table import Table
 
 MOST_QUESTIONS = 100
 
-#: What the arms of a task ask for.
-_ARMS = {
+#: What the questions of a task ask for.
+_ASKED = {
     "mean": "the mean",
     "gram": "products of two columns",
     "cross": "products with the target",
@@ -39,33 +39,33 @@ def statement_of(model: Any) -> Statement:
         )
     if not hasattr(model, "privacy_"):
         raise InvalidArgument("The model is not fitted, so there is nothing to report. Fit it.")
-    said: Statement = model.privacy_
-    return said
+    statement: Statement = model.privacy_
+    return statement
 
 
-def statement_rows(said: Statement) -> Pairs:
+def statement_rows(statement: Statement) -> Pairs:
     """The lines of a Statement that are no lists."""
     return [
-        ("Guarantee", said.sentence),
-        ("Epsilon", f"{said.epsilon:.9g}"),
-        ("Delta", f"{said.delta:g}"),
-        ("Neighbours", said.adjacency),
-        ("Accounting", said.accountant),
-        ("Solver", f"{said.solver}, {said.steps} steps"),
+        ("Guarantee", statement.sentence),
+        ("Epsilon", f"{statement.epsilon:.9g}"),
+        ("Delta", f"{statement.delta:g}"),
+        ("Neighbours", statement.adjacency),
+        ("Accounting", statement.accountant),
+        ("Solver", f"{statement.solver}, {statement.steps} steps"),
     ]
 
 
-def plan_rows(model: Any, said: Statement) -> Pairs:
+def plan_rows(model: Any, statement: Statement) -> Pairs:
     """The plan that the fit carried out; empty if it cannot be made again from the parameters."""
-    if not isinstance(model, PrivateLinearModel) or said.adjacency == REPLACE_PERSON:
+    if not isinstance(model, PrivateLinearModel) or statement.adjacency == REPLACE_PERSON:
         return []
-    shape = (int(said.public["rows"]), model.n_features_in_)
+    shape = (int(statement.public["rows"]), model.n_features_in_)
     try:
         request = model.request_for_shape(*shape, classes=getattr(model, "classes_", None))
         found = plan(request).plan
     except RiataError:  # a parameter was changed after the fit
         return []
-    same = found.releases == said.releases and found.spent.epsilon == said.epsilon
+    same = found.releases == statement.releases and found.spent.epsilon == statement.epsilon
     return found.rows() if same else []
 
 
@@ -82,7 +82,8 @@ def task_rows(task: Task) -> Pairs:
     if task.deadline:
         rows.append(("Last day", task.deadline))
     rows += [
-        (f"Asked for {_ARMS[arm.name]}", f"{arm.share:.0%} of the devices") for arm in task.arms
+        (f"Asked for {_ASKED[one.name]}", f"{one.share:.0%} of the devices")
+        for one in task.questions
     ]
     return rows
 

@@ -18,11 +18,11 @@ from riata.local.learners.model import LocalModel
 from riata.report import facts
 from riata.report.card import card
 from riata.report.functions import functions
+from riata.report.guarantee import guarantee
 from riata.report.plots import Plot, plot
 from riata.report.spending import spending
 from riata.report.table import Table
 from riata.report.text import capital, plain
-from riata.report.words import guarantee
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 
@@ -105,7 +105,7 @@ def html(
     *Privacy.* The page shows the model, its Statement and the ledger. It reads no row. What a
     caller's own section shows is up to the caller.
     """
-    said = facts.statement_of(model)
+    statement = facts.statement_of(model)
     ledger = ledger if ledger is not None else getattr(model, "ledger", None)
     _check(ledger, forecast)
     _check_extra()
@@ -126,10 +126,10 @@ def html(
         title=plain(title or _title(model)),
         kind=_kind(model),
         made=datetime.now(UTC).date().isoformat(),
-        said=said,
-        guarantee=guarantee(said, isinstance(model, LocalEstimator)),
-        facts=facts.statement_rows(said),
-        plan=facts.plan_rows(model, said),
+        statement=statement,
+        guarantee=guarantee(statement, isinstance(model, LocalEstimator)),
+        facts=facts.statement_rows(statement),
+        plan=facts.plan_rows(model, statement),
         task=task,
         task_rows=[] if task is None else facts.task_rows(task),
         questions=None if task is None else facts.questions(task),
@@ -137,9 +137,9 @@ def html(
         functions=functions(found, "mean" if mean else "coefficient"),
         spending=None if ledger is None else spending(ledger),
         forecast=forecast,
-        forecast_rows=[] if forecast is None else forecast._rows(),
+        forecast_rows=[] if forecast is None else forecast.rows(),
         sections=[(each, each._plot(k), each._table()) for k, each in enumerate(sections)],
-        card=card(model, said, found),
+        card=card(model, statement, found),
         versions=facts.versions(),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -30,7 +31,10 @@ from riata.releases import notify_of_search, unobserved
 from riata.tuning.candidates import check_estimator, check_expected, listed
 from riata.tuning.planning import SearchPlan, planned
 from riata.tuning.scoring import classifies, error_query, score_of
-from riata.tuning.silence import silence
+from riata.tuning.suppression import suppressed_output
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
 def _can(name: str) -> Any:
@@ -40,6 +44,7 @@ def _can(name: str) -> Any:
     )
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     """Choose parameters from a grid with differential privacy, and keep the best model.
 
@@ -115,28 +120,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     1e-06
     """
 
-    def __init__(
-        self,
-        estimator,
-        grid,
-        epsilon,
-        delta=None,
-        *,
-        expected="auto",
-        scoring="auto",
-        ledger=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.estimator = estimator
-        self.grid = grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.expected = expected
-        self.scoring = scoring
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any
+    grid: Any
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    expected: float | str = "auto"
+    scoring: str = "auto"
+    ledger: Ledger | None = None
+    random_state: Any = None
+    verbose: bool = False
 
     def plan(self, n_rows: int, n_features: int) -> SearchPlan:
         """What a search on data of this shape would do and cost. Reads nothing, charges nothing."""
@@ -168,7 +161,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             summary = {"estimator": name, **plan.summary(), "request": digest}
             self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
         source = X if isinstance(X, Source) else None
-        with _shown(self.verbose), silence():
+        with _shown(self.verbose), suppressed_output():
             X, y = _arrays(X, y, request.classes, estimator)
             best, score, number = self._best(plan, X, y, noise)
         if source is not None:
@@ -336,8 +329,10 @@ def _arrays(X: Any, y: Any, classes: Any, estimator: PrivateLinearModel) -> tupl
     if not isinstance(X, Source):
         return rows_and_targets(clone(estimator), X, y, numeric=classes is None)
     x, codes = X.load()
+    assert codes is not None
     if classes is not None:
-        return x, np.append(classes.astype(object), None)[codes.astype(int)]  # -1 is no class
+        labels = np.array([*classes.tolist(), None], dtype=object)  # -1 is no class
+        return x, labels[codes.astype(int)]
     return x, signs(codes) if classifies(estimator) else codes
 
 

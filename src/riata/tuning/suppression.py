@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 _lock = threading.Lock()
-_silent = ExitStack()
+_suppression = ExitStack()
 _searches = 0
 
 
 @contextmanager
-def silence() -> Iterator[None]:
+def suppressed_output() -> Iterator[None]:
     """No warning and no log line of this process, in any thread, until the last search is over.
 
     How many runs a search has is secret, and each of them would warn or log again, engines in
@@ -23,9 +23,9 @@ def silence() -> Iterator[None]:
     global _searches
     with _lock:
         if not _searches:
-            _silent.enter_context(warnings.catch_warnings())
+            _suppression.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-            _silent.callback(logging.disable, logging.root.manager.disable)
+            _suppression.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.CRITICAL)
         _searches += 1
     try:
@@ -34,4 +34,4 @@ def silence() -> Iterator[None]:
         with _lock:
             _searches -= 1
             if not _searches:
-                _silent.close()
+                _suppression.close()

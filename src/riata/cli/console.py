@@ -65,12 +65,12 @@ def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def watched() -> bool:
+def shows_progress() -> bool:
     """Whether somebody sees a progress bar."""
     return sys.stderr.isatty()
 
 
-def asked(question: str) -> bool:
+def confirmed(question: str) -> bool:
     """Whether the person at the terminal says yes."""
     err().print(Text(question, "bold").append(" [y/N] ", "not bold default"), end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from riata.cli.console import shows_progress
 from riata.cli.study import Study
-from riata.cli.talk import watched
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -15,27 +15,26 @@ if TYPE_CHECKING:
 AUC = 0.8
 
 
-def guess_of(said: Study) -> dict[str, Any]:
+def guess_of(study: Study) -> dict[str, Any]:
     """The guess of a study. Persons with several rows cannot be forecast."""
-    schema = said.schema
+    schema = study.schema
     if schema is not None and schema.rows_of_a_person > 1:
         raise InvalidArgument(
             f"A person counts as {schema.rows_of_a_person} rows in this schema, and a forecast "
             "makes up rows that belong to nobody. Forecast with rows_of_a_person = 1."
         )
-    found = dict(said.guess or {})
-    if "signal" not in found and hasattr(said.model(for_source=False), "classes"):
+    found = dict(study.guess or {})
+    if "signal" not in found and hasattr(study.model(for_source=False), "classes"):
         found["signal"] = AUC
     return found
 
 
-def forecast_of(said: Study, n_rows: int, n_features: int) -> Forecast:
+def forecast_of(study: Study, n_rows: int, n_features: int) -> Forecast:
     """What to expect of the fit of a study, from its guess alone."""
     from riata.forecasting import forecast
 
-    return forecast(
-        said.model(for_source=False), n_rows, n_features, verbose=watched(), **guess_of(said)
-    )
+    guess, model = guess_of(study), study.model(for_source=False)
+    return forecast(model, n_rows, n_features, verbose=shows_progress(), **guess)
 
 
 def forecast_facts(found: Forecast) -> dict[str, Any]:

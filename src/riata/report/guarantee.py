@@ -46,34 +46,34 @@ class Guarantee:
     tiles: tuple[Tile, ...]
 
 
-def guarantee(said: Statement, simulated: bool) -> Guarantee:
+def guarantee(claim: Statement, simulated: bool) -> Guarantee:
     """What a Statement means."""
-    if not math.isfinite(said.epsilon):
+    if not math.isfinite(claim.epsilon):
         return Guarantee(
             "This model is not private",
             "It was fitted without noise. It can reveal single rows, so treat it like the data.",
             "", (), ("Nothing about privacy is promised.",), (),
         )  # fmt: skip
-    if said.adjacency == "local":
-        headline, promise = "Every report protects the person who sent it", _local(said)
+    if claim.adjacency == "local":
+        headline, promise = "Every report protects the person who sent it", _local(claim)
         limits: tuple[str, ...] = _LOCAL_LIMITS
-    elif said.adjacency == REPLACE_PERSON:
-        headline, promise = "What any one person can change is limited", _people(said)
+    elif claim.adjacency == REPLACE_PERSON:
+        headline, promise = "What any one person can change is limited", _people(claim)
         limits = _PEOPLE_LIMITS
     else:
-        headline, promise = "What any one row can change is limited", _central(said)
+        headline, promise = "What any one row can change is limited", _central(claim)
         limits = _CENTRAL_LIMITS
     alarm = ""
-    if said.seeded:
+    if claim.seeded:
         headline = "This model is not private: its noise is known"
         alarm = (
             "Its noise came from a known seed and can be computed again, so it hides nothing. "
             "What follows would hold for the same fit with secret noise."
         )
-    return Guarantee(headline, alarm, _warning(said, simulated), promise, limits, _tiles(said))
+    return Guarantee(headline, alarm, _warning(claim, simulated), promise, limits, _tiles(claim))
 
 
-def _warning(said: Statement, simulated: bool) -> str:
+def _warning(claim: Statement, simulated: bool) -> str:
     found = []
     if simulated:
         found.append(
@@ -81,66 +81,66 @@ def _warning(said: Statement, simulated: bool) -> str:
             "The promise is about the reports. It does not protect anybody from whoever held the "
             "rows."
         )
-    if said.epsilon > WEAK_EPSILON:
+    if claim.epsilon > WEAK_EPSILON:
         found.append(
-            f"An epsilon of {said.epsilon:g} is large. The promise is true, and it protects little."
+            f"An epsilon of {claim.epsilon:g} is large. The promise holds, and it protects little."
         )
     return " ".join(found)
 
 
-def _central(said: Statement) -> tuple[str, ...]:
-    if said.adjacency == ADD_REMOVE:
+def _central(claim: Statement) -> tuple[str, ...]:
+    if claim.adjacency == ADD_REMOVE:
         first = "Whether any one row took part or not, no outcome of the fit would have been"
         riddle = "whether one person's row took part, if both are equally likely,"
     else:
         first = "Had any one row been different, in whatever way, no outcome would have been"
         riddle = "which of two equally likely rows was one person's"
     return (
-        f"One row stands for one person. {first} more than {_factor(said)} times as likely as it "
-        f"was{_plus(said)}.",
+        f"One row stands for one person. {first} more than {_factor(claim)} times as likely as it "
+        f"was{_plus(claim)}.",
         f"Somebody who sees the model, knows all the other rows and has to guess {riddle} is right "
-        f"at most {_guess(said)} of the time. A coin is right half of the time.",
+        f"at most {_guess(claim)} of the time. A coin is right half of the time.",
         _WHATEVER,
     )
 
 
-def _people(said: Statement) -> tuple[str, ...]:
+def _people(claim: Statement) -> tuple[str, ...]:
     return (
         "Had any one person had other rows, all of them and in whatever way, no outcome would have "
-        f"been more than {_factor(said)} times as likely as it was{_plus(said)}.",
+        f"been more than {_factor(claim)} times as likely as it was{_plus(claim)}.",
         "Somebody who sees the model, knows the rows of everybody else and has to guess which of "
-        f"two equally likely histories was one person's is right at most {_guess(said)} of the "
+        f"two equally likely histories was one person's is right at most {_guess(claim)} of the "
         "time. A coin is right half of the time.",
         _WHATEVER,
     )
 
 
-def _local(said: Statement) -> tuple[str, ...]:
-    several = int(said.public.get("reports of one person", 1)) > 1
+def _local(claim: Statement) -> tuple[str, ...]:
+    several = int(claim.public.get("reports of one person", 1)) > 1
     reports = "reports are" if several else "report is"
     return (
         "Answers were randomised on each person's own device before anything was sent. Whatever "
-        f"one person answered, the {reports} at most {_factor(said)} times as likely as with any "
-        f"other answers{_plus(said)}.",
+        f"one person answered, the {reports} at most {_factor(claim)} times as likely as with any "
+        f"other answers{_plus(claim)}.",
         "Somebody who sees what one person sent and has to guess which of two equally likely "
-        f"answers is the true one is right at most {_guess(said)} of the time. A coin is right "
+        f"answers is the true one is right at most {_guess(claim)} of the time. A coin is right "
         "half of the time.",
         "This holds against everybody: the collector, the network, and whoever reads this page.",
     )
 
 
-def _factor(said: Statement) -> str:
-    if said.epsilon > math.log(1e9):
+def _factor(claim: Statement) -> str:
+    if claim.epsilon > math.log(1e9):
         return "more than a billion"
-    factor = math.exp(said.epsilon)
+    factor = math.exp(claim.epsilon)
     if factor >= 100:
         return f"{math.ceil(factor):,}"
     digits = 2 if factor < 10 else 1
     return f"{math.ceil(factor * 10**digits) / 10**digits:.{digits}f}"
 
 
-def _plus(said: Statement) -> str:
-    return f", plus a chance of {chance(said.delta)}" if said.delta > 0 else ""
+def _plus(claim: Statement) -> str:
+    return f", plus a chance of {chance(claim.delta)}" if claim.delta > 0 else ""
 
 
 def chance(delta: float) -> str:
@@ -148,13 +148,13 @@ def chance(delta: float) -> str:
     return f"1 in {1 / delta:,.0f}" if 1e-18 < delta < 0.1 else f"{delta:.2g}"
 
 
-def _guess(said: Statement) -> str:
+def _guess(claim: Statement) -> str:
     """How often the best test of two equally likely neighbours is right, rounded up.
 
     Its total variation is at most (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
     """
-    odds = math.exp(-said.epsilon)
-    right = 100 * min(1.0, (1.0 + said.delta * odds) / (1.0 + odds))
+    odds = math.exp(-claim.epsilon)
+    right = 100 * min(1.0, (1.0 + claim.delta * odds) / (1.0 + odds))
     for digits in range(1, 7):
         rounded = math.ceil(right * 10**digits) / 10**digits
         if rounded < 100:
@@ -162,20 +162,20 @@ def _guess(said: Statement) -> str:
     return "100%"
 
 
-def _tiles(said: Statement) -> tuple[Tile, ...]:
-    factor = _factor(said).replace("more than a billion", "> 10⁹")
-    added = f"an added chance of {chance(said.delta)}" if said.delta > 0 else "no added chance"
+def _tiles(claim: Statement) -> tuple[Tile, ...]:
+    factor = _factor(claim).replace("more than a billion", "> 10⁹")
+    added = f"an added chance of {chance(claim.delta)}" if claim.delta > 0 else "no added chance"
     changed, guessed = {
         "local": ("one person's answers", "answer"),
         REPLACE_PERSON: ("one person", "person"),
-    }.get(said.adjacency, ("one row", "row"))
+    }.get(claim.adjacency, ("one row", "row"))
     return (
-        Tile(f"{said.epsilon:g}", "epsilon, the privacy loss"),
-        Tile(f"{said.delta:g}", f"delta, {added}"),
+        Tile(f"{claim.epsilon:g}", "epsilon, the privacy loss"),
+        Tile(f"{claim.delta:g}", f"delta, {added}"),
         Tile(
             f"{factor} \N{MULTIPLICATION SIGN}", f"the most that {changed} can do to a probability"
         ),
-        Tile(_guess(said), f"the best guess about one {guessed}, against 50% for a coin"),
+        Tile(_guess(claim), f"the best guess about one {guessed}, against 50% for a coin"),
     )
 
 
