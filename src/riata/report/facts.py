@@ -18,8 +18,8 @@ from riata.report.table import Table
 
 MOST_QUESTIONS = 100
 
-#: What the arms of a task ask for.
-_ARMS = {
+#: What the questions of a task ask for.
+_ASKED = {
     "mean": "the mean",
     "gram": "products of two columns",
     "cross": "products with the target",
@@ -77,7 +77,8 @@ def task_rows(task: Task) -> Pairs:
     if task.deadline:
         rows.append(("Last day", task.deadline))
     rows += [
-        (f"Asked for {_ARMS[arm.name]}", f"{arm.share:.0%} of the devices") for arm in task.arms
+        (f"Asked for {_ASKED[one.name]}", f"{one.share:.0%} of the devices")
+        for one in task.questions
     ]
     return rows
 
