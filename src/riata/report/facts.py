@@ -18,8 +18,8 @@ from riata.report.table import Table
 
 MOST_QUESTIONS = 100
 
-#: What the arms of a task ask for.
-_ARMS = {
+#: What the questions of a task ask for.
+_ASKED = {
     "mean": "the mean",
     "gram": "products of two columns",
     "cross": "products with the target",
@@ -69,11 +69,6 @@ def plan_rows(model: Any, statement: Statement) -> Pairs:
     return found.rows() if same else []
 
 
-def task_of(model: Any) -> Task | None:
-    """The public task of a model that was learned from reports."""
-    return model.task if isinstance(model, LocalModel) else getattr(model, "task_", None)
-
-
 def task_rows(task: Task) -> Pairs:
     """A task's public facts."""
     rows = [("Kind", task.kind), ("Id", task.id)]
@@ -82,7 +77,8 @@ def task_rows(task: Task) -> Pairs:
     if task.deadline:
         rows.append(("Last day", task.deadline))
     rows += [
-        (f"Asked for {_ARMS[arm.name]}", f"{arm.share:.0%} of the devices") for arm in task.arms
+        (f"Asked for {_ASKED[one.name]}", f"{one.share:.0%} of the devices")
+        for one in task.questions
     ]
     return rows
 

@@ -45,7 +45,7 @@ class Limits:
     most_reports: int = 0
 
     @classmethod
-    def chosen(
+    def with_defaults(
         cls,
         *,
         tokens: bool,
@@ -161,7 +161,7 @@ class ReportRate:
             self._forget(now)
         return 0.0
 
-    def give_back(self, host: str | None, reports: int) -> None:
+    def refund(self, host: str | None, reports: int) -> None:
         """Reports that could not be kept were not sent."""
         address = address_digest(host)
         if address in self._full_at:

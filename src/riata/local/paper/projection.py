@@ -11,7 +11,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.local.paper.base import check_positive, check_whole
+from riata.local.arguments import check_positive, check_whole
 from riata.projections import GaussianProjection, GivenProjection, Projection
 
 #: The part of the rows that may be shortened after projecting, by the choice of the reach.

@@ -47,6 +47,6 @@ STORE = Refusal("store", 503, f"The collector cannot keep reports now. {_AGAIN}"
 CONNECTION_REASONS = ("connections", "places")
 
 
-def unaccepted(reason: str) -> Refusal:
+def bad_request(reason: str) -> Refusal:
     """The answer to a request that is wrong."""
     return _UNACCEPTED[reason]

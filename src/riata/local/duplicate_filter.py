@@ -1,4 +1,4 @@
-"""Remembering which reports were counted, in memory that does not grow."""
+"""Which reports were counted already, in memory that does not grow."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from riata.local.report_format import first_occurrences
 from riata.mechanisms.noise import Noise
 
 #: Bits and probes for each expected report: one new report in 15,000 is taken for a repeat.
@@ -14,7 +15,7 @@ _BITS, _PROBES = 20, 13
 MOST_EXPECTED = 1 << 36
 
 
-class Seen:
+class DuplicateFilter:
     """A Bloom filter of seeds with secret hash functions.
 
     A repeat is always noticed. A new report is taken for a repeat with small probability, which
@@ -34,20 +35,17 @@ class Seen:
 
     def add(self, seeds: np.ndarray) -> np.ndarray:
         """Remember the seeds, and say which of them are new. Repeats within the call count too."""
-        _, first = np.unique(seeds, return_index=True)
-        new = np.zeros(len(seeds), dtype=bool)
-        new[first] = True
-        new &= ~self.holds(seeds)
+        new = first_occurrences(seeds) & ~self.contains(seeds)
         for word, bit in self._places(seeds):
             np.bitwise_or.at(self.words, word, bit)
         return new
 
-    def holds(self, seeds: np.ndarray) -> np.ndarray:
+    def contains(self, seeds: np.ndarray) -> np.ndarray:
         """Which of the seeds are remembered."""
-        known = np.ones(len(seeds), dtype=bool)
+        found = np.ones(len(seeds), dtype=bool)
         for word, bit in self._places(seeds):
-            known &= (self.words[word] & bit) != 0
-        return known
+            found &= (self.words[word] & bit) != 0
+        return found
 
     def _places(self, seeds: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Double hashing: two secret multiplications give all probes."""
@@ -59,16 +57,16 @@ class Seen:
             place += stride
 
     @classmethod
-    def restored(cls, expected: int, words: np.ndarray, keys: np.ndarray) -> Seen:
+    def from_saved(cls, expected: int, words: np.ndarray, keys: np.ndarray) -> DuplicateFilter:
         """A filter that was saved."""
         if words.dtype != np.uint64 or keys.dtype != np.uint64 or keys.shape != (2,):
             raise ValueError("the saved filter has another form")
         if not 1 <= expected <= MOST_EXPECTED or words.shape != (1 << (_log_bits(expected) - 6),):
             raise ValueError("the saved filter has another size")
-        seen = cls(1)
-        seen.expected, seen._log_bits = expected, _log_bits(expected)
-        seen.words, seen.keys = words, keys
-        return seen
+        made = cls(1)
+        made.expected, made._log_bits = expected, _log_bits(expected)
+        made.words, made.keys = words, keys
+        return made
 
 
 def _log_bits(expected: int) -> int:

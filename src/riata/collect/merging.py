@@ -1,4 +1,4 @@
-"""Reports as stores give them to be counted, and one report for each token over several stores.
+"""Reports of several stores together: one report for each token.
 
 A token that was used at two collectors has a report at each of them. Of these one is kept. Which
 one follows from the token and the reports alone, as by a fair coin: not from the order of the
@@ -10,49 +10,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from riata.collect.store import Records
 from riata.errors import CollectError
-from riata.local import wire
+from riata.local import report_format
 from riata.wording import number_of
 
 
-class Records(NamedTuple):
-    """What a store holds.
-
-    Parameters
-    ----------
-    reports : array of uint64
-        Those that came without a token.
-    paired, tokens : array of uint64
-        Those that came with one, and which: `Tokens.read` makes the number of a token.
-    """
-
-    reports: np.ndarray
-    paired: np.ndarray
-    tokens: np.ndarray
-
-
-class Reader(Protocol):
-    """A store that can be read."""
-
-    #: Whether an earlier version kept tokens there without saying which report they came with.
-    tokens_without_reports: bool
-
-    def records(self) -> Records: ...
-
-    def close(self) -> None: ...
-
-
-class Merged(NamedTuple):
+class MergedReports(NamedTuple):
     """The reports of several stores, one for each token.
 
     Parameters
     ----------
     reports : array of uint64
-        A report that two stores hold stands here twice; aggregators count it once.
+        Each once for each store that has it; aggregators count it once.
     tokens : array of uint64
         All tokens, each once, in order.
     doubled : int
@@ -78,7 +52,7 @@ class Merged(NamedTuple):
         )
 
 
-def merge(stores: Sequence[Records]) -> Merged:
+def merge(stores: Sequence[Records]) -> MergedReports:
     """Keep one report of each token."""
     paired = np.concatenate([*(one.paired for one in stores), np.empty(0, np.uint64)])
     tokens = np.concatenate([*(one.tokens for one in stores), np.empty(0, np.uint64)])
@@ -95,34 +69,29 @@ def merge(stores: Sequence[Records]) -> Merged:
     kept = np.ones(len(tokens), dtype=bool)
     for start, end in zip(starts[several].tolist(), ends[several].tolist(), strict=True):
         kept[start:end] = False
-        kept[start + _chosen(int(tokens[start]), paired[start:end])] = True
+        kept[start + _choose(int(tokens[start]), paired[start:end])] = True
     dropped = np.setdiff1d(paired[~kept], paired[kept])
-    counted = [
-        np.concatenate([part[~np.isin(part, dropped)] for part in (one.reports, one.paired)])
-        for one in stores
-    ]
-    return Merged(
+    seeds = [one.seeds for one in stores]
+    counted = [part[~np.isin(part, dropped)] for part in seeds]
+    return MergedReports(
         np.concatenate([*counted, np.empty(0, np.uint64)]),
         tokens[starts],
         len(several),
-        tuple(
-            len(one.reports) + len(one.paired) - len(part)
-            for one, part in zip(stores, counted, strict=True)
-        ),
+        tuple(len(one) - len(part) for one, part in zip(seeds, counted, strict=True)),
     )
 
 
-def _chosen(token: int, reports: np.ndarray) -> int:
+def _choose(token: int, reports: np.ndarray) -> int:
     """Which of the reports of one token counts."""
     first = token.to_bytes(8, "big")
-    digests = [hashlib.sha256(first + wire.to_bytes(one)).digest() for one in reports]
+    digests = [hashlib.sha256(first + report_format.to_bytes(one)).digest() for one in reports]
     return min(range(len(digests)), key=digests.__getitem__)
 
 
 def earlier_version(place: str) -> CollectError:
     """The error for a store that cannot go on."""
     return CollectError(
-        f"{place} was begun by an earlier version of riata, which did not keep which report a "
+        f"{place} was begun by an earlier version of riata, which did not store which report a "
         "token came with, so a merge could not count each token once. `riata collect learn` still "
         "reads it alone. To go on collecting, choose another store and make new invitations with "
         "another file of `--tokens`."

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from riata.collect.limits import Limits, Proxies, address_digest
+from riata.collect.address_limits import Limits, Proxies, address_digest
 
 #: Connections at once. Each may hold a body, and together they must fit into the memory.
 MOST_CONNECTIONS = 1000
@@ -29,7 +29,7 @@ ANSWER_SECONDS = 60.0
 _REFUSED = b"HTTP/1.1 %s\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
-class Guarded(HttpToolsProtocol):
+class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with ends to what it waits for. `guarded` makes one for some limits."""
 
     limits: ClassVar[Limits] = Limits()
@@ -57,7 +57,9 @@ class Guarded(HttpToolsProtocol):
 
     def _has_place(self) -> bool:
         """Whether there is a place, if need be that of another connection; else refuse."""
-        others = [one for one in self.connections if isinstance(one, Guarded) and one is not self]
+        others = [
+            one for one in self.connections if isinstance(one, LimitedProtocol) and one is not self
+        ]
         own = [one for one in others if one.address == self.address]
         most = self.limits.connections
         crowd, status, reason = others, b"503 Service Unavailable", "places"
@@ -134,10 +136,12 @@ class Guarded(HttpToolsProtocol):
         super().on_response_complete()
 
 
-def guarded(limits: Limits, proxies: Proxies, refusals: Counter[str]) -> type[Guarded]:
+def limited_protocol(
+    limits: Limits, proxies: Proxies, refusals: Counter[str]
+) -> type[LimitedProtocol]:
     """The protocol for these limits, which counts whom it refuses."""
 
-    class WithLimits(Guarded):
+    class WithLimits(LimitedProtocol):
         pass
 
     WithLimits.limits, WithLimits.proxies, WithLimits.refusals = limits, proxies, refusals

@@ -23,12 +23,12 @@ kind = "number"
 bounds = [0, 24]
 """
 HASTY = """
-from riata.collect import guard
-guard.HEAD_SECONDS = guard.ANSWER_SECONDS = 0.4
+from riata.collect import connection_limits
+connection_limits.HEAD_SECONDS = connection_limits.ANSWER_SECONDS = 0.4
 """
 NARROW = """
-from riata.collect import guard
-guard.MOST_CONNECTIONS = 5
+from riata.collect import connection_limits
+connection_limits.MOST_CONNECTIONS = 5
 """
 GET = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF = (

@@ -1,4 +1,4 @@
-"""What a device remembers of the reports that it sent."""
+"""The reports that a device has drawn: each is drawn once, and sent again as the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from riata.errors import InvalidArgument
 from riata.files.durable import sync_directory
-from riata.local.wire import REPORT_BYTES
+from riata.local.report_format import REPORT_BYTES
 
 _TABLE = """
 CREATE TABLE report (
@@ -24,43 +24,43 @@ CREATE TABLE report (
 _PATIENCE = 60.0
 
 
-class InMemory:
-    """As long as the client lives."""
+class MemoryJournal:
+    """In memory, as long as the client lives."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], bytes] = {}
+        self._reports: dict[tuple[str, int], bytes] = {}
 
     def read(self, task: str, occasion: int) -> bytes | None:
-        """The report that was sent, or None."""
-        return self._known.get((task, occasion))
+        """The report of an occasion, or None."""
+        return self._reports.get((task, occasion))
 
-    def first(self, task: str, occasion: int, report: bytes) -> bytes:
-        """Remember a report unless there is one already, and say which it is."""
-        return self._known.setdefault((task, occasion), report)
+    def record(self, task: str, occasion: int, report: bytes) -> bytes:
+        """Write down a report unless there is one already, and return the one that is there."""
+        return self._reports.setdefault((task, occasion), report)
 
 
-class OnDisk:
+class FileJournal:
     """In a file, for all tasks and all processes of the device.
 
     The file is a SQLite database, so that a report is written whole or not at all, and so that of
-    two processes that draw at the same time only one is believed.
+    two processes that draw at the same time only one counts.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.path.realpath(path))
 
     def read(self, task: str, occasion: int) -> bytes | None:
-        """The report that was sent, or None."""
+        """The report of an occasion, or None."""
         if not self.path.exists():
             return None
         try:
             with self._connection() as file:
                 return self._read(file, task, occasion)
         except sqlite3.Error:
-            self._damaged()
+            self._raise_damaged()
 
-    def first(self, task: str, occasion: int, report: bytes) -> bytes:
-        """Remember a report unless there is one already, and say which it is.
+    def record(self, task: str, occasion: int, report: bytes) -> bytes:
+        """Write down a report unless there is one already, and return the one that is there.
 
         It is on the disk when this returns; if this raises, nothing may be sent.
         """
@@ -72,22 +72,22 @@ class OnDisk:
                     "INSERT OR IGNORE INTO report VALUES (?, ?, ?)", (task, occasion, report)
                 )
             with self._connection() as file:
-                known = self._read(file, task, occasion)
+                recorded = self._read(file, task, occasion)
         except sqlite3.OperationalError as problem:
             raise InvalidArgument(
                 f"The ledger {self.path} cannot be written ({problem}), so no report was made. "
                 "Check that its directory is writable and that the disk has room."
             ) from None
         except sqlite3.Error:
-            self._damaged()
+            self._raise_damaged()
         except OSError as problem:
             raise InvalidArgument(
                 f"The ledger {self.path} cannot be created ({problem.strerror}), so no report was "
                 "made. Choose a directory that the device can write to."
             ) from None
-        if known is None:
-            self._damaged()
-        return known
+        if recorded is None:
+            self._raise_damaged()
+        return recorded
 
     def _connection(self) -> closing[sqlite3.Connection]:
         # An empty file is what is left of a damaged one: it has no table, and none is made here.
@@ -102,7 +102,7 @@ class OnDisk:
         if found is None:
             return None
         if not isinstance(found[0], bytes) or len(found[0]) != REPORT_BYTES:
-            self._damaged()
+            self._raise_damaged()
         return found[0]
 
     def _create(self) -> None:
@@ -129,7 +129,7 @@ class OnDisk:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def _damaged(self) -> NoReturn:
+    def _raise_damaged(self) -> NoReturn:
         raise InvalidArgument(
             f"The ledger {self.path} cannot be read. It may have been damaged; without it "
             "the device cannot know what it sent. Do not report again for this person."

@@ -12,7 +12,7 @@ from riata.local.task import Task
 from riata.privacy.statement import Statement
 
 if TYPE_CHECKING:
-    from riata.local.planning import TaskPlan
+    from riata.local.task_plan import TaskPlan
 
 
 class Column(NamedTuple):
@@ -34,14 +34,14 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The model of a collection and everything that should be told with it.
+class CollectionResult:
+    """The model of a collection and everything that should be published with it.
 
     Attributes
     ----------
     model : LocalModel
     honest : dict
-        For each arm that can tell, the share of reports that do not look drawn at random.
+        For each question that can tell, the share of reports that do not look drawn at random.
     rejected : dict
         Reports that were not counted, by kind.
     """
@@ -51,7 +51,7 @@ class Outcome:
     rejected: dict[str, int]
 
     @classmethod
-    def of(cls, aggregator: Aggregator) -> Outcome:
+    def from_aggregator(cls, aggregator: Aggregator) -> CollectionResult:
         """Learn from what was counted."""
         shares = {name: check.share for name, check in aggregator.honesty().items()}
         return cls(aggregator.solve(), shares, dict(aggregator.rejected))
@@ -73,16 +73,11 @@ class Outcome:
     @property
     def columns(self) -> tuple[Column, ...]:
         """What was learned, column by column; nothing for a kernel."""
-        if self.task.kind == "kernel":
+        if self.task.spec.kernel:
             return ()
-        values = self.model.mean if "mean" in self.task.kind else self.model.coef
-        reach = [
-            1.0 if feature.kind == "choice" else feature.reach
-            for feature in self.task.encoding.features
-            for _ in range(feature.columns)
-        ]
-        both = values.tolist(), self.model.errors.tolist()
-        return tuple(map(Column, self.model.names, *both, reach))
+        reach = self.task.encoding.by_column(lambda feature: feature.reach)
+        numbers = (self.model.estimates, self.model.errors, reach)
+        return tuple(map(Column, self.model.names, *(one.tolist() for one in numbers)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -94,7 +89,7 @@ class Outcome:
             "rejected": self.rejected,
             "privacy": self.statement.to_dict(),
         }
-        if self.task.kind == "kernel":
+        if self.task.spec.kernel:
             return facts | {"theta": self.model.theta.tolist(), "offset": self.model.offset}
         if self.task.target is not None:
             facts["intercept"] = self.model.intercept

@@ -1,4 +1,4 @@
-"""What the channel of a task's arm may be, decided alike by devices in every language.
+"""What the channel of a task's question may be, decided alike by devices in every language.
 
 Only operations that IEEE 754 rounds in one way are used: +, -, *, / and sqrt, in this order.
 `riata.js` does the same ones, so that both come to the same bits, and to the same decision about
@@ -106,7 +106,7 @@ def best_threshold(degree: int, other: float) -> float:
 def broken_limit(
     degree: int, size: int, threshold: float, coin: int, epsilon: float, seeds: int, inputs: int
 ) -> str:
-    """Which limit an arm's channel breaks: "margin", "threshold", "cost", "coin", or "" for none.
+    """Which limit a channel breaks: "margin", "threshold", "cost", "coin", or "" for none.
 
     Formal guarantees
     -----------------

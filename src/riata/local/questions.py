@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +12,28 @@ from riata.local.channel import Channel
 from riata.local.generator import Generator
 from riata.local.sketch import Sketch
 
+#: The degree of the channel of each question: of u, of y u, and of u u'.
+DEGREES = {"mean": 1, "cross": 1, "gram": 2}
 #: Vectors longer than this go through a sketch of so many coordinates, unless they are needed
 #: whole because their second moments are.
 SKETCHED, SKETCH_WIDTH = 2048, 512
 
 
-@dataclass(frozen=True)
-class Arm:
-    """One question, and the seeds that answer it.
+def is_sketched(name: str, size: int) -> bool:
+    """Whether vectors of `size` coordinates are too long to be reported whole."""
+    return DEGREES[name] == 1 and size > SKETCHED
 
-    Which arm a report belongs to shows in the report: an arm owns the seeds from `first` on.
+
+def report_size(name: str, size: int) -> int:
+    """Coordinates of a report's normal vector, one more than are reported."""
+    return (SKETCH_WIDTH if is_sketched(name, size) else size) + 1
+
+
+@dataclass(frozen=True)
+class Question:
+    """One moment that some of the devices report on, and the seeds that answer it.
+
+    Which question a report answers shows in the report: it owns the `seeds` seeds from `first` on.
 
     Attributes
     ----------
@@ -29,7 +42,7 @@ class Arm:
     share : float
         The part of all devices that are asked.
     first, seeds : int
-        The seeds of this arm.
+        The seeds of this question.
     channel : Channel
         What happens to the unit vector that the answer becomes.
     sketch : Sketch, optional
@@ -43,6 +56,22 @@ class Arm:
     channel: Channel
     sketch: Sketch | None = None
 
+    def with_sketch(self, generator: Generator, size: int) -> Question:
+        """The same question, with the sketch that vectors of `size` coordinates need, if any."""
+        if not is_sketched(self.name, size):
+            return self
+        return replace(self, sketch=Sketch(generator, size, SKETCH_WIDTH))
+
+    def table(self) -> dict[str, Any]:
+        """Its table in a task file, with nothing left to defaults."""
+        return {
+            "share": self.share,
+            "degree": self.channel.degree,
+            "size": self.channel.size,
+            "threshold": self.channel.threshold,
+            "coin": f"{self.channel.coin:016x}",
+        }
+
     @property
     def epsilon(self) -> float:
         """What one report costs."""
@@ -55,42 +84,42 @@ class Arm:
             return noise
         return noise / (self.sketch.scale * math.sqrt(self.sketch.share))
 
-    def carried(self, rows: np.ndarray, targets: np.ndarray | None) -> np.ndarray:
+    def prepare(self, rows: np.ndarray, targets: np.ndarray | None) -> np.ndarray:
         """What the device works on: done once, before any seed is tried."""
         if self.name == "cross":
             assert targets is not None
             rows = rows * targets[:, None]
         return rows if self.sketch is None else self.sketch.rotate(rows)
 
-    def directions(self, carried: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    def directions(self, prepared: np.ndarray, seeds: np.ndarray) -> np.ndarray:
         """The unit vector that each seed is held against: its last coordinate fills the length."""
-        rows = carried if self.sketch is None else self.sketch.part(carried, seeds)
-        return lifted(rows)
+        rows = prepared if self.sketch is None else self.sketch.part(prepared, seeds)
+        return lift(rows)
 
     def seeds_from(self, words: np.ndarray) -> np.ndarray:
-        """Random words as random seeds of this arm: the high half of word times number of seeds."""
-        return _scaled(words, self.seeds) + np.uint64(self.first)
+        """Random words as random seeds: the high half of each word times the number of seeds."""
+        return _multiply_high(words, self.seeds) + np.uint64(self.first)
 
-    def accepted(
+    def accepts(
         self,
         generator: Generator,
-        carried: np.ndarray,
+        prepared: np.ndarray,
         seeds: np.ndarray,
         coins: np.ndarray,
     ) -> np.ndarray:
-        """Which of the seeds the devices accept; row i of `carried` holds seed i."""
+        """Which of the seeds the devices accept; row i of `prepared` holds seed i."""
         normals = generator.normals(seeds, self.channel.size)
-        products = np.einsum("ij,ij->i", normals, self.directions(carried, seeds))
+        products = np.einsum("ij,ij->i", normals, self.directions(prepared, seeds))
         return self.channel.accepts(products, coins)
 
 
-def lifted(rows: np.ndarray) -> np.ndarray:
+def lift(rows: np.ndarray) -> np.ndarray:
     """Vectors of the unit ball as unit vectors with one coordinate more."""
     rest = 1.0 - np.einsum("ij,ij->i", rows, rows)
     return np.column_stack([rows, np.sqrt(np.maximum(rest, 0.0))])
 
 
-def _scaled(words: np.ndarray, count: int) -> np.ndarray:
+def _multiply_high(words: np.ndarray, count: int) -> np.ndarray:
     """floor(word * count / 2^64).
 
     Each value comes from floor(2^64 / count) or one more words. That is not quite even, but the

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from riata.local import wire
+from riata.collect.store import Store
+from riata.local import report_format
 
 #: Bytes of reports that are written together, about.
 _AT_ONCE = 1 << 22
-
-
-class Store(Protocol):
-    """Where reports are kept."""
-
-    def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
-        """Keep all that is accepted, or raise and keep nothing."""
-
-    def holds(self, seeds: np.ndarray) -> np.ndarray: ...
-
-    def probe(self) -> None: ...
-
-    def __len__(self) -> int: ...
-
-    def close(self) -> None: ...
 
 
 class _Waiting(NamedTuple):
@@ -96,7 +82,7 @@ class Committer:
         loop = asyncio.get_running_loop()
         while not self._closing or self._queue:
             await self._wake.wait()
-            queue = self._taken()
+            queue = self._next_batch()
             if queue:
                 results = await loop.run_in_executor(self._thread, self._write, queue)
                 for one, result in zip(queue, results, strict=True):
@@ -107,7 +93,7 @@ class Committer:
                     else:
                         one.done.set_result(result)
 
-    def _taken(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_Waiting]:
         """Those that have waited longest, with tokens or without. The rest waits."""
         size, n = 0, 0
         while n < len(self._queue) and size < _AT_ONCE:
@@ -115,40 +101,40 @@ class Committer:
                 break  # what is written together is one call of the store, and one commit
             size += len(self._queue[n].reports)
             n += 1
-        taken, self._queue = self._queue[:n], self._queue[n:]
+        batch, self._queue = self._queue[:n], self._queue[n:]
         if not self._queue:
             self._wake.clear()
-        return taken
+        return batch
 
     def _write(self, queue: list[_Waiting]) -> list[bool | Exception]:
-        """In the store's thread: whether each was accepted, or why it could not be kept."""
+        """In the store's thread: whether each was accepted, or why it could not be stored."""
         try:
-            size = sum(len(one.reports) for one in queue) // wire.REPORT_BYTES
+            size = sum(len(one.reports) for one in queue) // report_format.REPORT_BYTES
             if self._most is None or len(self.store) + size <= self._most:
-                return self._kept(queue)
-            return [self._kept_below_cap(one) for one in queue]
+                return self._store_batch(queue)
+            return [self._store_below_cap(one) for one in queue]
         except Exception as problem:
             return [problem] * len(queue)
         finally:
             self.counted = len(self.store)
 
-    def _kept(self, queue: list[_Waiting]) -> list[bool | Exception]:
-        seeds = wire.from_bytes(b"".join(one.reports for one in queue))
+    def _store_batch(self, queue: list[_Waiting]) -> list[bool | Exception]:
+        seeds = report_format.from_bytes(b"".join(one.reports for one in queue))
         if queue[0].token is None:
             self.store.add(seeds)
             return [True] * len(queue)
         tokens = np.array([one.token for one in queue], dtype=np.uint64)
         return self.store.add(seeds, tokens).tolist()
 
-    def _kept_below_cap(self, one: _Waiting) -> bool | Exception:
+    def _store_below_cap(self, one: _Waiting) -> bool | Exception:
         """Repeats are accepted at the cap too."""
         assert self._most is not None
         try:
-            seeds = wire.from_bytes(one.reports)
-            new = len(np.unique(seeds[~self.store.holds(seeds)]))
+            seeds = report_format.from_bytes(one.reports)
+            new = len(np.unique(seeds[~self.store.contains(seeds)]))
             if new and len(self.store) + new > self._most:
                 return CapReached()
-            return self._kept([one])[0]
+            return self._store_batch([one])[0]
         except Exception as problem:
             return problem
 
