@@ -69,11 +69,6 @@ def plan_rows(model: Any, statement: Statement) -> Pairs:
     return found.rows() if same else []
 
 
-def task_of(model: Any) -> Task | None:
-    """The public task of a model that was learned from reports."""
-    return model.task if isinstance(model, LocalModel) else getattr(model, "task_", None)
-
-
 def task_rows(task: Task) -> Pairs:
     """A task's public facts."""
     rows = [("Kind", task.kind), ("Id", task.id)]
