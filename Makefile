@@ -9,13 +9,14 @@ LOCK := requirements/ci.txt
 LOCKED ?= $(CI)
 CONSTRAINTS := $(if $(LOCKED),--constraint $(LOCK))
 
-.PHONY: help demo test test-services test-all audit mutants lint bench docs package lock sbom clean
+.PHONY: help demo quick test test-all test-services audit mutants lint bench docs package lock sbom clean
 
 help:
 	@echo "make demo           fit a private model on packaged data and write demo.html"
-	@echo "make test           the test suite"
+	@echo "make quick          the quickest tests, for the inner loop"
+	@echo "make test           the test suite, with a part of its long matrix"
+	@echo "make test-all       the test suite with all of its matrix"
 	@echo "make test-services  tests that need more than Python"
-	@echo "make test-all       all tests but the long audits"
 	@echo "make audit          the long statistical and privacy audits, with a report in audit.html"
 	@echo "make mutants        breaks the code in known ways and checks that the tests notice"
 	@echo "make lint           format, lint, types and import rules"
@@ -40,19 +41,24 @@ $(VENV)/.%-group: $(VENV)/.package pyproject.toml
 demo: $(VENV)/.package
 	$(BIN)/python -m riata.demo
 
+quick: $(VENV)/.test-group
+	$(BIN)/python -m pytest -n 2 -q -m "not long and not slow and not services" tests/unit tests/sensitivity
+
 test: $(VENV)/.test-group
-	$(BIN)/python -m pytest -n 2 -m "not slow and not services"
-	@echo "Left out: the long audits (make audit) and the tests with services (make test-services)."
+	$(BIN)/python -m pytest -n 2 -m "not long and not slow and not services"
+	@echo "Left out: the rest of the matrix (make test-all), the long audits (make audit) and the"
+	@echo "tests with services (make test-services)."
+
+test-all: test
+	$(BIN)/python -m pytest -n 2 -m "long and not slow and not services"
 
 test-services: $(VENV)/.test-group
 	tests/services/install.sh
 	$(BIN)/python -m pytest -m services
 
-test-all: test test-services
-
 audit: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m slow
-	$(BIN)/python -m riata.audit --strict
+	$(BIN)/riata audit --strict
 
 mutants: $(VENV)/.test-group
 	$(BIN)/python tools/mutants.py
@@ -94,6 +100,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/forecast.py --again 4 --again-below 200
 
 docs: $(VENV)/.docs-group
+	rm -rf docs/api/generated
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 package: $(VENV)/.supply-group

@@ -34,7 +34,7 @@ bounds = [0, 24]
 #: The same server, which forgets at once.
 WITHOUT = """
 import numpy as np
-import riata.collect.run as run
+import riata.collect.server
 class Nowhere:
     def __init__(self, *arguments): self.count = 0
     def __len__(self): return self.count
@@ -42,7 +42,7 @@ class Nowhere:
         self.count += len(seeds)
         return np.ones(len(seeds), dtype=bool)
     def close(self): pass
-run.to_write = Nowhere
+riata.collect.server.open_store = Nowhere
 """
 SERVE = "from riata.cli import main; main()"
 

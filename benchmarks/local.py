@@ -23,9 +23,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from riata import Bounds, LocalLasso, LocalLogisticRegression, LocalSparseMean
 from riata.local import Aggregator, Client, Task
-from riata.local.learners.mean import thresholded
+from riata.local.learners.mean import threshold_mean
 from riata.local.paper import PaperL1Regression, PaperSparseMean
-from riata.local.play import play
+from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 
 from local_data import TEST, Choosing, Decaying, flights, share_of_gain, sparse_people
@@ -99,7 +99,7 @@ def mean() -> list[dict[str, Any]]:
         truth, x = sparse_people(100_000, 10_000, 10, seed)
         plain = LocalSparseMean(1.0, bounds=BALL, threshold="none", random_state=seed).fit(x)
         for how, found in errors.items():
-            kept = thresholded(plain.mean_, float(plain.mean_error_[0]), how)
+            kept = threshold_mean(plain.mean_, float(plain.mean_error_[0]), how)
             found.append(float(np.linalg.norm(kept - truth) / np.linalg.norm(truth)))
     rows = [
         {"sparse mean": how, "relative error": float(np.mean(found)), "worst": max(found)}
@@ -161,7 +161,7 @@ def flight_case(kind: str, seed: int, n: int = 300_000) -> float:
     targets = np.where(late, 1.0, -1.0) if kind == "logistic" else task.target.scaled(data.delay)
     order = np.random.default_rng(seed).permutation(len(encoded))
     train, test = order[:n], order[n:]
-    reports = play(task, encoded[train], targets[train], Noise(seed))
+    reports = randomize(task, encoded[train], targets[train], Noise(seed))
     decision = Aggregator(task, expected=n).add(reports).solve().decision(encoded[test])
     if kind == "logistic":
         return float(roc_auc_score(late[test], decision))

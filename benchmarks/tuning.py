@@ -23,12 +23,10 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import ParameterGrid, train_test_split
 
 from riata import Bounds, Budget, PrivateLasso, PrivateSearch
-from riata.curator import Curator
 from riata.datasets import load_flights
-from riata.engines.choice import open_engine
+from riata.fitting import release_score
 from riata.mechanisms import GaussianMechanism
 from riata.mechanisms.noise import Noise
-from riata.preparation import Preparation
 from riata.privacy.accountants import spent
 from riata.privacy.calibrate import calibrate, noise_multiplier_at
 from riata.privacy.events import ZeroConcentrated, compose
@@ -97,15 +95,12 @@ def split(case: Case, x: Any, y: np.ndarray, epsilon: float, seed: int) -> Any:
         model = clone(case.estimator).set_params(
             epsilon=fit, delta=DELTA, random_state=1000 * seed + number, **parameters
         )
-        job = model.fit(x, y)._job(x, y)
-        query = error_query("absolute-error", model, job.bounds, len(y))
-        curator = Curator.open(
-            score.event,
-            read=lambda job=job: open_engine("auto", Preparation(job.bounds), job.read),
-            noise=noise,
-            adjacency="replace-one",
+        request, rows = model.fit(x, y).request(x, y)
+        query = error_query("absolute-error", model, request.bounds, len(y))
+        error = release_score(
+            query, score, rows, bounds=request.bounds, adjacency="replace-one", noise=noise
         )
-        found = score_of("absolute-error", float(curator.release(query, score)[0]))
+        found = score_of("absolute-error", error)
         best = max(best, (found, model), key=lambda pair: pair[0])
     return best[1]
 

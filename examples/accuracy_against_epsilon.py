@@ -1,7 +1,7 @@
 """How much accuracy does privacy cost? R2 on held-out flights against epsilon, with a plot.
 
 The flights are public, so fitting them many times harms nobody. On sensitive data each of these
-fits would draw on the same budget: decide on epsilon first, with `plan`, and fit once.
+fits would be charged to the same budget: choose epsilon first, with `plan`, and fit once.
 
     python examples/accuracy_against_epsilon.py
 """

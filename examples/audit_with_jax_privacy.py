@@ -1,8 +1,8 @@
-"""Attach another project's judge to riata: `pip install riata jax-privacy`.
+"""Audit riata with JAX Privacy: `pip install riata jax-privacy`.
 
-JAX Privacy's auditor knows nothing of riata. It is given scores of fits on two neighbours, and
-says how large epsilon must be. It agrees with an honest fit, and refutes a twin whose noise is a
-third of what it should be.
+JAX Privacy's auditor knows nothing about riata. It gets scores of fits on two neighbours and
+computes a lower bound on epsilon. It accepts a correct fit, and refutes a broken one whose noise is
+a third of what it should be.
 """
 
 from unittest.mock import patch

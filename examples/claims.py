@@ -1,7 +1,7 @@
 """Hospital stays from a CSV file with bad lines, where patients have several rows.
 
-The rows are made up, in the form of the well-known diabetes data of 130 US hospitals. The schema is
-written from what could occur, and each patient counts as one row.
+The rows are synthetic, in the form of the well-known diabetes data of 130 US hospitals. The schema
+describes what could occur, and each patient counts as one row.
 """
 
 from __future__ import annotations

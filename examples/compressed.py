@@ -1,4 +1,4 @@
-"""A model for 2,000 columns, from data of which only 40 mixtures were kept.
+"""A model for 2,000 columns, from data that is only available as 40 random projections.
 
 The matrix is public, so it protects nothing: the budget does. Rows are clipped after the
 projection, and the model is lifted back to all columns at no cost.

@@ -1,7 +1,7 @@
 """Sparse regression on claims with heavy tails.
 
-No bound on an entry is natural, and the largest entry of all rows would be a release. Entries are
-truncated at a level that follows from public facts: rare huge values cost a little bias.
+There is no natural bound on an entry, and the largest entry of all rows would be a release. Entries
+are truncated at a level that follows from public facts; this biases rare large values a little.
 """
 
 from __future__ import annotations

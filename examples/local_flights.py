@@ -1,9 +1,9 @@
-"""Learn arrival delays from 300,000 devices that trust nobody, at epsilon 1.
+"""Learn arrival delays from 300,000 devices in the local model, at epsilon 1.
 
-Each flight plays one person. Its row becomes one report of eight bytes, and the model is learned
-from the reports alone; beside it stands least squares on all rows, without privacy. In a real
-collection each device would run `Client(task).report(row)`; here `play` takes the part of all of
-them at once, which is the same code.
+Each flight stands for one person. Its row becomes one report of eight bytes, and the model is
+learned from the reports alone. It is compared with least squares on all rows, without privacy.
+In a real collection each device would run `Client(task).report(row)`; here `randomize` runs the
+same code for all of them at once.
 
     python examples/local_flights.py
 """
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from riata.datasets import load_flights
 from riata.local import Aggregator, Task
-from riata.local.play import play
+from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 
 MINUTES = 180.0  # the unit of the packaged delays
@@ -73,7 +73,7 @@ def main() -> None:
     order = np.random.default_rng(0).permutation(len(rows))
     devices, held = order[:DEVICES], order[DEVICES:]
 
-    reports = play(TASK, rows[devices], targets[devices], Noise())
+    reports = randomize(TASK, rows[devices], targets[devices], Noise())
     server = Aggregator(TASK, expected=DEVICES)
     scores, done = [], 0
     for n in CHECKPOINTS:

@@ -1,8 +1,8 @@
 """Which headlines are clickbait: private logistic regression on hashed words.
 
-Rows are counts of words, scaled to length 1, so their length is bounded by nature and no entry is
-below 0: norm="l2", nonnegative=True. The headlines are made up. Words are hashed, because a
-vocabulary that was taken from private texts would be a release of its own.
+Rows are counts of words, scaled to length 1, so their length is bounded and no entry is negative:
+norm="l2", nonnegative=True. The headlines are synthetic. Words are hashed, because a vocabulary
+that was taken from private texts would be a release of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,29 @@
-"""Settings for all tests."""
+"""Settings for all tests: no deadlines, fixed examples, and which tests are the long matrix."""
 
-from hypothesis import Phase, settings
+from collections import Counter
 
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+#: Examples are the same in every run, and a slow or busy machine is no reason to fail.
+settings.register_profile(
+    "riata", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 #: For tools/mutants.py, which wants to know whether a test fails and not for which smallest input.
-settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate])
+settings.register_profile(
+    "mutants", settings.get_profile("riata"), phases=[Phase.explicit, Phase.generate]
+)
+settings.load_profile("riata")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep one in so many cases of a matrix in `make test`; the others are `long`."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        matrix = item.get_closest_marker("matrix")
+        if matrix is not None:
+            function = item.nodeid.split("[")[0]
+            if cases[function] % matrix.kwargs["one_in"]:
+                item.add_marker(pytest.mark.long)
+            cases[function] += 1

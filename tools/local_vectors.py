@@ -12,12 +12,12 @@ import json
 
 import numpy as np
 
-from riata.local.arms import _scaled, lifted
 from riata.local.channel import channel
 from riata.local.encoding import Feature
-from riata.local.fields import Fields
 from riata.local.generator import Generator
+from riata.local.questions import _multiply_high, lift
 from riata.local.sketch import Sketch
+from riata.local.task_fields import TaskFields
 
 #: What people may type. Only decimal numbers in ASCII, with blanks around them, are numbers.
 TEXTS = [
@@ -48,7 +48,9 @@ def vectors() -> dict[str, object]:
         "signs": sketch._signs[:64].astype(int).tolist(),
         "places": sketch.places(seeds)[:, :4].tolist(),
         "scaled": {
-            f"{count:016x}": [f"{int(s):016x}" for s in _scaled(seeds * np.uint64(977), count)]
+            f"{count:016x}": [
+                f"{int(s):016x}" for s in _multiply_high(seeds * np.uint64(977), count)
+            ]
             for count in (3, 2**33 + 1, 2**63, 3 * 2**62 + 12345, 2**64 - 1)
         },
         "decisions": [
@@ -58,7 +60,7 @@ def vectors() -> dict[str, object]:
             {
                 "feature": table,
                 "texts": TEXTS,
-                "encoded": [float(Feature.read(Fields(table)).encode(one)[0]) for one in TEXTS],
+                "encoded": [float(Feature.read(TaskFields(table)).encode(one)[0]) for one in TEXTS],
             }
             for table in QUESTIONS
         ],
@@ -70,7 +72,7 @@ def decision(generator: Generator, degree: int, epsilon: float) -> dict[str, obj
     row = np.array([[0.5, -0.25, 0.125, 0.0625]])
     seeds = np.arange(24, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     coins = seeds[::-1] ^ np.uint64(0x5851F42D4C957F2D)
-    direction = lifted(row)[0]
+    direction = lift(row)[0]
     products = generator.normals(seeds, 5) @ direction
     return {
         "degree": degree,

@@ -86,7 +86,7 @@ STORE_FAULTS = (
 )  # fmt: skip
 MERGES = ("tests/unit/test_collect_merge.py",)
 COLLECT_LIMITS = ("tests/unit/test_collect_limits.py",)
-GUARD = ("tests/faults/test_collect_guard.py",)
+GUARD = ("tests/faults/test_collect_connections.py",)
 RECORDS = "tests/audit/test_on_release.py"
 SCORES = "tests/audit/test_scores.py"
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
@@ -432,9 +432,8 @@ MUTANTS = [
         ("tests/sensitivity/test_sums_by_class.py",),
     ),
     Mutant(
-        "a seeded fit on a real ledger", "estimators/base.py",
-        "if self.ledger is not None and self.random_state is not None:",
-        "if False:", ("tests/unit/test_bad_input.py",),
+        "a seeded fit on a real ledger", "fitting/arguments.py",
+        "    if random_state is not None:\n", "    if False:\n", ("tests/unit/test_bad_input.py",),
     ),
     Mutant(
         "adaptive charges composed as if fixed", "privacy/filters.py",
@@ -990,15 +989,15 @@ MUTANTS = [
         ANSWERS,
     ),
     Mutant(
-        "dask: rows of people in this process", "estimators/sources.py",
-        'if estimator.engine == "dask":', "if False:", ON_WORKERS,
+        "dask: rows of people in this process", "fitting/rows.py",
+        'if estimator.engine == "dask" else source', "if False else source", ON_WORKERS,
     ),
     Mutant(
-        "data: a known draw of a private fit", "estimators/sources.py",
+        "data: a known draw of a private fit", "fitting/rows.py",
         "if source.seeded and estimator.random_state is None:", "if False:", FROM_SOURCES,
     ),
     Mutant(
-        "data: bounds that disagree with the schema", "estimators/sources.py",
+        "data: bounds that disagree with the schema", "fitting/prediction_rows.py",
         "if wider or (said.y", "if (said.y", FROM_SOURCES,
     ),
     Mutant(
@@ -1015,11 +1014,11 @@ MUTANTS = [
         "coins < np.uint64(self.coin)", "coins < np.uint64(self.coin // 2)", CHANNEL,
     ),
     Mutant(
-        "local: margin for one row instead of all", "local/limits.py",
+        "local: margin for one row instead of all", "local/channel_limits.py",
         "bits = 64 * inputs + _UNION_BITS + 1", "bits = _UNION_BITS + 1", TASKS,
     ),
     Mutant(
-        "local: directions of any length", "local/arms.py",
+        "local: directions of any length", "local/questions.py",
         "np.sqrt(np.maximum(rest, 0.0))", "np.zeros(len(rows))", CLIENT,
     ),
     Mutant(
@@ -1027,16 +1026,16 @@ MUTANTS = [
         "return into_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
     ),
     Mutant(
-        "local: arm chosen by the row", "local/play.py",
-        "choose_arms(task, noise.words(len(rows)))",
-        "(rows.sum(axis=1) > 0).astype(int) % len(task.arms)", CLIENT,
+        "local: question chosen by the row", "local/randomize.py",
+        "choose_questions(task, noise.words(len(rows)))",
+        "(rows.sum(axis=1) > 0).astype(int) % len(task.questions)", CLIENT,
     ),
     Mutant(
-        "local: task whose coin costs more than epsilon", "local/limits.py",
+        "local: task whose coin costs more than epsilon", "local/channel_limits.py",
         "if not least * (accepted + off)", "if not 0.99 * least * (accepted + off)", TASK_VECTORS,
     ),
     Mutant(
-        "local: cost of a report without the margin", "local/limits.py",
+        "local: cost of a report without the margin", "local/channel_limits.py",
         "if not least * (accepted + off) * _FACTOR <= other * (accepted - off):",
         "if not least <= other:", TASK_VECTORS,
     ),
@@ -1049,7 +1048,7 @@ MUTANTS = [
         "return float(value) + 0.0", "return float(value)", TASK_VECTORS,
     ),
     Mutant(
-        "local: two processes that both report", "local/sent.py",
+        "local: two processes that both report", "local/report_journal.py",
         "INSERT OR IGNORE", "INSERT OR REPLACE", CLIENT,
     ),
     Mutant(
@@ -1058,7 +1057,7 @@ MUTANTS = [
     ),
     Mutant(
         "local: repeats that count", "local/aggregator.py",
-        "new = self._seen[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
+        "new = self._filters[0].add(seeds)", "new = np.ones(len(seeds), dtype=bool)", AGGREGATOR,
     ),
     Mutant(
         "collector: a dashboard that every key opens", "collect/dashboard.py",
@@ -1109,7 +1108,7 @@ MUTANTS = [
     ),
     Mutant(
         "files: sums of a task that nobody asked for", "local/aggregator.py",
-        '        limit.take(sums, "The sums of its task")\n', "",
+        "limit.take(sum(8 * math.prod(shape) for shape in shapes), ", "limit.take(0, ",
         (f"{BOMBS}::test_a_task_in_a_shard_has_large_sums",),
     ),
     # People and checkpoints
@@ -1161,8 +1160,8 @@ MUTANTS = [
         "known = None", ATTACKS_ON_RUNS,
     ),
     Mutant(
-        "a checkpoint with code of other people", "estimators/base.py",
-        "            request.check_named()\n", "            pass\n", ATTACKS_ON_RUNS,
+        "a checkpoint with code of other people", "fitting/running.py",
+        "        planned.check_named()\n", "        pass\n", ATTACKS_ON_RUNS,
     ),
     Mutant(
         "a key that somebody put there before", "checkpoint.py",
@@ -1214,12 +1213,11 @@ MUTANTS = [
     ),
     Mutant(
         "an identity without classes", "fitting/request.py",
-        '            "classes": canonical(self.classes),\n', "", IDENTITY,
+        '        "classes": canonical(classes),\n', "", IDENTITY,
     ),
     Mutant(
         "an identity without arguments", "fitting/request.py",
-        "parameters, plan = self._parameters, self.plan", "parameters, plan = {}, self.plan",
-        IDENTITY,
+        "for name, value in parameters.items()", "for name, value in ()", IDENTITY,
     ),
     Mutant(
         "a checkpoint whose lines may be forged", "checkpoint.py",
@@ -1262,17 +1260,17 @@ MUTANTS = [
         "compose((plan.event, 1), (score.event, 1))", "compose((plan.event, 1))", SEARCHES,
     ),
     Mutant(
-        "tuning: runs that warn", "tuning/silence.py",
+        "tuning: runs that warn", "tuning/suppression.py",
         'warnings.simplefilter("ignore")', 'warnings.simplefilter("always")', SILENT,
     ),
     Mutant(
-        "tuning: runs that log", "tuning/silence.py",
+        "tuning: runs that log", "tuning/suppression.py",
         "            logging.disable(logging.CRITICAL)", "            pass", SILENT,
     ),
     Mutant(
-        "tuning: a search that ends another's silence", "tuning/silence.py",
-        "            if not _searches:\n                _silent.close()",
-        "            _silent.close()", SILENT,
+        "tuning: a search that ends the suppression of another", "tuning/suppression.py",
+        "            if not _searches:\n                _suppression.close()",
+        "            _suppression.close()", SILENT,
     ),
     Mutant(
         "tuning: the winner's own Statement", "tuning/search.py",
@@ -1324,7 +1322,7 @@ MUTANTS = [
     ),
     Mutant(
         "audit: a search that looks at the first release only", "audit/distances.py",
-        "for seen in run:", "for seen in run[:1]:",
+        "for release in run:", "for release in run[:1]:",
         (f"{SCORES}::test_what_a_search_goes_by_agrees_with_an_exact_replay",),
     ),
     Mutant(
@@ -1340,7 +1338,7 @@ MUTANTS = [
     Mutant(
         "collector: a token is remembered before its report is written", "collect/directory.py",
         "            self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))\n",
-        "            self._used.add(self._used.new(tokens[unused]))\n"
+        "            self._tokens.update(tokens[unused])\n"
         "            self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))\n",
         STORE_FAULTS,
     ),
@@ -1367,14 +1365,15 @@ MUTANTS = [
     ),
     Mutant(
         "collector: a used token is accepted", "collect/directory.py",
-        "unused = fresh(tokens) & ~self._used.holds(tokens)", "unused = fresh(tokens)", STORES,
+        "unused = first_occurrences(tokens) & ~self._tokens.contains(tokens)",
+        "unused = first_occurrences(tokens)", STORES,
     ),
     Mutant(
-        "collector: doubled tokens count in each store", "collect/records.py",
+        "collector: doubled tokens count in each store", "collect/merging.py",
         "        kept[start:end] = False\n", "", MERGES,
     ),
     Mutant(
-        "collector: the first store wins", "collect/records.py",
+        "collector: the first store wins", "collect/merging.py",
         "return min(range(len(digests)), key=digests.__getitem__)", "return 0", MERGES,
     ),
     Mutant(
@@ -1387,23 +1386,23 @@ MUTANTS = [
         'return int.from_bytes(data[:_NONCE], "big")', MERGES,
     ),
     Mutant(
-        "collector: an address is slowed down but never stopped", "collect/limits.py",
+        "collector: an address is slowed down but never stopped", "collect/address_limits.py",
         "        if excess > 1e-6:\n", "        if excess > 1e9:\n", COLLECT_LIMITS,
     ),
     Mutant(
-        "collector: reports beyond the cap", "collect/commit.py",
+        "collector: reports beyond the cap", "collect/committer.py",
         "if new and len(self.store) + new > self._most:", "if new > self._most:", COLLECT_LIMITS,
     ),
     Mutant(
-        "collector: one address may hold all places", "collect/guard.py",
+        "collector: one address may hold all places", "collect/connection_limits.py",
         "if self.address is not None and most and len(own) >= most:", "if False:", GUARD,
     ),
     Mutant(
-        "collector: idle connections keep others out", "collect/guard.py",
+        "collector: idle connections keep others out", "collect/connection_limits.py",
         "        if idle:\n            sizes", "        if False:\n            sizes", GUARD,
     ),
     Mutant(
-        "collector: anybody is a proxy", "collect/run.py",
+        "collector: anybody is a proxy", "collect/server.py",
         "forwarded_allow_ips=proxies.names,", 'forwarded_allow_ips="*",', GUARD,
     ),
 ]  # fmt: skip

@@ -240,7 +240,7 @@ def edge(low: int, high: int, good: Any) -> int:
 
 def limits(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Channels at the very edge of what is allowed, and across it."""
-    for name, arm in table["arms"].items():
+    for name, question in table["arms"].items():
 
         def coins(word: int, name: str = name) -> Any:
             return with_arm(table, name, coin=f"{word:016x}")
@@ -248,7 +248,7 @@ def limits(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
         def thresholds(t: int, name: str = name) -> Any:
             return with_arm(table, name, threshold=t / 1e12)
 
-        usual, best = int(arm["coin"], 16), round(arm["threshold"] * 1e12)
+        usual, best = int(question["coin"], 16), round(question["threshold"] * 1e12)
         cheapest = edge(0, usual, lambda word: opens(coins(word)))
         dearest = edge(0, 2**64 - usual, lambda less: opens(coins(2**64 - less)))
         for step in (0, 1, 2, 500, 10_000, 2**20, 2**30, 2**40, 2**50):
@@ -268,8 +268,8 @@ def limits(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
         for wrong in (-1e-300, -0.5, 6.000000000000001, 1e300):
             yield spell(with_arm(table, name, threshold=wrong)), "refused"
         for off in (-1, 1):
-            yield spell(with_arm(table, name, size=arm["size"] + off)), "refused"
-            yield spell(with_arm(table, name, degree=arm["degree"] + off)), "refused"
+            yield spell(with_arm(table, name, size=question["size"] + off)), "refused"
+            yield spell(with_arm(table, name, degree=question["degree"] + off)), "refused"
     for factor in (0.5, 0.9, 0.99, 0.999999999, 1.000000001, 1.2, 4.0):
         stated = {**table, "epsilon": table["epsilon"] * factor}
         yield spell(stated), "refused" if factor <= 0.99 or stated["epsilon"] > 16.0 else ""

@@ -1,4 +1,4 @@
-"""Answer the survey for 50,000 made-up people, each on a device of their own.
+"""Answer the survey for 50,000 simulated people, each on a device of their own.
 
     riata collect serve examples/survey/sleep.toml --people 50000 --reports-per-address 0
                                                 # in another terminal; all come from one address

@@ -37,7 +37,10 @@ VERSION = 2
 _KEY_BYTES, _CODE_DIGITS = 32, 64
 
 #: Facts that follow from others: an error names them only where they differ alone.
-_DERIVED = ("bounds of releases", "budget", "event", "parts", "problems", "projection", "steps")
+_DERIVED = (
+    "bounds of releases", "budget", "event", "extra releases", "parts", "problems", "projection",
+    "steps",
+)  # fmt: skip
 
 _CHARGED = "What was charged stays charged, and nothing more was released."
 

@@ -20,6 +20,7 @@ from scipy.special import ndtri
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS, coefficient_step
 from riata.public import public_normals
+from riata.registry import Registry
 
 #: A fast transform works on several rows at a time. It is always given a multiple of so many, so
 #: that no row is treated in another way than the others because there are few.
@@ -90,10 +91,24 @@ class Projection(ABC):
             yield indices, self.columns(indices)
 
 
+@dataclass(frozen=True)
 class SeededProjection(Projection):
-    """A random projection. Subclasses are frozen dataclasses with these three fields."""
+    """A random projection.
 
-    seed: int
+    Parameters
+    ----------
+    dimension : int
+        The number of rows, at most `n_features`.
+    n_features : int
+        The number of columns.
+    seed : int, default=0
+        Any public whole number.
+    """
+
+    dimension: int
+    n_features: int
+    seed: int = 0
+
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -126,10 +141,6 @@ class GaussianProjection(SeededProjection):
     seed : int, default=0
         Any public whole number.
     """
-
-    dimension: int
-    n_features: int
-    seed: int = 0
 
     name: ClassVar[str] = "gaussian"
 
@@ -174,10 +185,6 @@ class SparseSignProjection(SeededProjection):
         Any public whole number.
     """
 
-    dimension: int
-    n_features: int
-    seed: int = 0
-
     name: ClassVar[str] = "sparse-sign"
 
     @cached_property
@@ -219,10 +226,6 @@ class StructuredProjection(SeededProjection):
     seed : int, default=0
         Any public whole number.
     """
-
-    dimension: int
-    n_features: int
-    seed: int = 0
 
     name: ClassVar[str] = "structured"
 
@@ -341,8 +344,18 @@ def _check_shape(dimension: int, n_features: int) -> None:
         )
 
 
-PROJECTIONS: dict[str, Any] = {
-    "gaussian": GaussianProjection,
-    "sparse-sign": SparseSignProjection,
-    "structured": StructuredProjection,
+__all__ = [
+    "GaussianProjection",
+    "GivenProjection",
+    "Projection",
+    "SparseSignProjection",
+    "StructuredProjection",
+]
+
+#: All of them, for whoever needs a list.
+REGISTRY: Registry[Projection] = Registry(Projection, __name__)
+
+#: The projections that can be asked for by name: those that a public seed makes.
+PROJECTIONS: dict[str, type[SeededProjection]] = {
+    each.name: each for each in REGISTRY.values() if issubclass(each, SeededProjection)
 }

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from riata import audit
-from riata.local import Client, Task, arms
-from riata.local.play import choose_arms, play
+from riata.local import Client, Task, questions
+from riata.local.randomize import choose_questions, randomize
 from riata.mechanisms.noise import Noise
 
 FAILURE = 1e-9
@@ -46,20 +46,20 @@ def made(degree, epsilon, size=2):
 
 def reports(task, row, devices, seed):
     rows = np.repeat(np.array([row]), devices, axis=0)
-    return play(task, rows, np.ones(devices), Noise(seed))
+    return randomize(task, rows, np.ones(devices), Noise(seed))
 
 
 def surely(task, row, seeds):
     """Which of the reports a device with this row surely accepts."""
     found = np.zeros(len(seeds), dtype=int)
-    for number, arm in enumerate(task.arms):
-        own = np.flatnonzero(choose_arms(task, seeds) == number)
-        for part in np.array_split(own, 1 + len(own) * arm.channel.size // 10**7):
-            carried = arm.carried(task.vectors(np.array([row])), np.ones(1))
-            held = np.repeat(carried, len(part), axis=0)
-            normals = task.generator.normals(seeds[part], arm.channel.size)
-            products = (normals * arm.directions(held, seeds[part])).sum(axis=1)
-            found[part] = arm.channel.likely(products)
+    for number, question in enumerate(task.questions):
+        own = np.flatnonzero(choose_questions(task, seeds) == number)
+        for part in np.array_split(own, 1 + len(own) * question.channel.size // 10**7):
+            prepared = question.prepare(task.vectors(np.array([row])), np.ones(1))
+            held = np.repeat(prepared, len(part), axis=0)
+            normals = task.generator.normals(seeds[part], question.channel.size)
+            products = (normals * question.directions(held, seeds[part])).sum(axis=1)
+            found[part] = question.channel.accepts_surely(products)
     return found
 
 
@@ -118,7 +118,7 @@ def test_the_law_over_all_seeds_of_a_small_arm_is_within_its_margin(degree):
     """Exactly, by counting all seeds: nothing is drawn. Rows are chosen to be treated unevenly."""
     task = made(degree, 1.0)
     count = 40_000  # so that some seeds have one word more than others
-    arm = replace(task.arms[0], first=0, seeds=count)
+    question = replace(task.questions[0], first=0, seeds=count)
     seeds = np.arange(count, dtype=np.uint64)
     normals = task.generator.normals(seeds, 3)
     words = np.array([-(-(s + 1 << 64) // count) - -(-(s << 64) // count) for s in range(count)])
@@ -129,22 +129,24 @@ def test_the_law_over_all_seeds_of_a_small_arm_is_within_its_margin(degree):
     rows *= rng.uniform(0, 1, (40, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
     leaning = normals[:, :2].mean(axis=0)
     rows = np.vstack([rows, np.eye(2), -np.eye(2), np.zeros((1, 2)), leaning[None]])
-    coin = arm.channel.coin / 2**64
+    coin = question.channel.coin / 2**64
     laws = []
     for row in rows:
-        held = arm.directions(np.repeat(row[None], count, axis=0), seeds)
-        accepted = np.where(arm.channel.likely((normals * held).sum(axis=1)), 1.0, coin)
-        assert abs((weights * accepted).sum() - arm.channel.acceptance) < 0.02
+        held = question.directions(np.repeat(row[None], count, axis=0), seeds)
+        accepted = np.where(
+            question.channel.accepts_surely((normals * held).sum(axis=1)), 1.0, coin
+        )
+        assert abs((weights * accepted).sum() - question.channel.acceptance) < 0.02
         laws.append(weights * accepted / (weights * accepted).sum())
     laws = np.log(laws)
     worst = (laws.max(axis=0) - laws.min(axis=0)).max()
-    assert 0.9 < worst <= -np.log(coin) + arm.channel.margin(count)
+    assert 0.9 < worst <= -np.log(coin) + question.channel.margin(count)
 
 
 @pytest.mark.slow
 def test_reports_through_a_sketch_cost_what_they_claim_and_no_more():
     task = made(1, 4.0, size=2100)
-    assert task.arms[0].sketch is not None
+    assert task.questions[0].sketch is not None
     row = np.random.default_rng(0).normal(size=2100)
     pair = [row / np.linalg.norm(row), -row / np.linalg.norm(row)]
     ours, theirs = [], []
@@ -172,7 +174,7 @@ def test_a_coin_that_is_too_small_is_caught(degree, epsilon):
 def test_a_threshold_on_vectors_of_any_length_is_caught(epsilon, monkeypatch):
     """Without the last coordinate that fills the length, the normaliser depends on the row."""
     task = made(1, epsilon)
-    monkeypatch.setattr(arms, "lifted", lambda rows: np.column_stack([rows, 0 * rows[:, :1]]))
+    monkeypatch.setattr(questions, "lift", lambda rows: np.column_stack([rows, 0 * rows[:, :1]]))
     pair = ([0.6, 0.0], [-10.0, 0.0])
     ours, theirs = statistics(task, pair, 60_000)
     assert bound(ours, theirs) > epsilon
@@ -194,7 +196,7 @@ def test_a_client_without_memory_is_caught():
     def twice(row, i):
         client = Client(task, random_state=i)
         one = client.report(row)
-        client._sent._known.clear()
+        client._journal._reports.clear()
         return one + client.report(row)
 
     sent = [from_clients(lambda i, row=row: twice(row, i)) for row in PAIRS[1]]
@@ -207,10 +209,10 @@ def test_an_arm_that_is_chosen_by_the_data_is_caught(epsilon, monkeypatch):
     """One of the rows is hardly ever asked the second question."""
     even = {"gram": 0.5, "cross": 0.5}
     task = Task.from_table({**made(2, epsilon).table(), "arms": even})
-    ours = choose_arms(task, reports(task, PAIRS[2][0], 20_000, 70))
+    ours = choose_questions(task, reports(task, PAIRS[2][0], 20_000, 70))
     monkeypatch.setattr(
-        "riata.local.play.choose_arms",
-        lambda task, words: choose_arms(task, words) * (words % np.uint64(200) == 0),
+        "riata.local.randomize.choose_questions",
+        lambda task, words: choose_questions(task, words) * (words % np.uint64(200) == 0),
     )
-    theirs = choose_arms(task, reports(task, PAIRS[2][1], 20_000, 71))
+    theirs = choose_questions(task, reports(task, PAIRS[2][1], 20_000, 71))
     assert bound(ours, theirs) > epsilon

@@ -200,7 +200,10 @@ def test_what_a_search_goes_by_agrees_with_an_exact_replay(name):
     )
     (x, y), (their_x, their_y) = pair.data, pair.neighbour
     last = slice(0) if plan.budget.adjacency == ADD_REMOVE else slice(1)
-    sides = [model._job(x[:1], y[:1]).rows.load(), model._job(their_x[:1], their_y[:1]).rows.load()]
+    sides = [
+        model.request(x[:1], y[:1])[1].load(),
+        model.request(their_x[:1], their_y[:1])[1].load(),
+    ]
     sides[1] = tuple(part[last] for part in sides[1])
     engines = [plan.engine(LocalEngine, *side) for side in sides]
     found = realised_by_pairs([run], plan, engines)

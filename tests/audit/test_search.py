@@ -14,7 +14,6 @@ import pytest
 from riata import Bounds, PrivateErm, PrivateSearch
 from riata.audit import epsilon_lower_bound
 from riata.engines.choice import Arrays
-from riata.estimators.base import Job
 from riata.losses import Squared
 from riata.mechanisms import Exact, LaplaceMechanism
 from riata.mechanisms.discrete import bernoulli
@@ -37,8 +36,8 @@ class Hostile(PrivateErm):
     def __sklearn_clone__(self):
         return copy.copy(self)
 
-    def _job(self, X, y):
-        return Job([self.loss], self.bounds, X.shape, Arrays(X, y))
+    def request(self, X, y):
+        return super().request_for_shape(*X.shape), Arrays(X, y)
 
     def plan(self, n_rows, n_features):
         given = PrivateErm(

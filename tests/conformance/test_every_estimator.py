@@ -305,7 +305,7 @@ def test_rows_to_predict_are_read_as_rows_to_fit(name):
     model = make(name).fit(X, target(name))
     outside = np.array([[np.nan] + [1e300] * (P - 1)])
     assert model.predict(outside).shape == (1,)
-    limit = model._checked_bounds().clip_x(outside)
+    limit = model.row_bounds().clip_x(outside)
     np.testing.assert_array_equal(model.predict(outside), model.predict(limit))
     with pytest.raises(ValueError, match="features"):
         model.predict(X[:, 1:])

@@ -27,6 +27,7 @@ from riata import (
 from riata.curator import Curator
 from riata.data import people as people_module
 from riata.errors import BudgetExceeded, DataError, InvalidArgument
+from riata.fitting import plan
 from riata.losses import Huber, Logistic, Squared
 from riata.sets import L1Ball
 
@@ -277,10 +278,9 @@ def test_several_rows_of_a_person_cost_what_they_must():
     several = schema({"name": "days", "bounds": [0, 40]}, person="person", rows_of_a_person=2)
     source = read(FRAME, several, random_state=5)
     assert source.n_rows == N
+    model = PrivateLasso(**GIVEN, bounds=several.bounds, solver="frank-wolfe", steps=5)
     plans = {
-        rows: PrivateLasso(**GIVEN, bounds=several.bounds, solver="frank-wolfe", steps=5)._planned(
-            [Squared()], several.bounds, N, several.n_features, rows
-        )[1]
+        rows: plan(model.request_for_shape(N, several.n_features, rows_of_a_person=rows)).plan
         for rows in (None, 1, 2)
     }
     one, two = (plans[rows]["select"].epsilon for rows in (1, 2))

@@ -24,7 +24,7 @@ from riata import (
 )
 from riata.errors import InvalidArgument
 from riata.local import Task
-from riata.local.planning import TaskPlan
+from riata.local.task_plan import TaskPlan
 
 N, P = 600, 6
 BOUNDS, LENGTH = Bounds(1.0, 2.0), Bounds(2.0, 2.0, norm="l2")

@@ -110,7 +110,7 @@ def test_every_estimator_of_the_centre_is_searched(name):
     if is_classifier(estimator):
         wanted = np.mean(predicted == y)
     else:
-        top = found.best_estimator_._checked_bounds().y
+        top = found.best_estimator_.row_bounds().y
         wanted = -np.mean(np.abs(np.clip(predicted, -top, top) - np.clip(y, -top, top)))
     assert found.best_score_error_ > 0
     assert found.best_score_ == pytest.approx(wanted, abs=9 * found.best_score_error_ + 1e-3)

@@ -23,11 +23,11 @@ from riata import (
     read,
 )
 from riata.errors import InvalidArgument
-from riata.estimators.base import PrivateLinearModel
+from riata.fitting import running
 from riata.losses import Huber
 from riata.sets import L1Ball
 from riata.tuning import search as module
-from riata.tuning.silence import silence
+from riata.tuning.suppression import suppressed_output
 
 from visibility import frozen, seen
 
@@ -94,7 +94,7 @@ def shown(estimator, x, y, runs, **options):
 
     with (
         mock.patch.object(module, "geometric", return_value=runs),
-        mock.patch.object(PrivateLinearModel, "_solved", noisy(PrivateLinearModel._solved)),
+        mock.patch.object(running, "solve", noisy(running.solve)),
     ):
         found = seen(run)
     assert len(found.pop("releases")) > 2 * runs  # selections and scores of every run
@@ -141,7 +141,7 @@ def heard():
 
 
 def test_silence_ends_with_the_last_search():
-    first, second = silence(), silence()
+    first, second = suppressed_output(), suppressed_output()
     assert heard() == (1, 1)
     first.__enter__()
     second.__enter__()
@@ -152,6 +152,6 @@ def test_silence_ends_with_the_last_search():
 
 
 def test_silence_ends_with_an_error():
-    with pytest.raises(InvalidArgument), silence():
+    with pytest.raises(InvalidArgument), suppressed_output():
         raise InvalidArgument
     assert heard() == (1, 1)

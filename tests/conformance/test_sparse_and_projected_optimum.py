@@ -26,7 +26,6 @@ from riata.solvers import (
     PrivatePeeling,
     Projected,
 )
-from riata.solvers.projected import image_radius
 
 NEARLY_INFINITE = 1e8
 N, P, S = 2_000, 12, 3
@@ -192,7 +191,7 @@ def test_a_projected_model_is_the_lift_of_the_model_of_projected_rows(inner, m):
         random_state=1,
     ).fit(SHORT, Y)  # fmt: skip
     small = PrivateErm(
-        Squared(), L2Ball(image_radius(L1Ball(radius, P), phi)), 1e6, delta,
+        Squared(), L2Ball(L1Ball(radius, P).image_radius(phi)), 1e6, delta,
         bounds=Bounds(4.0, 2.0, norm="l2"), solver=solver, random_state=1,
     ).fit(phi.rows_of_steps(LENGTH.grid_x(SHORT), LENGTH.x), Y)  # fmt: skip
     assert model.intercept_ == small.intercept_

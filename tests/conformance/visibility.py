@@ -40,7 +40,7 @@ class Releases:
     @contextmanager
     def attached(self):
         """Curators and devices release through this object."""
-        self._seen, release, play = [], Curator.release, riata.estimators.local_base.play
+        self._seen, release, randomize = [], Curator.release, riata.estimators.local_base.randomize
 
         def from_curator(curator, query, mechanism, part=0):
             scripted = copy.copy(mechanism)
@@ -54,11 +54,11 @@ class Releases:
             return release(curator, query, scripted, part)
 
         def from_devices(task, rows, targets, noise):
-            return self._instead(play(task, rows, targets, noise), ("play", rows.shape))
+            return self._instead(randomize(task, rows, targets, noise), ("randomize", rows.shape))
 
         with (
             mock.patch.object(Curator, "release", from_curator),
-            mock.patch.object(riata.estimators.local_base, "play", from_devices),
+            mock.patch.object(riata.estimators.local_base, "randomize", from_devices),
         ):
             yield self._seen
         self._recording = False

@@ -19,7 +19,7 @@ UNLIMITED = ("--reports-per-address", "0", "--most-reports", "0")
 #: Acknowledges what it has not written yet.
 BROKEN = """
 import asyncio
-from riata.collect.commit import Committer
+from riata.collect.committer import Committer
 real = Committer.add
 def add(self, reports, token=None):
     waiting = real(self, reports, token)
@@ -31,14 +31,14 @@ Committer.add = add
 #: Counts a report that comes again as another one.
 DOUBLE = """
 import numpy as np
-from riata.collect.known import Known
-Known.new = lambda self, seeds: np.sort(seeds)
+from riata.collect.word_set import WordSet
+WordSet.difference = lambda self, seeds: np.sort(seeds)
 """
 #: Loads everything once, then forks a collector for each line that it reads.
 FORKS = """
 import json, os, signal, sys
 import uvicorn
-import riata.collect.dashboard, riata.collect.run, riata.collect.service
+import riata.collect.dashboard, riata.collect.server, riata.collect.service
 from riata.cli import main
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for line in sys.stdin:

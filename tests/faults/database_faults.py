@@ -4,7 +4,7 @@ import itertools
 
 import sqlalchemy as sa
 
-from riata.collect.sql import Database
+from riata.collect.sql import DatabaseStore
 
 from store_faults import FAULTS, TASK, Story, after_faults
 
@@ -46,7 +46,7 @@ def every_statement(new_place, with_tokens):
     for after in (False, True):
         for k in itertools.count():
             place, story = new_place(), Story(with_tokens)
-            store = Database(place, TASK)
+            store = DatabaseStore(place, TASK)
             faults = FailingStatements(store._engine, k, after)
             try:
                 story.tell(store, people=2)

@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy.exc
 
 from riata.collect import segments
-from riata.collect.run import to_read, to_write
+from riata.collect.stores import open_reader, open_store
 from riata.errors import CollectError
 from riata.local import Task
 
@@ -97,22 +97,22 @@ class Story:
 
 def stored(place, story):
     """The pairs in a store; without tokens, those that were sent with the reports in it."""
-    reader = to_read(str(place), TASK)
+    reader = open_reader(str(place), TASK)
     found = reader.records()
-    batches = [int(one) for batch in reader.batches() for one in batch]
+    seeds = found.seeds.tolist()
     reader.close()
-    assert len(batches) == len(set(batches)), "a report counts twice"
+    assert len(seeds) == len(set(seeds)), "a report counts twice"
     if story.with_tokens:
         assert len(found.reports) == 0
         return set(zip(found.tokens.tolist(), found.paired.tolist(), strict=True))
     assert len(found.tokens) == 0
-    return {pair for pair in story.accepted | story.open if pair[1] in batches}
+    return {pair for pair in story.accepted | story.open if pair[1] in seeds}
 
 
 def after_faults(place, store, story, exact):
     """Check a store whose faults are over, as it is and when it is opened again."""
     if store is None:
-        to_write(str(place), TASK).close()  # what failed was the beginning
+        open_store(str(place), TASK).close()  # what failed was the beginning
     else:
         assert len(store) == len(story.reports()) or not exact
         store.probe()  # all is well again
@@ -126,7 +126,7 @@ def after_faults(place, store, story, exact):
         assert before == len({seed for _, seed in stored(place, story)})
     found = stored(place, story)
     story.check(found, exact)
-    again = to_write(str(place), TASK)
+    again = open_store(str(place), TASK)
     assert len(again) == len({seed for _, seed in found})
     if found:  # retries change nothing, and no token is good for another report
         tokens, seeds = (words(*column) for column in zip(*found, strict=True))
@@ -159,7 +159,7 @@ def every_call(kind, with_tokens, way, calls, people=6):
             place, story, store = place_of(kind, folder), Story(with_tokens), None
             calls.arm(k, number, several, int(half))
             try:
-                store = to_write(str(place), TASK)
+                store = open_store(str(place), TASK)
                 story.tell(store, people)
             except FAULTS:
                 assert store is None

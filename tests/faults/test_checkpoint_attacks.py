@@ -428,7 +428,7 @@ def test_another_kind_of_processor_is_refused(tmp_path, monkeypatch):
     """A solver's arithmetic between releases may differ there in its last digit."""
     model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS)
     begin(model, X, Y, tmp_path / "fit", releases=2)
-    monkeypatch.setattr("riata.fitting.request.machine", lambda: {"processor": "another"})
+    monkeypatch.setattr("riata.fitting.planning.machine", lambda: {"processor": "another"})
     with pytest.raises(CheckpointError, match="machine"):
         model.fit(X, Y, checkpoint=tmp_path / "fit")
 

@@ -6,7 +6,7 @@ import urllib.request
 import numpy as np
 import pytest
 
-from riata.collect.directory import Directory, ReadDirectory
+from riata.collect.directory import DirectoryReader, DirectoryStore
 from riata.local import Aggregator, Task
 
 from collecting import UNLIMITED, Person, Server
@@ -36,8 +36,7 @@ def server(tmp_path):
 
 
 def stored(server):
-    batches = list(ReadDirectory(server.store, server.task).batches())
-    return np.concatenate([*batches, np.empty(0, np.uint64)])
+    return DirectoryReader(server.store, server.task).records().seeds
 
 
 def check(server, fuzzer):
@@ -52,7 +51,7 @@ def check(server, fuzzer):
     assert set(found.tolist()) <= fuzzer.sent, "a report that nobody sent"
     assert len(np.unique(found)) == len(found), "a report counts twice"
     assert f"riata_reports {len(found)}\n" in metrics
-    again = Directory(server.store, server.task)
+    again = DirectoryStore(server.store, server.task)
     assert len(again) == len(found)
     again.close()
     model = Aggregator(server.task, expected=2 * len(found)).add(found).solve()

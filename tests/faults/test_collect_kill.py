@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from riata.collect.run import to_read, to_write
+from riata.collect.stores import open_reader, open_store
 from riata.collect.tokens import Tokens
 from riata.local import Aggregator, Task
 
@@ -33,8 +33,8 @@ def task_file(tmp_path):
 
 def stored(task_file, store):
     """All words in the store, repeats and all."""
-    reports = to_read(str(store), Task.load(task_file))
-    found = np.concatenate([*reports.batches(), np.empty(0, np.uint64)]).tolist()
+    reports = open_reader(str(store), Task.load(task_file))
+    found = reports.records().seeds.tolist()
     reports.close()
     return found
 
@@ -44,7 +44,7 @@ def check(task_file, store, acknowledged, sent):
     assert acknowledged <= set(found), "an acknowledged report is lost"
     assert len(found) == len(set(found)), "a report counts twice"
     assert set(found) <= sent, "a report that nobody sent"
-    recovered = to_write(str(store), Task.load(task_file))
+    recovered = open_store(str(store), Task.load(task_file))
     assert len(recovered) == len(found)
     recovered.close()
 
@@ -97,7 +97,7 @@ def kill_with_tokens(task_file, tmp_path, kills, seed, sql):
 
     tokens = key, lambda: makes.make(1)[0], remember
     kill_and_check(task_file, tmp_path, kills, seed, sql=sql, tokens=tokens)
-    store = to_write(f"sqlite:///{tmp_path}/reports.db" if sql else str(tmp_path / "store"), task)
+    store = open_store(f"sqlite:///{tmp_path}/reports.db" if sql else str(tmp_path / "store"), task)
     spent = np.array(list(used.values()), dtype=np.uint64)
     assert not store.add(~np.array(list(used), dtype=np.uint64), spent).any(), "a token twice"
     store.close()

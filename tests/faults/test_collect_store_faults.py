@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 
 from riata.collect import segments
-from riata.collect.directory import Directory
-from riata.collect.run import to_read
-from riata.collect.tokens import Tokens, fresh
+from riata.collect.directory import DirectoryStore
+from riata.collect.stores import open_reader
+from riata.collect.tokens import Tokens
+from riata.local.report_format import first_occurrences
 
 import store_faults
 from collecting import Person, Server
@@ -80,15 +81,15 @@ def test_a_directory_under_each_failing_call_of_python(calls, with_tokens, way):
 
 def apart(self, seeds, tokens=None):
     """Reports first, tokens later: two commit points."""
-    unused = fresh(tokens) & ~self._used.holds(tokens)
-    new = self._known.new(seeds[unused])
+    unused = first_occurrences(tokens) & ~self._tokens.contains(tokens)
+    new = self._seeds.difference(seeds[unused])
     if len(new):
         self._reports.append(new[:, None])
-        self._known.add(new)
+        self._seeds.update(new)
     if unused.any():
         self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))
-        self._used.add(self._used.new(tokens[unused]))
-    return unused | self._known.holds(seeds)
+        self._tokens.update(tokens[unused])
+    return unused | self._seeds.contains(seeds)
 
 
 def forgetful(self, data):
@@ -99,7 +100,7 @@ def forgetful(self, data):
 
 @pytest.mark.parametrize(
     ("where", "name", "broken"),
-    [(Directory, "add", apart), (segments.Segments, "_extend", forgetful)],
+    [(DirectoryStore, "add", apart), (segments.Segments, "_extend", forgetful)],
 )
 def test_the_faults_would_find_stores_that_are_broken(calls, monkeypatch, where, name, broken):
     monkeypatch.setattr(where, name, broken)
@@ -207,7 +208,7 @@ def ready(server):
 
 
 def pairs(place):
-    reader = to_read(str(place), TASK)
+    reader = open_reader(str(place), TASK)
     found = reader.records()
     reader.close()
     assert len(found.reports) == 0
@@ -329,7 +330,7 @@ def synced(monkeypatch):
 
 
 def test_what_is_accepted_is_synced_and_so_is_what_is_found(tmp_path, synced):
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     for i in range(3):
         store.add(words(i), words(i))
         assert synced["00000001.pairs"] == (tmp_path / "00000001.pairs").stat().st_size > 0
@@ -337,20 +338,20 @@ def test_what_is_accepted_is_synced_and_so_is_what_is_found(tmp_path, synced):
         assert synced["00000001.reports"] == (tmp_path / "00000001.reports").stat().st_size > 0
     store.close()
     synced.clear()
-    Directory(tmp_path, TASK).close()  # another process may have been killed before its sync
+    DirectoryStore(tmp_path, TASK).close()  # another process may have been killed before its sync
     for name in ("00000001.pairs", "00000001.reports"):
         assert synced[name] == (tmp_path / name).stat().st_size > 0
 
 
 def test_a_torn_frame_before_an_empty_file_is_of_a_crash(tmp_path):
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     store.add(words(1), words(1))
     store.add(words(2), words(2))
     store.close()
     (tmp_path / "00000002.pairs").touch()  # a new file could be made and not be used
     file = tmp_path / "00000001.pairs"
     file.write_bytes(file.read_bytes()[:-3])
-    again = Directory(tmp_path, TASK)
+    again = DirectoryStore(tmp_path, TASK)
     assert len(again) == 1
     assert again.add(words(9, 3), words(1, 2)).tolist() == [False, True]
     again.close()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
+from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression, losses
 from riata.engines import LocalEngine, choice
 from riata.errors import InvalidArgument
 from riata.grid import BLOCK_ROWS, MOST_ROWS, MOST_SLOPE_STEPS, X_STEPS, slope_steps
@@ -36,7 +36,7 @@ ORDER = RNG.permutation(N)
 LOSSES = [Squared(), Huber(0.3), Logistic(), SmoothedHinge(0.5)]
 ENTRYWISE = [Bounds(0.9, 1.0), Bounds(np.linspace(0.1, 3.0, P), 1.0)]
 LENGTHWISE = Bounds(1.7, 1.0, norm="l2")
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
 every_bound = pytest.mark.parametrize("bounds", [*ENTRYWISE, LENGTHWISE], ids=repr)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
+from riata import losses, sets
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
@@ -37,7 +38,7 @@ LOSSES = [
     SmoothedHinge(0.3),
     OneAgainstRest(Logistic(), 1),
 ]
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
 
 
 def squared_length(vector, norm):
@@ -97,7 +98,7 @@ BOUNDS = [
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7]),
     Bounds(1.4, norm="l2"),
 ]
-every_set = pytest.mark.parametrize("constraint", SETS, ids=str)
+every_set = pytest.mark.parametrize("constraint", sets.REGISTRY.complete(SETS, P), ids=str)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
 
 #: Values far outside the bounds end on their boundary, so they also make the extreme rows.
@@ -304,7 +305,7 @@ def square_of(problem, theta, what, row, other):
     return squares_of_change_over_sensitivity(problem, theta, engine(*rest, row), neighbour)[what]
 
 
-@every_loss
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize(
     ("constraint", "extreme", "short"), WIDE_SETS, ids=[str(s) for s, _, _ in WIDE_SETS]
 )

@@ -185,8 +185,8 @@ def test_small_pieces_of_a_block_do_not_change_its_sum(monkeypatch, name):
         engine = [LocalEngine(layout(x), y, BOUNDS[1]) for layout in LAYOUTS]
         whole = engine[0].total(query)
         with monkeypatch.context() as patch:
-            for place, entries in (("support", 7), ("correlations", 13)):
-                patch.setattr(f"riata.queries.{place}._ENTRIES_AT_ONCE", entries)
+            for limit, entries in (("_ENTRIES_AT_ONCE", 7), ("_CLIPPED_AT_ONCE", 13)):
+                patch.setattr(f"riata.queries.block.{limit}", entries)
             patch.setattr("riata.queries.sizes._ROWS_AT_ONCE", 3)
             for each in engine:
                 np.testing.assert_array_equal(each.total(query), whole)

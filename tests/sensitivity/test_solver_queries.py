@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from riata import losses
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.grid import MOST_SLOPE_STEPS, X_STEPS
@@ -32,7 +33,7 @@ BOUNDS = [
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3),
     Bounds(1.4, 1.3, norm="l2"),
 ]
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
 every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 every_layout = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])

@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from surveying import DESKTOP, PHONE, Server, answer, counted, person, picture, says
 
-from riata.collect.directory import ReadDirectory
+from riata.collect.directory import DirectoryReader
 from riata.local import Task
 
 pytestmark = pytest.mark.services
@@ -48,8 +48,8 @@ def test_a_person_answers_once(browser, survey, device):
     assert not page.locator("#send").is_visible()
     assert not page.locator("#questions").is_visible()
     assert len(survey.wire.posts()) == counted(survey) == 1
-    (seeds,) = ReadDirectory(survey.store, survey.task).batches()
-    assert f"{int(seeds[0]):016x}" == shown.replace(" ", "")
+    (seed,) = DirectoryReader(survey.store, survey.task).records().seeds
+    assert f"{int(seed):016x}" == shown.replace(" ", "")
     assert said == []
     page.context.close()
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from riata import audit
-from riata.local import Aggregator, Client, Task, wire
-from riata.local.play import choose_arms
+from riata.local import Aggregator, Client, Task, report_format
+from riata.local.randomize import choose_questions
 
 pytestmark = pytest.mark.services
 
@@ -146,11 +146,13 @@ def test_node_and_python_read_the_same_texts(tmp_path):
 
 def surely(task, row, seeds):
     """Which of the reports a device with this row surely accepts."""
-    (arm,) = task.arms
-    carried = np.repeat(arm.carried(task.encoding.encode(row)[None], None), len(seeds), axis=0)
-    normals = task.generator.normals(seeds, arm.channel.size)
-    products = (normals * arm.directions(carried, seeds)).sum(axis=1)
-    return arm.channel.likely(products).astype(int)
+    (question,) = task.questions
+    prepared = np.repeat(
+        question.prepare(task.encoding.encode(row)[None], None), len(seeds), axis=0
+    )
+    normals = task.generator.normals(seeds, question.channel.size)
+    products = (normals * question.directions(prepared, seeds)).sum(axis=1)
+    return question.channel.accepts_surely(products).astype(int)
 
 
 @pytest.mark.parametrize(("epsilon", "devices"), [(1.0, DEVICES), (4.0, 2 * DEVICES // 5)])
@@ -161,7 +163,7 @@ def test_reports_of_node_have_the_law_that_epsilon_allows(tmp_path, epsilon, dev
     )
     pair = [{"v": [1.0, 0.0]}, {"v": [-1.0, 0.0]}]
     given = {"task": task.canonical.decode(), "rows": pair, "each": devices // 2}
-    seeds = wire.from_bytes(node("draw", given, tmp_path))
+    seeds = report_format.from_bytes(node("draw", given, tmp_path))
     assert len(np.unique(seeds)) == devices
     telling = surely(task, pair[0], seeds) - surely(task, pair[1], seeds)
     ours, theirs = telling[: devices // 2], telling[devices // 2 :]
@@ -186,23 +188,25 @@ def test_the_aggregate_of_nodes_reports_is_unbiased(tmp_path):
         for town in ("a", "b")
     ]
     given = {"task": task.canonical.decode(), "rows": rows, "each": DEVICES // len(rows)}
-    seeds = wire.from_bytes(node("draw", given, tmp_path))
-    shares = np.bincount(choose_arms(task, seeds)) / DEVICES
+    seeds = report_format.from_bytes(node("draw", given, tmp_path))
+    shares = np.bincount(choose_questions(task, seeds)) / DEVICES
     assert np.abs(shares - 0.5).max() <= FAR * 0.5 / DEVICES**0.5
     vectors = np.stack([task.vectors(task.encoding.encode(row)[None])[0] for row in rows])
     targets = np.array([task.target.encode(row["ill"])[0] for row in rows])
-    for arm, wanted in zip(
-        task.arms, (vectors.T @ vectors / len(rows), targets @ vectors / len(rows)), strict=True
+    for question, wanted in zip(
+        task.questions,
+        (vectors.T @ vectors / len(rows), targets @ vectors / len(rows)),
+        strict=True,
     ):
-        own = seeds[choose_arms(task, seeds) == task.arms.index(arm)]
-        normals = task.generator.normals(own, arm.channel.size)[:, :-1]
-        if arm.channel.degree == 2:
+        own = seeds[choose_questions(task, seeds) == task.questions.index(question)]
+        normals = task.generator.normals(own, question.channel.size)[:, :-1]
+        if question.channel.degree == 2:
             # E[g g' - 1] is the signal times v v', for accepted g
             i, j = np.triu_indices(normals.shape[1], 1)
             each, wanted = normals[:, i] * normals[:, j], wanted[i, j]
         else:
             each = normals
         errors = each.std(axis=0) / len(own) ** 0.5
-        assert (np.abs(each.mean(axis=0) - arm.channel.signal * wanted) <= FAR * errors).all()
+        assert (np.abs(each.mean(axis=0) - question.channel.signal * wanted) <= FAR * errors).all()
     model = Aggregator(task).add(seeds).solve()
     assert abs(model.coef[0] - 0.006) <= 5 * model.errors[0]

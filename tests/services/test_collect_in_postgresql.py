@@ -10,8 +10,8 @@ from sqlalchemy.exc import DBAPIError
 from test_ledger_in_postgresql import execute, server  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
-from riata.collect.run import to_count, to_read, to_write
-from riata.collect.sql import Database
+from riata.collect.sql import DatabaseStore
+from riata.collect.stores import merge_stores, open_reader, open_store
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 from riata.local import Task
@@ -42,8 +42,8 @@ def words(*numbers):
 
 
 def held(url):
-    reports = to_read(url, TASK)
-    found = [int(one) for batch in reports.batches() for one in batch]
+    reports = open_reader(url, TASK)
+    found = reports.records().seeds.tolist()
     reports.close()
     return sorted(found)
 
@@ -69,7 +69,7 @@ def together(*functions):
 
 
 def test_reports_and_tokens_count_once(url):
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
     assert store.add(words(5, 3, 5, 2**64 - 1)).all()
     assert store.add(words(3, 7)).all()
     assert len(store) == 4
@@ -78,14 +78,14 @@ def test_reports_and_tokens_count_once(url):
     assert store.add(words(12), words(2)).tolist() == [False]
     store.close()
     assert held(url) == [3, 5, 7, 10, 20, 2**64 - 1]
-    again = Database(url, TASK)
+    again = DatabaseStore(url, TASK)
     assert len(again) == 6
     again.close()
 
 
 def test_collectors_that_begin_at_once(url):
     stores = []
-    together(*[lambda: stores.append(Database(url, TASK)) for _ in range(4)])
+    together(*[lambda: stores.append(DatabaseStore(url, TASK)) for _ in range(4)])
     assert len(stores) == 4
     for store in stores:
         store.close()
@@ -93,7 +93,7 @@ def test_collectors_that_begin_at_once(url):
 
 def test_collectors_that_meet_the_same_reports_at_once(url):
     rng = np.random.default_rng(1)
-    stores = [Database(url, TASK) for _ in range(3)]
+    stores = [DatabaseStore(url, TASK) for _ in range(3)]
     batches = [[rng.integers(0, 20_000, 3000).astype(np.uint64) for _ in range(8)] for _ in stores]
 
     def load(store, own):
@@ -109,7 +109,7 @@ def test_collectors_that_meet_the_same_reports_at_once(url):
 
 
 def test_a_token_is_good_at_one_of_several_collectors(url):
-    stores = [Database(url, TASK) for _ in range(3)]
+    stores = [DatabaseStore(url, TASK) for _ in range(3)]
     results = {}
     orders = [np.random.default_rng(i).permutation(400).astype(np.uint64) for i in range(3)]
 
@@ -128,7 +128,7 @@ def test_a_token_is_good_at_one_of_several_collectors(url):
 
 
 def test_a_retry_at_another_collector_is_accepted(url):
-    one, two = Database(url, TASK), Database(url, TASK)
+    one, two = DatabaseStore(url, TASK), DatabaseStore(url, TASK)
     seeds = np.arange(500, dtype=np.uint64)
     found = []
     together(
@@ -157,7 +157,7 @@ def test_no_acknowledged_report_is_lost_and_no_token_is_good_twice_when_collecto
         assert acknowledged <= set(found) <= sent | before
         assert len(found) == len(set(found))
         assert len(acknowledged) > 80
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
     spent = np.array(list(used.values()), dtype=np.uint64)
     assert not store.add(~np.array(list(used), dtype=np.uint64), spent).any()
     store.close()
@@ -173,7 +173,7 @@ def test_each_failing_statement_and_commit(url, with_tokens):
 
 
 def test_a_server_that_ends_connections_is_not_ready_and_then_is_again(url, server):  # noqa: F811
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
     store.add(words(1), words(1))
     store.probe()
     name = url.rsplit("/", 1)[1]
@@ -193,25 +193,25 @@ def test_a_server_that_ends_connections_is_not_ready_and_then_is_again(url, serv
 
 def test_stores_are_merged_with_directories(url, tmp_path):
     for place, report in ((url, 10), (str(tmp_path / "d"), 11)):
-        store = to_write(place, TASK)
+        store = open_store(place, TASK)
         store.add(words(report, 20), words(1, 2))
         store.close()
-    found = to_count([url, str(tmp_path / "d")], TASK)
+    found = merge_stores([url, str(tmp_path / "d")], TASK)
     assert (found.doubled, sum(found.left_out)) == (1, 1)
     assert len(np.unique(found.reports)) == 2
 
 
 def test_tokens_of_an_earlier_version_are_not_forgotten(url):
-    Database(url, TASK).close()
+    DatabaseStore(url, TASK).close()
     execute(url, "CREATE TABLE riata_token (task bytea, seed bigint)")
-    to_write(url, TASK).close()
+    open_store(url, TASK).close()
     execute(url, f"INSERT INTO riata_token VALUES ('\\x{TASK.id}', 3)")
     with pytest.raises(CollectError, match="earlier version"):
-        to_write(url, TASK)
+        open_store(url, TASK)
 
 
 def test_a_database_that_went_away_says_nothing_of_reports(url, server):  # noqa: F811
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
     name = url.rsplit("/", 1)[1]
     execute(server + "postgres", f"DROP DATABASE {name} WITH (FORCE)")
     with pytest.raises(DBAPIError) as problem:

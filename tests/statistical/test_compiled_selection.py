@@ -294,7 +294,7 @@ def check_hot(frank_wolfe, truth):
     scaled = (truth.x * truth.relative)[:, columns].astype(np.longdouble) / STEPS
     y = truth.y
     if isinstance(truth.case.loss, OneAgainstRest):
-        y = truth.case.loss.labels(y)
+        y = truth.case.loss.inner_targets(y)
     margins = rows.v0 * facts.level * (frank_wolfe._state["scale0"][0] * facts.reach / STEPS)
     omega = np.full(len(y), 2.0)
     if facts.bend > 0:

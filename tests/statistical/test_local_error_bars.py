@@ -14,9 +14,10 @@ from scipy.stats import binom
 from riata import Bounds, LocalLasso, LocalLogisticRegression
 from riata.errors import InvalidArgument
 from riata.local import Task
-from riata.local.learners.learn import mean_model
 from riata.local.learners.logistic import scale_and_offset
-from riata.local.planning import Guess, World, plan
+from riata.local.learners.mean import mean_model
+from riata.local.population import Population, PopulationGuess
+from riata.local.task_plan import plan
 
 FALSE_ALARM = 1e-8
 KINDS = ["mean", "sparse-mean", "linear", "lasso", "logistic", "kernel"]
@@ -42,7 +43,7 @@ def learned(world, n):
     kind = world.task.kind
     if "mean" in kind:
         truth = world.theta * (world.guess.length / np.linalg.norm(world.theta))
-        noise = world.task.arm("mean").noise(n)
+        noise = world.task.question("mean").noise(n)
         seen = truth + noise * world.rng.standard_normal(len(truth))
         return mean_model(world.task, n, seen, noise), truth
     scale = scale_and_offset(0.0, world.explained)[0] if kind == "logistic" else 1.0
@@ -54,7 +55,7 @@ def coverage(kind, epsilon, size, n, repeats):
     one = task(kind, epsilon, size)
     parts = []
     for rng in np.random.default_rng(11).spawn(repeats):
-        model, truth = learned(World(one, Guess(), rng), n)
+        model, truth = learned(Population(one, PopulationGuess(), rng), n)
         kept = np.flatnonzero(model.theta)
         if model.signal and len(kept):
             off = np.abs(model.theta - truth)[kept] / model.theta_errors[kept]
@@ -97,7 +98,7 @@ def test_intervals_of_ninety_percent_cover_about_ninety(kind, size, n):
 
 
 def test_intervals_after_screening():
-    """Nothing below 5,000 columns is screened, so a few slow collections must do."""
+    """Nothing below 5,000 columns is screen_columns, so a few slow collections must do."""
     parts = coverage("sparse-linear", 4.0, 5000, 10**8, 12)
     assert len(parts) == 12
     print(f"sparse-linear: {parts.mean():.3f}")
@@ -114,10 +115,10 @@ def test_few_people_do_no_harm(kind, epsilon):
     """
     one = task(kind, epsilon, 10)
     rngs = np.random.default_rng(12).spawn(100)
-    shares = np.array([World(one, Guess(), rng).share(1000) for rng in rngs])
+    shares = np.array([Population(one, PopulationGuess(), rng).share(1000) for rng in rngs])
     print(f"{kind} {epsilon}: worst {shares.min():.3f}, mean {shares.mean():.3f}")
     if kind == "mean":  # every coordinate is kept: its noise is what was asked for
-        noise = one.arm("mean").noise(1000)
+        noise = one.question("mean").noise(1000)
         expected = 1.0 - 10 * noise**2 / 0.7**2
         assert shares.mean() == pytest.approx(expected, abs=0.5 * (1.0 - expected))
         return
@@ -131,7 +132,7 @@ def test_noise_alone_is_a_signal_less_often_than_promised(kind):
     one = task(kind, 1.0, 5)
     found, repeats = 0, 600
     for rng in np.random.default_rng(13).spawn(repeats):
-        world = World(one, Guess(), rng)
+        world = Population(one, PopulationGuess(), rng)
         world.theta = np.zeros(5)
         found += world._model(10**5).signal
     assert found <= binom.isf(FALSE_ALARM, repeats, 1 / 500)
@@ -151,7 +152,7 @@ def drawn(world, n, rng):
 def played(kind, epsilon, n, seed):
     """The share of the gain of one collection in which every device is played."""
     rng = np.random.default_rng(seed)
-    world = World(task(kind, epsilon, 4), Guess(), rng)
+    world = Population(task(kind, epsilon, 4), PopulationGuess(), rng)
     x, margins = drawn(world, n, rng)
     bounds = Bounds(1.0, 1.0, norm="l2")
     if kind == "logistic":
@@ -185,7 +186,7 @@ def test_forecasts_agree_with_collections_that_are_played(kind, n):
     real = np.array([played(kind, 3.0, n, seed) for seed in range(6)])
     one = task(kind, 3.0, 4)
     rngs = np.random.default_rng(14).spawn(60)
-    forecast = np.array([World(one, Guess(), rng).share(n) for rng in rngs])
+    forecast = np.array([Population(one, PopulationGuess(), rng).share(n) for rng in rngs])
     error = forecast.std() * math.sqrt(1 / 6 + 1 / 60)
     print(f"{kind}: played {real.mean():.3f}, forecast {forecast.mean():.3f} +- {error:.3f}")
     assert abs(real.mean() - forecast.mean()) <= 0.2 + 6.0 * error
@@ -194,7 +195,7 @@ def test_forecasts_agree_with_collections_that_are_played(kind, n):
 
 def test_the_forecast_grows_with_people_and_epsilon():
     shares = [
-        np.mean([World(task("linear", eps), Guess(), rng).share(n) for rng in rngs])
+        np.mean([Population(task("linear", eps), PopulationGuess(), rng).share(n) for rng in rngs])
         for eps, n in [(1.0, 10**4), (1.0, 10**6), (4.0, 10**6), (4.0, 10**8)]
         for rngs in [np.random.default_rng(15).spawn(40)]
     ]
@@ -205,15 +206,15 @@ def test_the_forecast_grows_with_people_and_epsilon():
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "10", None, True, math.nan])
 def test_plans_need_a_number_of_people(n):
-    with pytest.raises(InvalidArgument, match=r"n=.* must be a number of people, at least 1"):
+    with pytest.raises(InvalidArgument, match=r"n=.* whole number of at least 1: .*people"):
         task("mean").plan(n)
 
 
 @pytest.mark.parametrize(
     ("guess", "message"),
     [
-        ({"explained": 0.0}, "explained, spread and length must be above 0"),
-        ({"explained": 0.9}, "explained=0.9 is not possible. Guess a number from 0 to 0.6"),
+        ({"explained": 0.0}, "explained=0.0: .* above 0 and at most 0.6"),
+        ({"explained": 0.9}, "explained=0.9: .* above 0 and at most 0.6"),
         ({"explained": math.nan}, "explained=nan"),
         ({"spread": -1.0}, "spread=-1.0"),
         ({"length": 2.0}, "length=2.0"),
@@ -240,5 +241,5 @@ def test_plans_are_reproducible_and_of_few_words():
     assert first.people == 1000
     low, high = first.interval
     assert low <= high
-    assert 0 <= first.silent <= 1
+    assert 0 <= first.no_signal <= 1
     assert "Too few people" in first.advice or first.worthwhile

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from riata.local import Aggregator, Task
 from riata.local.channel import Channel, channel
-from riata.local.play import accepted_seeds, choose_arms, play
+from riata.local.randomize import choose_questions, draw_seeds, randomize
 from riata.mechanisms.noise import Noise
 
 FALSE_ALARM = 1e-9
@@ -36,12 +36,12 @@ def vector_task(kind, epsilon, size, **more):
 
 
 def held(task, row, target, seeds):
-    """What each report's seed was held against, and its normal vector, arm by arm."""
-    for number, arm in enumerate(task.arms):
-        own = seeds[choose_arms(task, seeds) == number]
-        carried = arm.carried(task.vectors(np.array([row])), np.array([target]))
-        directions = arm.directions(np.repeat(carried, len(own), axis=0), own)
-        yield arm.channel, directions, task.generator.normals(own, arm.channel.size)
+    """What each report's seed was held against, and its normal vector, question by question."""
+    for number, question in enumerate(task.questions):
+        own = seeds[choose_questions(task, seeds) == number]
+        prepared = question.prepare(task.vectors(np.array([row])), np.array([target]))
+        directions = question.directions(np.repeat(prepared, len(own), axis=0), own)
+        yield question.channel, directions, task.generator.normals(own, question.channel.size)
 
 
 def law(used, z):
@@ -66,7 +66,7 @@ ROWS = {
 def test_products_have_the_exact_law_and_the_rest_is_normal(row, epsilon):
     task = vector_task("linear", epsilon, 3, intercept=0.2)
     x = np.array(ROWS[row])
-    seeds = play(task, np.repeat(x[None], 16_000, axis=0), np.full(16_000, 0.7), Noise(11))
+    seeds = randomize(task, np.repeat(x[None], 16_000, axis=0), np.full(16_000, 0.7), Noise(11))
     for used, directions, normals in held(task, x, 0.7, seeds):
         products = (normals * directions).sum(axis=1)
         assert stats.kstest(products, lambda z, used=used: law(used, z)).pvalue >= FALSE_ALARM
@@ -81,7 +81,7 @@ def test_products_have_the_exact_law_through_a_sketch():
     task = vector_task("mean", 1.0, 2500)
     x = np.random.default_rng(12).normal(size=2500)
     x /= np.linalg.norm(x)  # the part that a seed picks is sometimes longer than 1
-    seeds = play(task, np.repeat(x[None], 2000, axis=0), None, Noise(12))
+    seeds = randomize(task, np.repeat(x[None], 2000, axis=0), None, Noise(12))
     ((used, directions, normals),) = held(task, x, 0.0, seeds)
     assert np.abs(np.linalg.norm(directions, axis=1) - 1).max() < 1e-12
     assert len(np.unique(directions[:, 0])) > 2  # it depends on the seed
@@ -97,15 +97,15 @@ def test_acceptance_does_not_depend_on_the_row(size):
     words = Noise(13).words(2 * candidates)
     rng = np.random.default_rng(0)
     rows = [np.zeros(size), np.eye(size)[0], np.full(size, size**-0.5), rng.normal(size=size) / 99]
-    for arm in task.arms:
+    for question in task.questions:
         for row in rows:
-            carried = arm.carried(task.vectors(row[None]), np.ones(1))
+            prepared = question.prepare(task.vectors(row[None]), np.ones(1))
             good = 0
             for part in np.array_split(np.arange(candidates), 4):
-                many = np.repeat(carried, len(part), axis=0)
-                seeds = arm.seeds_from(words[0::2][part])
-                good += arm.accepted(task.generator, many, seeds, words[1::2][part]).sum()
-            test = stats.binomtest(int(good), candidates, arm.channel.acceptance)
+                many = np.repeat(prepared, len(part), axis=0)
+                seeds = question.seeds_from(words[0::2][part])
+                good += question.accepts(task.generator, many, seeds, words[1::2][part]).sum()
+            test = stats.binomtest(int(good), candidates, question.channel.acceptance)
             assert test.pvalue >= FALSE_ALARM
 
 
@@ -117,12 +117,12 @@ def test_signal_and_lengthening_are_integrals_of_the_law(degree, epsilon):
     z = np.concatenate([np.linspace(a, b, 200_001)[:-1] for a, b in itertools.pairwise(cuts)])
     steps = np.diff(np.append(z, 40.0))
     z = z + steps / 2
-    density = np.where(used.likely(z), 1.0, used.coin / 2**64) * stats.norm.pdf(z) * steps
+    density = np.where(used.accepts_surely(z), 1.0, used.coin / 2**64) * stats.norm.pdf(z) * steps
     assert density.sum() == pytest.approx(used.acceptance, rel=1e-7)
     polynomial = z if degree == 1 else z**2 - 1
     assert (polynomial * density).sum() / density.sum() == pytest.approx(used.signal, rel=1e-6)
     excess = ((z**2 - 1) * density).sum() / density.sum()
-    assert excess == pytest.approx(used.lengthening, rel=1e-6)
+    assert excess == pytest.approx(used.length_excess, rel=1e-6)
 
 
 def test_no_other_acceptance_has_a_stronger_signal():
@@ -144,8 +144,8 @@ def test_no_other_acceptance_has_a_stronger_signal():
 
 def test_arms_are_asked_in_their_shares():
     task = vector_task("linear", 1.0, 2, arms={"gram": 0.3, "cross": 0.7})
-    seeds = play(task, np.zeros((20_000, 2)), np.zeros(20_000), Noise(14))
-    asked = int((choose_arms(task, seeds) == 0).sum())
+    seeds = randomize(task, np.zeros((20_000, 2)), np.zeros(20_000), Noise(14))
+    asked = int((choose_questions(task, seeds) == 0).sum())
     assert stats.binomtest(asked, 20_000, 0.3).pvalue >= FALSE_ALARM
 
 
@@ -172,21 +172,23 @@ def test_moments_are_unbiased(epsilon):
     """Rows of all lengths inside the ball, with an intercept and targets."""
     task = vector_task("linear", epsilon, 12, intercept=0.15)
     rows, targets = mixed_rows(40_000, 12, 21)
-    aggregator = Aggregator(task, expected=10**6).add(play(task, rows, targets, Noise(22)))
+    aggregator = Aggregator(task, expected=10**6).add(randomize(task, rows, targets, Noise(22)))
     vectors = task.vectors(rows)
-    matrix, noise = aggregator.tallies["gram"].matrix()
+    matrix, noise = aggregator.sums["gram"].matrix()
     gram = vectors.T @ vectors / len(vectors)
     upper = np.triu_indices(13, 1)
     chi_square_fits((matrix - gram)[upper], noise)
-    chi_square_fits(np.diag(matrix - gram), noise * math.sqrt(2 + 4 * task.arms[0].channel.signal))
-    cross, noise = aggregator.tallies["cross"].vector()
+    chi_square_fits(
+        np.diag(matrix - gram), noise * math.sqrt(2 + 4 * task.questions[0].channel.signal)
+    )
+    cross, noise = aggregator.sums["cross"].vector()
     chi_square_fits(cross - (vectors * targets[:, None]).mean(axis=0), noise)
 
 
 def test_the_noise_is_as_large_as_it_says():
     task = vector_task("mean", 1.0, 200)
-    aggregator = Aggregator(task).add(play(task, np.zeros((10_000, 200)), None, Noise(23)))
-    mean, noise = aggregator.tallies["mean"].vector()
+    aggregator = Aggregator(task).add(randomize(task, np.zeros((10_000, 200)), None, Noise(23)))
+    mean, noise = aggregator.sums["mean"].vector()
     total = (mean**2).sum() / noise**2
     assert stats.chi2.isf(1 - FALSE_ALARM, 200) <= total <= stats.chi2.isf(FALSE_ALARM, 200)
 
@@ -199,10 +201,10 @@ def test_means_through_a_sketch_are_unbiased(shape):
     row = np.zeros(size)
     row[{"one-hot": [7], "few": [1, 700, 2400], "dense": slice(None)}[shape]] = 1.0
     row /= np.linalg.norm(row)
-    seeds = play(task, np.repeat(row[None], devices, axis=0), None, Noise(24))
-    tally = Aggregator(task).add(seeds).tallies["mean"]
-    mean, noise = tally.vector()
-    chi_square_fits(mean - row, noise * math.sqrt(1 + tally.arm.sketch.scale**2))
+    seeds = randomize(task, np.repeat(row[None], devices, axis=0), None, Noise(24))
+    sums = Aggregator(task).add(seeds).sums["mean"]
+    mean, noise = sums.vector()
+    chi_square_fits(mean - row, noise * math.sqrt(1 + sums.question.sketch.scale**2))
     along = (mean @ row - 1.0) / noise
     assert abs(along) <= 1.5 * FAR + (0 if shape == "one-hot" else 0.01 / noise)
 
@@ -212,17 +214,17 @@ def test_a_matrix_at_few_places_is_unbiased():
     row = np.zeros(4200)
     row[[5, 4000]] = 0.6, -0.5
     aggregator = Aggregator(task)
-    tally = aggregator.add(accept_gram(task, row, 700, 25)).tallies["gram"]
+    sums = aggregator.add(accept_gram(task, row, 700, 25)).sums["gram"]
     places = np.array([5, 9, 4000, 4200])
-    matrix, noise = tally.matrix_at(places)
+    matrix, noise = sums.matrix(places)
     vector = task.vectors(row[None])[0][places]
     chi_square_fits((matrix - np.outer(vector, vector))[np.triu_indices(4)], noise * 4)
 
 
 def accept_gram(task, row, devices, seed):
-    arm = task.arm("gram")
-    carried = np.repeat(task.vectors(row[None]), devices, axis=0)
-    return accepted_seeds(arm, task.generator, carried, Noise(seed))
+    question = task.question("gram")
+    prepared = np.repeat(task.vectors(row[None]), devices, axis=0)
+    return draw_seeds(question, task.generator, prepared, Noise(seed))
 
 
 # Honesty
@@ -234,7 +236,7 @@ def test_the_trace_shows_the_share_of_honest_reports(honest, epsilon):
     task = vector_task("linear", epsilon, 6)
     rows, targets = mixed_rows(60_000, 6, 31)
     many = int(honest * 60_000)
-    sent = play(task, rows[:many], targets[:many], Noise(32))
+    sent = randomize(task, rows[:many], targets[:many], Noise(32))
     made_up = Noise(33).words(60_000 - many)
     checks = Aggregator(task).add(np.concatenate([sent, made_up])).honesty()
     assert checks.keys() == {"gram", "cross"}
@@ -249,7 +251,7 @@ def test_the_error_of_the_honest_share_is_what_it_says(size):
     task = vector_task("linear", 2.0, size)
     away = []
     for seed in range(30):
-        sent = play(task, np.zeros((600, size)), np.zeros(600), Noise(100 + seed))
+        sent = randomize(task, np.zeros((600, size)), np.zeros(600), Noise(100 + seed))
         away += [(c.share - 1) / c.error for c in Aggregator(task).add(sent).honesty().values()]
     total = float(np.square(away).sum())
     assert total <= 1.3 * stats.chi2.isf(FALSE_ALARM, len(away))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from riata.errors import TaskError
 from riata.local import Task
-from riata.local.task import KINDS
+from riata.local.kinds import KINDS
 
 VECTORS = Path(__file__).parents[1] / "data/task_vectors.json"
 

@@ -48,7 +48,7 @@ def here(tmp_path, monkeypatch):
 def test_each_kind_of_problem_has_its_status(problem, status):
     assert exits.status_of(problem) == status
     assert status in exits.MEANINGS
-    assert SECRET not in exits.told(problem)
+    assert SECRET not in exits.message_of(problem)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from riata import (
     PrivateLogisticRegression,
 )
 from riata.cli.main import app, main
-from riata.collect.directory import Directory
+from riata.collect.directory import DirectoryStore
 from riata.local import Aggregator, Task
-from riata.local.play import play
+from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 
 NAMES = ["age", "weight [kg]", "height"]
@@ -137,8 +137,8 @@ def test_what_a_survey_learned_gets_a_page(tmp_path):
     (tmp_path / "task.toml").write_text(SURVEY)
     task = Task.load(tmp_path / "task.toml")
     encoded = np.array([task.encoding.encode({"hours": 24.0 * (k % 2)}) for k in range(1000)])
-    store = Directory(tmp_path / "store", task)
-    store.add(play(task, encoded, np.sign(encoded[:, 0]), Noise(1)))
+    store = DirectoryStore(tmp_path / "store", task)
+    store.add(randomize(task, encoded, np.sign(encoded[:, 0]), Noise(1)))
     store.close()
     out = tmp_path / "page.html"
     good("collect", "learn", tmp_path / "task.toml", "--store", tmp_path / "store", "--report", out)
@@ -215,7 +215,7 @@ def test_a_survey_predicts_from_answers(tmp_path):
     task = Task.read(SURVEY, toml=True)
     answers = [{"hours": str(3 * k), "town": "ab"[k % 2]} for k in range(8)]
     encoded = np.array([task.encoding.encode(row) for row in answers] * 500)
-    reports = play(task, encoded, np.sign(encoded[:, 0] + 0.01), Noise(1))
+    reports = randomize(task, encoded, np.sign(encoded[:, 0] + 0.01), Noise(1))
     model = Aggregator(task, expected=4000).add(reports).solve()
     riata.save(model, tmp_path / "model.riata")
     pd.DataFrame(answers).to_csv(tmp_path / "data.csv", index=False)

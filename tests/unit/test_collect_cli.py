@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 import riata
 from riata.cli.main import app, main
-from riata.collect.directory import Directory, ReadDirectory
+from riata.collect.directory import DirectoryReader, DirectoryStore
 from riata.local import Aggregator, Task
-from riata.local.outcome import Outcome
-from riata.local.play import play
+from riata.local.collection_result import CollectionResult
+from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 
 MEAN = """
@@ -76,8 +76,8 @@ def collected(place, path, first, last):
     task = Task.load(path)
     rows = np.repeat(task.encoding.encode({"hours": 8.0, "town[a]": "b", "mood": 3})[None], 4000, 0)
     targets = None if task.target is None else np.repeat(task.target.encode(3.0), 4000)
-    store = Directory(place, task)
-    store.add(play(task, rows, targets, Noise(1))[first:last])
+    store = DirectoryStore(place, task)
+    store.add(randomize(task, rows, targets, Noise(1))[first:last])
     store.close()
     return place
 
@@ -200,23 +200,22 @@ def test_learning_writes_a_model_and_its_statement(task, tmp_path):
     assert not list(place.glob("*.new")) + list(place.glob(".*"))
 
 
-def test_an_outcome_is_all_that_a_report_needs(task, tmp_path):
+def test_a_collection_result_is_all_that_a_report_needs(task, tmp_path):
     place = collected(tmp_path / "one", task, 0, 4000)
     aggregator = Aggregator(Task.load(task))
-    for seeds in ReadDirectory(place, aggregator.task).batches():
-        aggregator.add(seeds)
-    outcome = Outcome.of(aggregator)
-    assert outcome.task is aggregator.task
-    assert outcome.statement.epsilon == 4.0
-    assert [one.name for one in outcome.columns] == outcome.model.names
-    assert outcome.columns[0].reach == 12.0
-    assert outcome.forecast.people == outcome.model.reports
-    assert outcome.rejected == {"repeated": 0, "malformed": 0, "wrong task": 0, "late": 0} or (
-        outcome.rejected["repeated"] < 5
+    aggregator.add(DirectoryReader(place, aggregator.task).records().seeds)
+    result = CollectionResult.from_aggregator(aggregator)
+    assert result.task is aggregator.task
+    assert result.statement.epsilon == 4.0
+    assert [one.name for one in result.columns] == result.model.names
+    assert result.columns[0].reach == 12.0
+    assert result.forecast.people == result.model.reports
+    assert result.rejected == {"repeated": 0, "malformed": 0, "wrong task": 0, "late": 0} or (
+        result.rejected["repeated"] < 5
     )
-    json.dumps(outcome.to_dict(), allow_nan=False)
-    assert outcome.statement.sentence in str(outcome)
-    nothing = Outcome.of(Aggregator(aggregator.task))
+    json.dumps(result.to_dict(), allow_nan=False)
+    assert result.statement.sentence in str(result)
+    nothing = CollectionResult.from_aggregator(Aggregator(aggregator.task))
     assert nothing.forecast is None
     json.dumps(nothing.to_dict(), allow_nan=False)
 
@@ -262,7 +261,7 @@ def test_errors_of_serve(bad, task, tmp_path):
     assert "No such" in bad("serve", tmp_path / "no.toml") or "Cannot" in bad(
         "serve", tmp_path / "no.toml"
     )
-    store = Directory(tmp_path / "d", Task.load(task))
+    store = DirectoryStore(tmp_path / "d", Task.load(task))
     assert "Another process" in bad("serve", task, "--store", tmp_path / "d")
     store.close()
     (tmp_path / "file").write_text("")

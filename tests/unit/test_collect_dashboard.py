@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from riata.collect.commit import Committer
+from riata.collect.committer import Committer
 from riata.collect.dashboard import Dashboard
 from riata.collect.service import Collector, application
 from riata.local import Task
@@ -116,7 +116,7 @@ def test_keys_are_compared_in_constant_time(monkeypatch):
     real = hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
     for said in (b"", b"Bearer wrong", b"Basic wrong", b"Bearer " + board.key.encode()):
-        board.opens_with(said)
+        board.authorizes(said)
     assert [b for _, b in compared] == [board.key.encode()] * 4
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from test_collect_service import BINARY, LAST_DAY, TASK, URL, Memory, report, run
 
-from riata.collect import limits as module
-from riata.collect.commit import CapReached, Committer
-from riata.collect.directory import Directory
-from riata.collect.limits import Limits, Proxies, ReportRate, address_digest
+from riata.collect import address_limits as module
+from riata.collect.address_limits import Limits, Proxies, ReportRate, address_digest
+from riata.collect.committer import CapReached, Committer
+from riata.collect.directory import DirectoryStore
 from riata.collect.service import Collector, application
-from riata.collect.sql import Database
+from riata.collect.sql import DatabaseStore
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError
 
@@ -39,7 +39,7 @@ def test_an_address_may_send_so_many_in_an_hour_and_then_as_they_come_free():
     clock.now += 3600 * 50
     assert rate.take("192.0.2.1", 100) == 0
     assert rate.take("192.0.2.1", 1) > 0
-    rate.give_back("192.0.2.1", 5)
+    rate.refund("192.0.2.1", 5)
     assert rate.take("192.0.2.1", 5) == 0
 
 
@@ -74,16 +74,16 @@ def test_the_memory_of_addresses_has_an_end_and_forgets_who_sent_least(monkeypat
 
 
 def test_defaults_of_limits():
-    with_tokens = Limits.chosen(tokens=True, people=50)
+    with_tokens = Limits.with_defaults(tokens=True, people=50)
     assert (with_tokens.reports_per_hour, with_tokens.most_reports) == (0, 0)
     assert with_tokens.connections == 100
-    assert Limits.chosen(tokens=False) == Limits(100, 10_000, 1_000_000)
-    assert Limits.chosen(tokens=False, people=50_000).most_reports == 500_000
-    assert Limits.chosen(tokens=False, people=5).most_reports == 10_000
+    assert Limits.with_defaults(tokens=False) == Limits(100, 10_000, 1_000_000)
+    assert Limits.with_defaults(tokens=False, people=50_000).most_reports == 500_000
+    assert Limits.with_defaults(tokens=False, people=5).most_reports == 10_000
     asked = {"connections": 0, "reports_per_hour": 7, "most_reports": 0}
-    assert Limits.chosen(tokens=True, **asked) == Limits(0, 7, 0)
+    assert Limits.with_defaults(tokens=True, **asked) == Limits(0, 7, 0)
     assert str(Limits(0, 7, 0)) == "7 reports an hour from one address"
-    assert "in all" in str(Limits.chosen(tokens=False))
+    assert "in all" in str(Limits.with_defaults(tokens=False))
 
 
 def test_proxies_are_addresses_and_not_everybody():
@@ -184,8 +184,8 @@ def test_what_the_collector_could_not_keep_was_not_sent():
 @pytest.fixture(params=["directory", "sqlite"])
 def store(request, tmp_path):
     if request.param == "directory":
-        return Directory(tmp_path / "d", TASK)
-    return Database(f"sqlite:///{tmp_path}/r.db", TASK)
+        return DirectoryStore(tmp_path / "d", TASK)
+    return DatabaseStore(f"sqlite:///{tmp_path}/r.db", TASK)
 
 
 def test_the_store_has_an_end_and_repeats_are_still_accepted(store):
@@ -228,7 +228,7 @@ def test_refusals_are_counted_by_reason(tmp_path):
     async def body():
         tokens = Tokens(bytes(32), TASK.id)
         made = tokens.make(2)
-        async with Serving(Directory(tmp_path, TASK), Limits(), tokens=tokens) as serving:
+        async with Serving(DirectoryStore(tmp_path, TASK), Limits(), tokens=tokens) as serving:
             assert (await serving.post(b"x")).status_code == 400
             assert (await serving.post(bytes(16), **{"riata-token": made[0]})).status_code == 400
             assert (await serving.post(report(1))).status_code == 400
@@ -247,7 +247,7 @@ def test_refusals_are_counted_by_reason(tmp_path):
 
 def test_counts_are_right_after_each_fault_and_after_opening_again(tmp_path, monkeypatch):
     async def body():
-        store = Directory(tmp_path, TASK)
+        store = DirectoryStore(tmp_path, TASK)
         async with Serving(store, Limits(), disk=tmp_path) as serving:
             assert (await serving.post(report(1))).status_code == 201
             with monkeypatch.context() as patch:
@@ -261,7 +261,7 @@ def test_counts_are_right_after_each_fault_and_after_opening_again(tmp_path, mon
             assert counts["riata_disk_free_bytes"] > 0
             assert (await serving.get("/ready")).text == "ready\n"
             assert (await serving.post(report(2))).status_code == 201
-        async with Serving(Directory(tmp_path, TASK), Limits()) as serving:
+        async with Serving(DirectoryStore(tmp_path, TASK), Limits()) as serving:
             counts = await serving.metrics()
             assert counts["riata_reports"] == 2
             assert "riata_disk_free_bytes" not in counts
@@ -271,7 +271,7 @@ def test_counts_are_right_after_each_fault_and_after_opening_again(tmp_path, mon
 
 def test_many_who_ask_whether_it_is_ready_share_one_answer(tmp_path):
     async def body():
-        store, asked = Directory(tmp_path, TASK), []
+        store, asked = DirectoryStore(tmp_path, TASK), []
         real = store.probe
         store.probe = lambda: (asked.append(1), real())[1]
         async with Serving(store, Limits()) as serving:

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from riata.cli.main import app, main
-from riata.collect.directory import Directory
-from riata.collect.records import Records, merge
-from riata.collect.run import to_count, to_read, to_write
-from riata.collect.sql import Database
+from riata.collect.directory import DirectoryStore
+from riata.collect.merging import merge
+from riata.collect.sql import DatabaseStore
+from riata.collect.store import Records
+from riata.collect.stores import merge_stores, open_reader, open_store
 from riata.collect.tokens import Tokens
 from riata.errors import CollectError, InvalidArgument
 from riata.local import Aggregator, Task
@@ -120,12 +121,12 @@ def test_stores_of_each_kind_are_read_together(tmp_path, kinds):
     shared = words(*(tokens.read(one) for one in tokens.make(30)))
     where = list(places(tmp_path, kinds))
     for i, place in enumerate(where):
-        store = to_write(place, TASK)
+        store = open_store(place, TASK)
         assert store.add(spread(30, i), shared).all()
         assert store.add(spread(5, 50 + i), spread(5, 90 + i)).all()
         assert store.add(spread(7, 7)).all()  # without tokens, the same everywhere
         store.close()
-    found = to_count(where, TASK)
+    found = merge_stores(where, TASK)
     assert found.doubled == 30
     assert sum(found.left_out) == 30 * (len(where) - 1)
     assert len(np.unique(found.reports)) == 30 + 5 * len(where) + 7
@@ -134,7 +135,7 @@ def test_stores_of_each_kind_are_read_together(tmp_path, kinds):
 
 
 def served(folder, name, pairs):
-    store = Directory(folder / name, TASK)
+    store = DirectoryStore(folder / name, TASK)
     for token, report in pairs:
         assert store.add(words(report), words(token)).all()
     store.close()
@@ -209,7 +210,7 @@ def test_tokens_are_kept_as_numbers_that_nobody_knows_without_the_key(tmp_path):
     numbers = words(*(tokens.read(one) for one in made))
     assert len(np.unique(numbers)) == 20
     for place in places(tmp_path, ["directory", "sqlite"]):
-        store = to_write(place, TASK)
+        store = open_store(place, TASK)
         store.add(spread(20), numbers)
         store.close()
     import base64
@@ -226,7 +227,7 @@ def test_tokens_are_kept_as_numbers_that_nobody_knows_without_the_key(tmp_path):
 
 def old_directory(path, used):
     """A directory as earlier versions left it."""
-    store = Directory(path, TASK)
+    store = DirectoryStore(path, TASK)
     store.add(words(5, 6))
     store.close()
     for file in path.glob("*.pairs"):
@@ -239,7 +240,7 @@ def old_directory(path, used):
 
 def old_database(path, used):
     url = f"sqlite:///{path}"
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
     store.add(words(5, 6))
     store.close()
     engine = sa.create_engine(url)
@@ -255,12 +256,12 @@ def old_database(path, used):
 def test_a_store_of_an_earlier_version_is_read_alone_and_not_written(tmp_path, make, task_file):
     place, other = make(tmp_path / "old", 3), served(tmp_path, "new", [(1, 10)])
     with pytest.raises(CollectError, match="earlier version") as problem:
-        to_write(place, TASK)
+        open_store(place, TASK)
     assert "--tokens" in str(problem.value)
     with pytest.raises(CollectError, match="earlier version") as problem:
-        to_count([place, str(other)], TASK)
+        merge_stores([place, str(other)], TASK)
     assert "--shard" in str(problem.value)
-    assert sorted(to_count([place], TASK).reports.tolist()) == [5, 6]
+    assert sorted(merge_stores([place], TASK).reports.tolist()) == [5, 6]
     good("export", task_file, tmp_path / "old.shard", "--store", place)  # the remedy
     good("learn", task_file, "--store", other, "--shard", tmp_path / "old.shard")
 
@@ -268,17 +269,17 @@ def test_a_store_of_an_earlier_version_is_read_alone_and_not_written(tmp_path, m
 @pytest.mark.parametrize("make", [old_directory, old_database])
 def test_a_store_of_an_earlier_version_without_tokens_goes_on(tmp_path, make):
     place = make(tmp_path / "old", 0)
-    store = to_write(place, TASK)
+    store = open_store(place, TASK)
     assert len(store) == 2
     assert store.add(words(8), words(1)).all()
     store.close()
-    assert sorted(to_count([place], TASK).reports.tolist()) == [5, 6, 8]
+    assert sorted(merge_stores([place], TASK).reports.tolist()) == [5, 6, 8]
 
 
 def test_reports_of_one_store_are_read_while_they_come(tmp_path):
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     store.add(words(1), words(1))
-    reader = to_read(str(tmp_path), TASK)
+    reader = open_reader(str(tmp_path), TASK)
     store.add(words(2), words(2))
     assert reader.records().tokens.tolist() == [1, 2]
     store.close()

@@ -11,10 +11,10 @@ import httpx
 import numpy as np
 import pytest
 
-from riata.collect import commit, service
-from riata.collect.commit import Committer
+from riata.collect import committer, service
+from riata.collect.committer import Committer
 from riata.collect.dashboard import Dashboard
-from riata.collect.directory import Directory
+from riata.collect.directory import DirectoryStore
 from riata.collect.openapi import description
 from riata.collect.service import MOST_REPORTS, Collector, application
 from riata.collect.tokens import Tokens
@@ -75,7 +75,7 @@ def report(number):
 
 def test_one_report_and_a_batch_are_durable_before_the_answer(tmp_path):
     async def body():
-        store = Directory(tmp_path, TASK)
+        store = DirectoryStore(tmp_path, TASK)
         async with serving(store) as (client, collector):
             answer = await client.post(URL, content=report(7), headers=BINARY)
             assert (answer.status_code, answer.content) == (201, b"")
@@ -159,7 +159,7 @@ def test_every_refusal_has_the_same_answer():
 def test_a_token_counts_once_and_a_retry_is_accepted(tmp_path):
     async def body():
         tokens = Tokens(bytes(32), TASK.id)
-        async with serving(Directory(tmp_path, TASK), tokens=tokens) as (client, collector):
+        async with serving(DirectoryStore(tmp_path, TASK), tokens=tokens) as (client, collector):
             headers = BINARY | {"riata-token": tokens.make(1)[0]}
             sent = [client.post(URL, content=report(n), headers=headers) for n in (1, 1, 2, 1)]
             found = await asyncio.gather(*sent)
@@ -308,7 +308,7 @@ def test_large_bodies_do_not_fill_the_memory_and_small_ones_pass(monkeypatch):
 
 
 def test_what_is_written_together_has_an_end(monkeypatch):
-    monkeypatch.setattr(commit, "_AT_ONCE", 40)
+    monkeypatch.setattr(committer, "_AT_ONCE", 40)
 
     async def body():
         store = Memory()
@@ -328,7 +328,7 @@ def test_what_is_written_together_has_an_end(monkeypatch):
 def test_nothing_that_is_kept_or_logged_tells_who_sent_it(tmp_path, caplog):
     async def body():
         headers = BINARY | {"user-agent": "Netscape/4.0", "x-forwarded-for": "198.51.100.77"}
-        async with serving(Directory(tmp_path, TASK)) as (client, _):
+        async with serving(DirectoryStore(tmp_path, TASK)) as (client, _):
             for content in (report(1), b"wrong"):
                 answer = await client.post(URL, content=content, headers=headers)
                 for told in (str(answer.headers), answer.text):

@@ -9,13 +9,14 @@ import pytest
 from sqlalchemy import event
 
 from riata.collect import segments
-from riata.collect.directory import Directory, ReadDirectory
-from riata.collect.known import Known
-from riata.collect.run import shown, to_read, to_write
-from riata.collect.sql import Database
-from riata.collect.tokens import Tokens, fresh
+from riata.collect.directory import DirectoryReader, DirectoryStore
+from riata.collect.sql import DatabaseStore
+from riata.collect.stores import display_address, open_reader, open_store
+from riata.collect.tokens import Tokens
+from riata.collect.word_set import WordSet
 from riata.errors import CollectError
 from riata.local import Task
+from riata.local.report_format import first_occurrences
 
 TABLE = {
     "kind": "mean",
@@ -31,8 +32,8 @@ def words(*numbers):
 
 
 def held(place, task=TASK):
-    reports = to_read(str(place), task)
-    found = [int(one) for batch in reports.batches() for one in batch]
+    reports = open_reader(str(place), task)
+    found = reports.records().seeds.tolist()
     reports.close()
     return sorted(found)
 
@@ -43,13 +44,13 @@ def place(request, tmp_path):
 
 
 def test_reports_are_kept_once_and_found_again(place):
-    store = to_write(place, TASK)
+    store = open_store(place, TASK)
     assert store.add(words(5, 3, 5, 2**64 - 1)).all()
     assert store.add(words(3, 7)).all()
     assert len(store) == 4
     store.close()
     assert held(place) == [3, 5, 7, 2**64 - 1]
-    again = to_write(place, TASK)
+    again = open_store(place, TASK)
     assert len(again) == 4
     again.add(words(7, 8))
     assert len(again) == 5
@@ -58,12 +59,12 @@ def test_reports_are_kept_once_and_found_again(place):
 
 
 def test_a_token_is_good_for_one_report(place):
-    store = to_write(place, TASK)
+    store = open_store(place, TASK)
     assert store.add(words(10), words(1)).tolist() == [True]
     assert store.add(words(11), words(1)).tolist() == [False]  # another report
     assert store.add(words(10), words(1)).tolist() == [True]  # a retry
     store.close()
-    store = to_write(place, TASK)
+    store = open_store(place, TASK)
     assert store.add(words(12), words(1)).tolist() == [False]
     assert len(store) == 1
     store.close()
@@ -71,7 +72,7 @@ def test_a_token_is_good_for_one_report(place):
 
 
 def test_requests_that_race_for_a_token_in_one_batch(place):
-    store = to_write(place, TASK)
+    store = open_store(place, TASK)
     found = store.add(words(10, 11, 10, 20, 10), words(1, 1, 1, 2, 3))
     # the first wins; another report is refused; the same report is accepted each time
     assert found.tolist() == [True, False, True, True, True]
@@ -84,7 +85,7 @@ def test_requests_that_race_for_a_token_in_one_batch(place):
 
 def test_random_requests_with_tokens_are_handled_as_one_after_another(place):
     rng = np.random.default_rng(3)
-    store, reports, used = to_write(place, TASK), set(), set()
+    store, reports, used = open_store(place, TASK), set(), set()
     for _ in range(30):
         n = int(rng.integers(1, 12))
         seeds = rng.integers(0, 40, n).astype(np.uint64)
@@ -103,22 +104,21 @@ def test_random_requests_with_tokens_are_handled_as_one_after_another(place):
     assert held(place) == sorted(reports)
 
 
-def test_known_is_a_set():
-    rng, known, reference = np.random.default_rng(1), Known(), set()
+def test_a_word_set_is_a_set():
+    rng, known, reference = np.random.default_rng(1), WordSet(), set()
     for _ in range(200):
         some = rng.integers(0, 3000, rng.integers(0, 40)).astype(np.uint64)
-        new = known.new(some)
+        new = known.difference(some)
         assert set(new.tolist()) == set(some.tolist()) - reference
-        known.add(new)
+        known.update(some)
         reference |= set(some.tolist())
         assert len(known) == len(reference)
-    assert known.everything().tolist() == sorted(reference)
     every = np.arange(3000, dtype=np.uint64)
-    assert set(every[known.holds(every)].tolist()) == reference
+    assert set(every[known.contains(every)].tolist()) == reference
 
 
 def three_frames(path):
-    store = Directory(path, TASK)
+    store = DirectoryStore(path, TASK)
     for batch in (words(1, 2, 3), words(9), words(4, 5)):
         store.add(batch)
     store.close()
@@ -134,7 +134,7 @@ def test_a_file_cut_at_any_byte_holds_its_whole_frames(tmp_path):
         file.write_bytes(whole[:size])
         expected = [[], [1, 2, 3], [1, 2, 3, 9], [1, 2, 3, 4, 5, 9]][sum(size >= e for e in ends)]
         assert held(tmp_path) == expected  # while it is being written
-        store = Directory(tmp_path, TASK)
+        store = DirectoryStore(tmp_path, TASK)
         assert len(store) == len(expected)
         store.add(words(77))
         store.close()
@@ -144,7 +144,7 @@ def test_a_file_cut_at_any_byte_holds_its_whole_frames(tmp_path):
 def test_zeros_after_the_last_frame_are_of_a_crash(tmp_path):
     file = three_frames(tmp_path)
     file.write_bytes(file.read_bytes() + bytes(4096))
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     assert len(store) == 6
     store.close()
 
@@ -157,12 +157,12 @@ def test_damage_at_any_byte_before_the_last_frame_is_an_error(tmp_path):
         damaged[at] ^= 1 << (at % 8)
         file.write_bytes(damaged)
         with pytest.raises(CollectError, match="damaged"):
-            Directory(tmp_path, TASK)
+            DirectoryStore(tmp_path, TASK)
         with pytest.raises(CollectError, match="damaged"):
             held(tmp_path)
         assert file.read_bytes() == damaged  # nothing was cut off
     file.write_bytes(whole)
-    Directory(tmp_path, TASK).close()  # the errors let go of the lock
+    DirectoryStore(tmp_path, TASK).close()  # the errors let go of the lock
 
 
 def test_damage_at_any_byte_of_the_last_frame_counts_nothing_wrong(tmp_path):
@@ -180,7 +180,7 @@ def test_damage_at_any_byte_of_the_last_frame_counts_nothing_wrong(tmp_path):
 
 def test_a_torn_file_that_is_not_the_last_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 30)
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     for one in range(10):
         store.add(words(one, 100 + one))
     store.close()
@@ -189,34 +189,34 @@ def test_a_torn_file_that_is_not_the_last_is_an_error(tmp_path, monkeypatch):
     assert len(held(tmp_path)) == 20
     files[2].write_bytes(files[2].read_bytes()[:-1])
     with pytest.raises(CollectError, match="damaged"):
-        Directory(tmp_path, TASK)
+        DirectoryStore(tmp_path, TASK)
     with pytest.raises(CollectError, match="damaged"):
         held(tmp_path)
 
 
 def test_one_process_writes_and_others_read(tmp_path):
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     store.add(words(1))
     with pytest.raises(CollectError, match="Another process"):
-        Directory(tmp_path, TASK)
+        DirectoryStore(tmp_path, TASK)
     assert held(tmp_path) == [1]
     store.close()
-    Directory(tmp_path, TASK).close()
+    DirectoryStore(tmp_path, TASK).close()
 
 
 def test_a_directory_belongs_to_one_task(tmp_path):
-    Directory(tmp_path, TASK).close()
+    DirectoryStore(tmp_path, TASK).close()
     with pytest.raises(CollectError, match="another task"):
-        Directory(tmp_path, OTHER)
+        DirectoryStore(tmp_path, OTHER)
     with pytest.raises(CollectError, match="another task"):
-        ReadDirectory(tmp_path, OTHER)
+        DirectoryReader(tmp_path, OTHER)
     with pytest.raises(CollectError, match="holds no reports"):
-        ReadDirectory(tmp_path / "elsewhere", TASK)
+        DirectoryReader(tmp_path / "elsewhere", TASK)
 
 
 def test_a_relative_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    store = Directory(".", TASK)
+    store = DirectoryStore(".", TASK)
     store.add(words(1))
     store.close()
     assert held(tmp_path) == [1]
@@ -225,7 +225,7 @@ def test_a_relative_directory(tmp_path, monkeypatch):
 @pytest.mark.parametrize("truncates", [True, False])
 @pytest.mark.parametrize("fails", ["short", "write", "fsync"])
 def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, fails, truncates):
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     store.add(words(1, 2))
     real = os.write, os.fsync, os.ftruncate
 
@@ -254,7 +254,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, fails, truncat
 
 def test_a_full_disk_when_a_new_file_begins(tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "SEGMENT_BYTES", 20)
-    store = Directory(tmp_path, TASK)
+    store = DirectoryStore(tmp_path, TASK)
     store.add(words(1, 2))
     real = os.open
 
@@ -279,7 +279,7 @@ def spread(n, seed=0):
 def test_a_file_of_sqlite_does_not_tell_the_order_either_once_it_is_closed(tmp_path):
     tokens, reports, files = spread(900, 1), spread(900, 2), []
     for seed in range(3):
-        store = Database(f"sqlite:///{tmp_path}/{seed}.db", TASK)
+        store = DatabaseStore(f"sqlite:///{tmp_path}/{seed}.db", TASK)
         order = np.random.default_rng(seed).permutation(900)
         for part in np.array_split(order, 4 * seed + 1):
             assert store.add(reports[part], tokens[part]).all()
@@ -304,12 +304,12 @@ def test_keys_that_are_made_at_once_are_one(tmp_path, monkeypatch):
 
 
 def test_files_are_closed_to_other_users(tmp_path):
-    store = Directory(tmp_path / "new", TASK)
+    store = DirectoryStore(tmp_path / "new", TASK)
     store.add(words(1), words(1))
     store.close()
     files = list((tmp_path / "new").glob("0*"))
     assert len(files) == 2
-    database = Database(f"sqlite:///{tmp_path}/r.db", TASK)
+    database = DatabaseStore(f"sqlite:///{tmp_path}/r.db", TASK)
     database.add(words(1), words(1))
     database.close()
     for file in [*files, tmp_path / "r.db"]:
@@ -319,14 +319,14 @@ def test_files_are_closed_to_other_users(tmp_path):
 def test_a_database_that_cannot_be_used():
     for url in ("sqlite:////no/such/folder/r.db", "nonsense://x", "postgresql+nothing://x/"):
         with pytest.raises(CollectError, match="database"):
-            Database(url, TASK)
+            DatabaseStore(url, TASK)
     with pytest.raises(CollectError, match=r"PostgreSQL or SQLite|cannot be used"):
-        Database("mssql+pyodbc://x/", TASK)
+        DatabaseStore("mssql+pyodbc://x/", TASK)
 
 
 def test_a_database_holds_several_tasks(tmp_path):
     url = f"sqlite:///{tmp_path}/r.db"
-    one, two = Database(url, TASK), Database(url, OTHER)
+    one, two = DatabaseStore(url, TASK), DatabaseStore(url, OTHER)
     one.add(words(1, 2))
     two.add(words(2), words(5))
     assert (len(one), len(two)) == (2, 1)
@@ -339,7 +339,7 @@ def test_a_database_holds_several_tasks(tmp_path):
 
 def test_a_database_error_says_nothing_of_reports_and_counts_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/r.db"
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
 
     @event.listens_for(store._engine, "commit")
     def fails(connection):
@@ -354,7 +354,7 @@ def test_a_database_error_says_nothing_of_reports_and_counts_nothing(tmp_path):
 
 def test_a_full_database_is_a_full_disk(tmp_path):
     url = f"sqlite:///{tmp_path}/r.db"
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
 
     @event.listens_for(store._engine, "begin")
     def small(connection):
@@ -371,7 +371,7 @@ def test_a_full_database_is_a_full_disk(tmp_path):
 
 def test_many_reports_in_a_database_at_once(tmp_path):
     url = f"sqlite:///{tmp_path}/r.db"
-    store = Database(url, TASK)
+    store = DatabaseStore(url, TASK)
     many = np.arange(12_000, dtype=np.uint64) << np.uint64(50)
     assert store.add(many, many).all()
     assert store.add(many[::-1].copy(), many).all()
@@ -380,9 +380,9 @@ def test_many_reports_in_a_database_at_once(tmp_path):
 
 
 def test_passwords_are_not_shown():
-    assert "secret" not in shown("postgresql+psycopg://me:secret@host/db")
-    assert "secret" not in shown("://secret")
-    assert shown("some/where") == "some/where"
+    assert "secret" not in display_address("postgresql+psycopg://me:secret@host/db")
+    assert "secret" not in display_address("://secret")
+    assert display_address("some/where") == "some/where"
 
 
 def test_tokens_are_signed_for_one_task(tmp_path):
@@ -416,5 +416,5 @@ def test_a_key_of_another_length_is_refused(tmp_path):
         Tokens.at(tmp_path / "key", TASK.id)
 
 
-def test_fresh_tokens():
-    assert fresh(words(3, 1, 3, 1, 2)).tolist() == [True, True, False, False, True]
+def test_first_occurrences():
+    assert first_occurrences(words(3, 1, 3, 1, 2)).tolist() == [True, True, False, False, True]

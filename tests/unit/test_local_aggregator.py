@@ -12,9 +12,9 @@ import pytest
 from riata.errors import InvalidArgument
 from riata.local import Aggregator, Client, Task
 from riata.local.aggregator import _BATCH
-from riata.local.play import choose_arms
-from riata.local.seen import Seen
-from riata.local.wire import to_bytes
+from riata.local.duplicate_filter import DuplicateFilter
+from riata.local.randomize import choose_questions
+from riata.local.report_format import to_bytes
 
 TABLE = {
     "kind": "linear",
@@ -34,13 +34,13 @@ def same(one, other):
     """Whether two aggregators hold the same, up to the order of additions."""
     assert one.task == other.task
     assert one.rejected == other.rejected
-    for name, tally in one.tallies.items():
-        twin = other.tallies[name]
-        assert tally.count == twin.count
-        assert tally.squares == pytest.approx(twin.squares, rel=1e-12)
-        np.testing.assert_allclose(tally.sums, twin.sums, rtol=1e-11, atol=1e-11)
-        if tally.kept is not None:
-            assert np.array_equal(np.sort(tally.seeds), np.sort(twin.seeds))
+    for name, sums in one.sums.items():
+        twin = other.sums[name]
+        assert sums.count == twin.count
+        assert sums.squares == pytest.approx(twin.squares, rel=1e-12)
+        np.testing.assert_allclose(sums.total, twin.total, rtol=1e-11, atol=1e-11)
+        if sums._seeds is not None:
+            assert np.array_equal(np.sort(sums.seeds), np.sort(twin.seeds))
     return True
 
 
@@ -151,7 +151,7 @@ def test_late_reports_are_counted_and_left_out():
 
 @pytest.mark.parametrize("expected", [0, -1, 1.5, "9", None, True, 10**30])
 def test_the_expected_number_is_checked(expected):
-    with pytest.raises(InvalidArgument, match="expected is"):
+    with pytest.raises(InvalidArgument, match="expected="):
         Aggregator(TASK, expected=expected)
 
 
@@ -179,16 +179,16 @@ def test_repeats_are_noticed_after_saving_and_merging(tmp_path):
 
 
 def test_a_filter_beyond_its_size_loses_reports_but_never_counts_twice():
-    seen = Seen(1)
+    seen = DuplicateFilter(1)
     seeds = np.random.default_rng(2).integers(0, 2**64, 2000, dtype=np.uint64)
     seen.add(seeds)
-    assert seen.holds(seeds).all()
+    assert seen.contains(seeds).all()
     assert not seen.add(seeds).any()
 
 
 def test_few_new_reports_are_taken_for_repeats():
     # At most 2.5 in 10,000 at the expected number; 100 of 40,000 has probability below 1e-20.
-    seen = Seen(40_000)
+    seen = DuplicateFilter(40_000)
     new = seen.add(np.random.default_rng(3).integers(0, 2**64, 40_000, dtype=np.uint64))
     assert 40_000 - new.sum() < 100
 
@@ -356,36 +356,37 @@ def test_a_missing_file_is_an_error(tmp_path):
 
 def test_sums_are_those_of_the_normal_vectors():
     aggregator = Aggregator(TASK).add(SEEDS)
-    first = choose_arms(TASK, SEEDS) == 0
+    first = choose_questions(TASK, SEEDS) == 0
     assert np.array_equal(first, np.array([int(seed) < 2**63 for seed in SEEDS]))
-    gram, cross = (TASK.generator.normals(SEEDS[arm], 7) for arm in (first, ~first))
-    np.testing.assert_allclose(
-        aggregator.tallies["gram"].sums, gram.T @ gram, rtol=1e-12, atol=1e-9
-    )
-    np.testing.assert_allclose(aggregator.tallies["cross"].sums, cross.sum(axis=0), atol=1e-10)
-    assert aggregator.tallies["gram"].squares == pytest.approx((gram**2).sum())
-    assert aggregator.tallies["cross"].squares == pytest.approx((cross**2).sum())
-    assert [aggregator.tallies[arm].count for arm in ("gram", "cross")] == [len(gram), len(cross)]
+    gram, cross = (TASK.generator.normals(SEEDS[question], 7) for question in (first, ~first))
+    np.testing.assert_allclose(aggregator.sums["gram"].total, gram.T @ gram, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(aggregator.sums["cross"].total, cross.sum(axis=0), atol=1e-10)
+    assert aggregator.sums["gram"].squares == pytest.approx((gram**2).sum())
+    assert aggregator.sums["cross"].squares == pytest.approx((cross**2).sum())
+    assert [aggregator.sums[question].count for question in ("gram", "cross")] == [
+        len(gram),
+        len(cross),
+    ]
 
 
-def test_kept_seeds_give_the_same_matrix_as_sums():
+def test_stored_seeds_give_the_same_matrix_as_sums():
     narrow = Task.from_table({**TABLE, "kind": "sparse-linear"})
-    tally = Aggregator(narrow).add(SEEDS).tallies["gram"]
-    kept = type(tally)(tally.arm, narrow.generator, keeps_seeds=True)
-    kept.add(SEEDS[choose_arms(narrow, SEEDS) == 0])
+    sums = Aggregator(narrow).add(SEEDS).sums["gram"]
+    stored = type(sums)(sums.question, narrow.generator, stores_seeds=True)
+    stored.add(SEEDS[choose_questions(narrow, SEEDS) == 0])
     places = np.array([4, 0, 2])
-    np.testing.assert_allclose(kept.matrix_at(places)[0], tally.matrix()[0][np.ix_(places, places)])
+    np.testing.assert_allclose(stored.matrix(places)[0], sums.matrix()[0][np.ix_(places, places)])
 
 
 def test_an_empty_aggregator_estimates_without_dividing_by_nothing():
-    for tally in Aggregator(TASK).tallies.values():
-        assert tally.honest() is None
-    vector, noise = Aggregator(TASK).tallies["cross"].vector()
+    for sums in Aggregator(TASK).sums.values():
+        assert sums.honesty() is None
+    vector, noise = Aggregator(TASK).sums["cross"].vector()
     assert not vector.any()
     assert math.isfinite(noise)
-    matrix, noise = Aggregator(TASK).tallies["gram"].matrix()
+    matrix, noise = Aggregator(TASK).sums["gram"].matrix()
     assert np.isfinite(matrix).all()
-    assert Aggregator(WIDE).tallies["gram"].matrix_at(np.arange(3))[0].shape == (3, 3)
+    assert Aggregator(WIDE).sums["gram"].matrix(np.arange(3))[0].shape == (3, 3)
 
 
 def test_a_threshold_of_zero_says_nothing_about_honesty():

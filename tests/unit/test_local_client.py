@@ -20,12 +20,12 @@ import pandas as pd
 import pytest
 
 from riata.errors import AlreadyAnswered, InvalidArgument
-from riata.local import Client, Task, sent
-from riata.local.arms import lifted
+from riata.local import Client, Task, report_journal
 from riata.local.encoding import Feature
-from riata.local.fields import Fields
-from riata.local.play import choose_arms, play
-from riata.local.wire import from_bytes, to_bytes
+from riata.local.questions import lift
+from riata.local.randomize import choose_questions, randomize
+from riata.local.report_format import from_bytes, to_bytes
+from riata.local.task_fields import TaskFields
 from riata.mechanisms.noise import Noise
 
 FROZEN = json.loads((Path(__file__).parents[1] / "data/local_vectors.json").read_text())
@@ -72,11 +72,11 @@ def test_devices_draw_with_the_randomness_of_the_system(task):
 def test_which_arm_answers_depends_on_the_words_alone(task):
     words = Noise(3).words(1000)
     rows = np.zeros((1000, task.encoding.columns))
-    one = play(task, rows, np.zeros(1000), Noise(3))
-    other = play(task, rows + 0.3, np.ones(1000), Noise(3))
-    arms = choose_arms(task, words)
-    assert np.array_equal(choose_arms(task, one), arms)
-    assert np.array_equal(choose_arms(task, other), arms)
+    one = randomize(task, rows, np.zeros(1000), Noise(3))
+    other = randomize(task, rows + 0.3, np.ones(1000), Noise(3))
+    arms = choose_questions(task, words)
+    assert np.array_equal(choose_questions(task, one), arms)
+    assert np.array_equal(choose_questions(task, other), arms)
 
 
 def test_reports_travel_most_significant_byte_first():
@@ -155,7 +155,7 @@ def test_nothing_leaves_that_was_not_remembered(mean, tmp_path, monkeypatch):
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(sent.OnDisk, "_create", full)
+        broken.setattr(report_journal.FileJournal, "_create", full)
         for _ in range(2):
             with pytest.raises(InvalidArgument, match="no report was made"):
                 client.report(ROW)
@@ -178,7 +178,7 @@ def test_a_process_that_dies_before_it_remembered_has_sent_nothing(mean, tmp_pat
 
     client = Client(mean, ledger=tmp_path / "sent")
     with monkeypatch.context() as broken:
-        broken.setattr(sent.os, "link", die)
+        broken.setattr(report_journal.os, "link", die)
         with pytest.raises(Killed):
             client.report(ROW)
     assert os.listdir(tmp_path) == []
@@ -291,7 +291,7 @@ def test_a_file_system_without_links_can_hold_a_ledger(mean, tmp_path, monkeypat
     def none(*arguments):
         raise PermissionError("no links")
 
-    monkeypatch.setattr(sent.os, "link", none)
+    monkeypatch.setattr(report_journal.os, "link", none)
     first = Client(mean, ledger=tmp_path / "sent").report(ROW)
     assert Client(mean, ledger=tmp_path / "sent").report(ROW) == first
     assert os.listdir(tmp_path) == ["sent"]
@@ -367,7 +367,7 @@ def test_no_answer_stops_a_device(task, number):
     row = task.encoding.encode(dict.fromkeys(ROW, odd))
     assert np.linalg.norm(row) <= 1 + 1e-15
     vector = task.vectors(row[None])
-    assert np.linalg.norm(lifted(vector)) == pytest.approx(1.0, abs=1e-14)
+    assert np.linalg.norm(lift(vector)) == pytest.approx(1.0, abs=1e-14)
 
 
 def test_answers_outside_the_bounds_are_clipped():
@@ -452,17 +452,19 @@ def test_directions_have_length_one(kind, size):
     seeds = np.arange(4, dtype=np.uint64)
     for row, target in itertools.product(rows, (-1.0, 0.0, 1.0)):
         vectors = task.vectors(task.encoding.encode({"v": row})[None])
-        for arm in task.arms:
-            carried = arm.carried(vectors, np.array([target]))
-            directions = arm.directions(np.repeat(carried, 4, axis=0), arm.seeds_from(seeds))
-            assert directions.shape == (4, arm.channel.size)
+        for question in task.questions:
+            prepared = question.prepare(vectors, np.array([target]))
+            directions = question.directions(
+                np.repeat(prepared, 4, axis=0), question.seeds_from(seeds)
+            )
+            assert directions.shape == (4, question.channel.size)
             lengths = np.linalg.norm(directions, axis=1)
-            assert np.abs(lengths - 1.0).max() <= (arm.channel.size + 3) * 2.0**-53
+            assert np.abs(lengths - 1.0).max() <= (question.channel.size + 3) * 2.0**-53
 
 
 def test_texts_are_read_as_the_frozen_ones_and_only_decimal_ones_are_numbers():
     for one in FROZEN["answers"]:
-        feature = Feature.read(Fields(one["feature"]))
+        feature = Feature.read(TaskFields(one["feature"]))
         for text, encoded in zip(one["texts"], one["encoded"], strict=True):
             assert feature.encode(text).tolist() == [encoded], text
             assert feature.encode(np.str_(text)).tolist() == [encoded], text
@@ -470,7 +472,7 @@ def test_texts_are_read_as_the_frozen_ones_and_only_decimal_ones_are_numbers():
     for text in ("", "५", "\uff11\uff12", "1_000", "0x10", "Infinity", "nan", "1,5", "\u00a01"):
         assert number[text] == 0.0, text
     for text in ("7", " 1 ", "1e3", "+1", "-0", "1.", ".5"):
-        feature = Feature.read(Fields(FROZEN["answers"][0]["feature"]))
+        feature = Feature.read(TaskFields(FROZEN["answers"][0]["feature"]))
         assert number[text] == feature.encode(float(text))[0] != 0.0, text
 
 

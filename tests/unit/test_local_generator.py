@@ -11,9 +11,9 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from riata.local import generator as module
-from riata.local.arms import _scaled, lifted
 from riata.local.channel import Channel
 from riata.local.generator import LONGEST_PAIR, Generator
+from riata.local.questions import _multiply_high, lift
 from riata.local.sketch import Sketch, hadamard
 
 FROZEN = json.loads((Path(__file__).parents[1] / "data/local_vectors.json").read_text())
@@ -66,7 +66,7 @@ def test_signs_and_places_are_the_frozen_ones():
 )
 def test_decisions_are_the_frozen_ones(frozen):
     channel = Channel(frozen["degree"], 5, frozen["threshold"], int(frozen["coin"], 16))
-    direction = lifted(np.array([frozen["row"]]))[0]
+    direction = lift(np.array([frozen["row"]]))[0]
     np.testing.assert_allclose(direction, frozen["direction"], **CLOSE)
     products = Generator(KEY).normals(words_of(frozen["seeds"]), 5) @ direction
     np.testing.assert_allclose(products, frozen["products"], **CLOSE)
@@ -98,7 +98,7 @@ def test_no_seeds_make_no_vectors():
 @pytest.fixture(scope="module")
 def compiled():
     pytest.importorskip("numba")
-    from riata.local.kernels import box_muller
+    from riata.local.compiled_normals import box_muller
 
     return box_muller
 
@@ -151,7 +151,7 @@ def test_coordinates_are_as_accurate_as_the_margin_says():
 def test_words_are_scaled_to_seeds_exactly():
     words = SEEDS * np.uint64(977)
     for count, expected in FROZEN["scaled"].items():
-        scaled = _scaled(words, int(count, 16))
+        scaled = _multiply_high(words, int(count, 16))
         assert [f"{int(s):016x}" for s in scaled] == expected
         assert [int(s) for s in scaled] == [int(w) * int(count, 16) >> 64 for w in words]
 
@@ -161,7 +161,7 @@ def test_scaled_words_stay_below_the_count(count):
     rng = np.random.default_rng(5)
     words = rng.integers(0, 2**64, 2000, dtype=np.uint64)
     words = np.append(words, np.array([0, 1, 2**32 - 1, 2**32, 2**64 - 1], dtype=np.uint64))
-    assert [int(s) for s in _scaled(words, count)] == [int(w) * count >> 64 for w in words]
+    assert [int(s) for s in _multiply_high(words, count)] == [int(w) * count >> 64 for w in words]
 
 
 def test_the_hadamard_transform_is_orthogonal_and_its_own_inverse():

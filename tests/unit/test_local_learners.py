@@ -8,15 +8,15 @@ from scipy.special import expit
 
 from riata.errors import InvalidArgument
 from riata.local import Aggregator, Task
-from riata.local.learners.lasso import filtered, lasso, within
-from riata.local.learners.learn import mean_model, regression_model, wide_model
+from riata.local.learners.lasso import lasso, project_l1
 from riata.local.learners.logistic import _NODES, _WEIGHTS, STEEPEST, _offset, scale_and_offset
-from riata.local.learners.mean import thresholded
+from riata.local.learners.mean import mean_model, threshold_mean
 from riata.local.learners.model import slope_scale
-from riata.local.learners.moments import Moments
+from riata.local.learners.moments import Moments, raise_eigenvalues
+from riata.local.learners.regression import regression_model, wide_model
 from riata.local.learners.ridge import ridge
-from riata.local.learners.screening import MOST_KEPT, clearly, screened
-from riata.local.play import play
+from riata.local.learners.screening import MOST_KEPT, screen_columns, screening_level
+from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 from riata.sets import L1Ball
 
@@ -91,11 +91,9 @@ def test_the_lasso_finds_the_true_support():
     assert np.flatnonzero(model.theta_errors).tolist() == places
 
 
-def test_the_filtered_matrix_has_no_eigenvalue_below_the_noise():
-    gram = np.diag([1.0, 0.01, -0.5])
-    moments = Moments(gram, np.zeros(3), 0.1, 0.1).without_constant(0.0)
-    values = np.linalg.eigvalsh(filtered(moments))
-    np.testing.assert_allclose(values, [0.1 * 3**0.5, 0.1 * 3**0.5, 1.0])
+def test_small_eigenvalues_are_raised():
+    values = np.linalg.eigvalsh(raise_eigenvalues(np.diag([1.0, 0.01, -0.5]), 0.1))
+    np.testing.assert_allclose(values, [0.1, 0.1, 1.0])
 
 
 def test_the_l1_norm_is_kept_within_the_radius_in_own_units():
@@ -103,17 +101,17 @@ def test_the_l1_norm_is_kept_within_the_radius_in_own_units():
     for _ in range(50):
         theta, units = rng.standard_normal(7), rng.uniform(0.1, 3.0, 7)
         radius = rng.uniform(0.01, 2.0)
-        near = within(theta, units, radius)
+        near = project_l1(theta, units, radius)
         length = np.abs(units * theta).sum()
         assert np.abs(units * near).sum() == pytest.approx(min(radius, length))
         for _ in range(20):  # nothing inside is nearer
             other = rng.standard_normal(7)
             other *= min(1.0, radius / np.abs(units * other).sum())
             assert np.sum((near - theta) ** 2) <= np.sum((other - theta) ** 2) + 1e-9
-        same = within(theta, np.ones(7), radius)
+        same = project_l1(theta, np.ones(7), radius)
         np.testing.assert_allclose(same, L1Ball(radius).project(theta), atol=1e-9)
     zero = np.zeros(3)
-    assert within(zero, np.ones(3), 1.0) is zero
+    assert project_l1(zero, np.ones(3), 1.0) is zero
 
 
 def test_the_radius_of_a_lasso_bounds_its_coefficients():
@@ -198,9 +196,9 @@ def test_a_kernel_model_follows_a_smooth_function():
 
 def test_thresholds_of_means():
     mean, level = np.array([5.0, -4.0, 0.5, 0.0]), math.sqrt(2 * math.log(5))
-    assert thresholded(mean, 1.0, "none") is mean
-    np.testing.assert_allclose(thresholded(mean, 1.0, "hard"), [5.0, -4.0, 0.0, 0.0])
-    np.testing.assert_allclose(thresholded(mean, 1.0, "soft"), [5 - level, level - 4, 0, 0])
+    assert threshold_mean(mean, 1.0, "none") is mean
+    np.testing.assert_allclose(threshold_mean(mean, 1.0, "hard"), [5.0, -4.0, 0.0, 0.0])
+    np.testing.assert_allclose(threshold_mean(mean, 1.0, "soft"), [5 - level, level - 4, 0, 0])
 
 
 def test_a_sparse_mean_without_a_clear_coordinate_is_no_signal():
@@ -221,24 +219,24 @@ def test_screening_keeps_the_columns_that_are_clear():
     cross = np.zeros(10_001)
     cross[[5, 77, 9_000]] = [9.0, -8.0, 7.0]
     cross[-1] = 100.0  # the constant
-    assert screened(cross, 1.0, True).tolist() == [5, 77, 9_000]
-    assert screened(cross, 1.0, False).tolist() == [5, 77, 9_000, 10_000]
-    assert screened(cross, 3.0, True).tolist() == []
+    assert screen_columns(cross, 1.0, True).tolist() == [5, 77, 9_000]
+    assert screen_columns(cross, 1.0, False).tolist() == [5, 77, 9_000, 10_000]
+    assert screen_columns(cross, 3.0, True).tolist() == []
     many = np.linspace(10, 20, 300)
-    assert screened(many, 1.0, False).tolist() == list(range(300 - MOST_KEPT, 300))
-    assert clearly(1) < clearly(100) < clearly(10_000)
+    assert screen_columns(many, 1.0, False).tolist() == list(range(300 - MOST_KEPT, 300))
+    assert screening_level(1) < screening_level(100) < screening_level(10_000)
 
 
 def test_means_that_are_noise_are_pulled_to_0_and_clear_ones_are_not():
     gram = np.diag([0.3, 0.2, 0.15])
     gram[:2, 2] = gram[2, :2] = np.array([0.2, -0.1]) * math.sqrt(0.15)
     cross = np.array([0.1, 0.1, 0.3 * math.sqrt(0.15)])
-    clear = Moments(gram, cross, NEARLY_NONE, NEARLY_NONE).without_constant(0.15)
+    clear = Moments(gram, cross, NEARLY_NONE, NEARLY_NONE).covariances(0.15)
     np.testing.assert_allclose(clear.means, [0.2, -0.1])
     np.testing.assert_allclose(clear.gram, np.diag([0.3, 0.2]) - np.outer(clear.means, clear.means))
     np.testing.assert_allclose(clear.cross, [0.1 - 0.06, 0.1 + 0.03])
     assert clear.center == pytest.approx(0.3)
-    noisy = Moments(gram, cross, 1.0, 1.0).without_constant(0.15)
+    noisy = Moments(gram, cross, 1.0, 1.0).covariances(0.15)
     assert np.all(noisy.means == 0)
     assert noisy.center == 0.0
 
@@ -368,11 +366,11 @@ def test_without_signal_the_clear_mean_of_the_target_is_still_predicted():
 
 
 def test_more_evidence_is_wanted_where_more_was_searched():
-    moments = Moments(np.diag([0.1, 0.1]), np.array([0.045, 0.0]), 1e-6, 0.01).without_constant(0)
+    moments = Moments(np.diag([0.1, 0.1]), np.array([0.045, 0.0]), 1e-6, 0.01).covariances(0)
     assert ridge(moments).signal
     assert not ridge(moments, 40.0).signal
     many = Moments(np.eye(400) * 0.1, np.append(0.045, np.zeros(399)), 1e-6, 0.01)
-    assert not lasso(many.without_constant(0), np.ones(400)).signal
+    assert not lasso(many.covariances(0), np.ones(400)).signal
 
 
 # Degenerate collections
@@ -405,10 +403,10 @@ def test_few_reports_make_a_model(kind, epsilon):
 def test_an_arm_without_reports_is_no_signal_or_no_harm(kind, silent):
     one = task(kind, 1.0, 3)
     seeds = np.random.default_rng(7).integers(0, 2**64, 200, dtype=np.uint64)
-    arm = one.arm(silent)
-    theirs = (seeds >= arm.first) & (seeds - np.uint64(arm.first) < arm.seeds)
+    question = one.question(silent)
+    theirs = (seeds >= question.first) & (seeds - np.uint64(question.first) < question.seeds)
     aggregator = Aggregator(one, expected=100).add(seeds[~theirs])
-    assert aggregator.tallies[silent].count == 0
+    assert aggregator.sums[silent].count == 0
     assert finite(aggregator.solve(), 3)
 
 
@@ -418,7 +416,7 @@ def test_rows_that_are_all_the_same(kind, value):
     one = task(kind, 4.0, 2)
     x = one.encoding.encode_array(np.full((300, 2), value))
     y = None if one.target is None else np.ones(300)
-    assert finite(Aggregator(one, expected=300).add(play(one, x, y, Noise(8))).solve(), 2)
+    assert finite(Aggregator(one, expected=300).add(randomize(one, x, y, Noise(8))).solve(), 2)
 
 
 def test_moments_of_zero_and_without_noise_are_no_signal():

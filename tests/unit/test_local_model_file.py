@@ -19,7 +19,7 @@ from riata import (
 )
 from riata.errors import InvalidArgument, ModelFileError
 from riata.local import Aggregator, Task
-from riata.local.play import play
+from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 
 SURVEY = """
@@ -69,7 +69,7 @@ def learned():
     people = [{"hours": 24.0 * (k % 2), "town": "ab"[k % 2]} for k in range(2000)]
     encoded = np.array([task.encoding.encode(row) for row in people] * 10)
     moods = np.array([task.target.encode(10.0 * (k % 2))[0] for k in range(len(encoded))])
-    reports = play(task, encoded, moods, Noise(3))
+    reports = randomize(task, encoded, moods, Noise(3))
     return Aggregator(task, expected=len(encoded)).add(reports).solve(), people
 
 

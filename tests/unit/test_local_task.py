@@ -14,7 +14,7 @@ import pytest
 from riata.errors import InvalidArgument, TaskError
 from riata.local import Task
 from riata.local.channel import WORDS, Channel, _coin, channel
-from riata.local.task import KINDS, MOST_COLUMNS
+from riata.local.kinds import KINDS, MOST_COLUMNS
 
 NUMBER = {"name": "hours", "kind": "number", "bounds": [0, 24]}
 
@@ -163,8 +163,8 @@ MISTAKES = {
     "unknown field": (table(epsilom=1.0), "epsilom"),
     "a field that is no text": (table() | {7: 1}, "7"),
     "arms that are a list": (table(arms=[0.5, 0.5]), "arms"),
-    "an arm is missing": (table(arms={"gram": 1.0}), "arms.cross"),
-    "an unknown arm": (table(arms={"gram": 0.5, "cross": 0.4, "mean": 0.1}), "arms.mean"),
+    "a question is missing": (table(arms={"gram": 1.0}), "arms.cross"),
+    "an unknown question": (table(arms={"gram": 0.5, "cross": 0.4, "mean": 0.1}), "arms.mean"),
     "arms below 1": (table(arms={"gram": 0.5, "cross": 0.4}), "arms"),
     "arms above 1": (table(arms={"gram": 0.5, "cross": 0.6}), "arms"),
     "arms that leave nothing for the last": (table(arms={"gram": 1.0, "cross": 1e-10}), "arms"),
@@ -174,7 +174,7 @@ MISTAKES = {
     "a share as text": (table(arms={"gram": "0.5", "cross": 0.5}), "arms.gram.share"),
     "a share too small for the proof": (
         table(arms={"gram": 1 - 1e-15, "cross": 1e-15}), "epsilon"),
-    "unknown field of an arm": (table(arms=arms(tries=3)), "arms.gram.tries"),
+    "unknown field of a question": (table(arms=arms(tries=3)), "arms.gram.tries"),
     "another degree": (table(arms=arms(degree=1)), "arms.gram.degree"),
     "another size": (table(arms=arms(size=4)), "arms.gram.size"),
     "threshold below 0": (table(arms=arms(threshold=-1e-10)), "arms.gram.threshold"),
@@ -240,7 +240,7 @@ def test_junk_in_any_place_is_a_task_error_or_a_task(kind):
                 said.append(str(error))
             else:
                 assert Task.read(task.canonical) == task
-                assert all(arm.epsilon <= task.epsilon for arm in task.arms)
+                assert all(question.epsilon <= task.epsilon for question in task.questions)
                 tasks += 1
     assert all(re.search(r"field \S+ |must be a table", error) for error in said)
     assert len(said) > 10 * tasks > 0
@@ -370,15 +370,17 @@ def test_whatever_changes_the_task_changes_its_id(changed):
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.3, 0.7), (1 / 3, 2 / 3), (1e-6, 1 - 1e-6)])
 def test_the_arms_own_all_seeds(shares):
     task = Task.from_table(table(arms=dict(zip(("gram", "cross"), shares, strict=True))))
-    gram, cross = task.arms
+    gram, cross = task.questions
     assert gram.first == 0
     assert cross.first == gram.seeds
     assert cross.first + cross.seeds == 2**64
-    assert [arm.seeds / 2**64 for arm in task.arms] == pytest.approx(shares, abs=1e-9)
+    assert [question.seeds / 2**64 for question in task.questions] == pytest.approx(
+        shares, abs=1e-9
+    )
     ends = np.array([0, 2**64 - 1], dtype=np.uint64)
-    for arm in task.arms:
-        seeds = [int(seed) for seed in arm.seeds_from(ends)]
-        assert seeds == [arm.first, arm.first + arm.seeds - 1]
+    for question in task.questions:
+        seeds = [int(seed) for seed in question.seeds_from(ends)]
+        assert seeds == [question.first, question.first + question.seeds - 1]
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0, 8.0, 12.0])
@@ -389,14 +391,14 @@ def test_no_arm_costs_more_than_epsilon(kind, epsilon):
         given |= {"features": feature(kind="vector", size=10_000)}
         del given["target"]
     task = Task.from_table(given)
-    for arm in task.arms:
-        assert 0.98 * epsilon <= arm.epsilon <= epsilon
+    for question in task.questions:
+        assert 0.98 * epsilon <= question.epsilon <= epsilon
     assert Task.from_table({**given, "cap": 3}).total_epsilon == 3 * epsilon
 
 
 def test_a_coin_of_one_less_than_epsilon_allows_is_refused():
     task = Task.from_table(table())
-    gram = task.arm("gram")
+    gram = task.question("gram")
     coin = gram.channel.coin
     while Channel(2, gram.channel.size, gram.channel.threshold, coin).epsilon(gram.seeds) <= 1.0:
         coin -= 1 << 32
@@ -409,8 +411,8 @@ def test_a_coin_of_one_less_than_epsilon_allows_is_refused():
 def test_a_larger_coin_is_allowed_because_it_protects_more():
     task = Task.from_table(table())
     full = task.table()
-    full["arms"]["gram"]["coin"] = f"{task.arm('gram').channel.coin + 12345:016x}"
-    assert Task.from_table(full).arm("gram").epsilon < task.arm("gram").epsilon
+    full["arms"]["gram"]["coin"] = f"{task.question('gram').channel.coin + 12345:016x}"
+    assert Task.from_table(full).question("gram").epsilon < task.question("gram").epsilon
 
 
 @pytest.mark.parametrize("degree", [1, 2])

@@ -36,7 +36,7 @@ def opened(monkeypatch):
         engines.append(open_engine(*given))
         return engines[-1]
 
-    monkeypatch.setattr("riata.estimators.base.open_engine", told)
+    monkeypatch.setattr("riata.fitting.running.open_engine", told)
     return engines
 
 

@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
+from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper import (
     Moments,
     PaperKernelRidge,
@@ -26,9 +27,8 @@ from riata.local.paper import (
 )
 from riata.local.paper.chebyshev import LOSSES, chebyshev_coefficients, power_coefficients
 from riata.local.paper.kernel_ridge import FourierFeatures
-from riata.local.paper.moments import floored
 from riata.local.paper.private_vector import sent, shared
-from riata.local.paper.projected import checked_reach
+from riata.local.paper.projection import checked_reach
 from riata.local.paper.regression import least
 from riata.local.paper.sigm import Sigm
 from riata.local.paper.smooth_glm import Expansion
@@ -371,8 +371,8 @@ def test_the_debiased_gram_needs_the_variance_that_was_used():
 
 def test_the_nearest_positive_matrix_loses_its_negative_eigenvalues():
     matrix = np.diag([2.0, -1.0, 0.1])
-    assert floored(matrix) == pytest.approx(np.diag([2.0, 0, 0.1]))
-    assert floored(matrix, 0.5) == pytest.approx(np.diag([2.0, 0.5, 0.5]))
+    assert raise_eigenvalues(matrix) == pytest.approx(np.diag([2.0, 0, 0.1]))
+    assert raise_eigenvalues(matrix, 0.5) == pytest.approx(np.diag([2.0, 0.5, 0.5]))
 
 
 @pytest.mark.parametrize("radius", [0.2, 1.0, 50.0])

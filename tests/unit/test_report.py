@@ -34,7 +34,7 @@ from riata import (
 from riata.errors import InvalidArgument
 from riata.losses import Huber
 from riata.privacy.statement import Statement
-from riata.report.words import guarantee
+from riata.report.guarantee import guarantee
 from riata.sets import GroupL1Ball
 
 N, P = 300, 6

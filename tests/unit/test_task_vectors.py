@@ -17,18 +17,19 @@ import pytest
 from task_files import VECTORS, damaged, vectors
 
 from riata.errors import TaskError
-from riata.local import Task, limits
+from riata.local import Task, channel_limits
 from riata.local.channel import channel
-from riata.local.fields import Fields
-from riata.local.task import KINDS, MOST_BYTES, owned
+from riata.local.kinds import KINDS
+from riata.local.task import MOST_BYTES
+from riata.local.task_fields import TaskFields
 
 
 def exact_cost(task, name):
     """Theorem 8 of docs/privacy/channel.md, with nothing of riata's own arithmetic."""
     with mpmath.workdps(100):
-        arm, (_, seeds) = task.table()["arms"][name], owned(task.shares)[name]
-        k, m, t = arm["degree"], arm["size"], mpmath.mpf(arm["threshold"])
-        q = mpmath.mpf(int(arm["coin"], 16)) / 2**64
+        question, seeds = task.table()["arms"][name], task.question(name).seeds
+        k, m, t = question["degree"], question["size"], mpmath.mpf(question["threshold"])
+        q = mpmath.mpf(int(question["coin"], 16)) / 2**64
         surely = k * mpmath.erfc(t / mpmath.sqrt(2)) / 2
         lattice = mpmath.mpf(3) / 4 * k * (m + 3) / 2**32
         rounding = mpmath.mpf(2) / 5 * k * (mpmath.sqrt(m) / 2**36 + mpmath.sqrt(m) ** 3 / 2**48)
@@ -92,9 +93,9 @@ def test_the_operations_of_the_limits_are_as_exact_as_they_say():
     with mpmath.workdps(50):
         for i in range(601):
             t = i / 100
-            assert abs(limits.tail(t) - mpmath.ncdf(-mpmath.mpf(t))) < 1e-14
+            assert abs(channel_limits.tail(t) - mpmath.ncdf(-mpmath.mpf(t))) < 1e-14
             x = 3 * t
-            assert abs(limits.exp_minus(x) * mpmath.exp(mpmath.mpf(x)) - 1) < 1e-13
+            assert abs(channel_limits.exp_minus(x) * mpmath.exp(mpmath.mpf(x)) - 1) < 1e-13
 
 
 def test_the_best_channel_is_within_its_own_limits():
@@ -104,26 +105,29 @@ def test_the_best_channel_is_within_its_own_limits():
         epsilon, seeds = 2 ** rng.uniform(-4, 4), round(2 ** rng.uniform(60, 64))
         best = channel(degree, size, epsilon, seeds, size - 1)
         shape = (epsilon, seeds, size - 1)
-        assert limits.broken_limit(degree, size, best.threshold, best.coin, *shape) == ""
-        assert limits.broken_limit(degree, size, best.threshold, best.coin // 2, *shape) == "cost"
-        found = limits.best_threshold(degree, best.coin / 2**64)
+        assert channel_limits.broken_limit(degree, size, best.threshold, best.coin, *shape) == ""
+        assert (
+            channel_limits.broken_limit(degree, size, best.threshold, best.coin // 2, *shape)
+            == "cost"
+        )
+        found = channel_limits.best_threshold(degree, best.coin / 2**64)
         assert abs(found - best.threshold) < 1.1e-6
 
 
 def test_numbers_are_rounded_before_they_are_compared():
     # another language has only the rounded one
-    assert Fields({"x": 10**60}).number("x") == 1e60
-    assert Fields({"x": [-(10**60), 10**60]}).pair("x") == (-1e60, 1e60)
+    assert TaskFields({"x": 10**60}).number("x") == 1e60
+    assert TaskFields({"x": [-(10**60), 10**60]}).pair("x") == (-1e60, 1e60)
     for huge in (10**61, 10**400, -(10**400)):
         with pytest.raises(TaskError, match="field x"):
-            Fields({"x": huge}).number("x")
+            TaskFields({"x": huge}).number("x")
         with pytest.raises(TaskError, match="field x"):
-            Fields({"x": [0, huge]}).pair("x")
+            TaskFields({"x": [0, huge]}).pair("x")
 
 
 def test_minus_zero_is_zero():
     for zero in (-0.0, 0, 0.0):
-        assert math.copysign(1.0, Fields({"x": zero}).number("x")) == 1.0
+        assert math.copysign(1.0, TaskFields({"x": zero}).number("x")) == 1.0
     feature = {"name": "x", "kind": "number", "bounds": [0, 1], "center": 0.0}
     made = [
         Task.from_table({"kind": "mean", "epsilon": 1.0, "features": [feature | {"center": zero}]})

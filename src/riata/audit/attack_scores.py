@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from riata.audit.log_ratio import log_ratio
-from riata.audit.witness import Data, Progress, Seen, Trial
+from riata.audit.witness import Data, Progress, Trial, WitnessedRelease
 from riata.errors import InvalidArgument
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import spent
@@ -107,14 +107,13 @@ def scores(
         if progress is not None:
             progress(k + 1)
     claim = trial.plan.spent
-    ours, theirs = (np.array(side) for side in found)
-    arrays = _table(released) if releases else (None, None)
-    return AttackScores(ours, theirs, claim.epsilon, claim.delta, trial.plan.cost, *arrays)
+    sides = (np.array(found[0]), np.array(found[1]), claim.epsilon, claim.delta, trial.plan.cost)
+    return AttackScores(*sides, *(_table(released) if releases else (None, None)))
 
 
-def _numbers(run: list[Seen]) -> np.ndarray:
+def _numbers(run: list[WitnessedRelease]) -> np.ndarray:
     """All that a fit released, as one list of numbers."""
-    return np.concatenate([_as_array(seen.released) for seen in run])
+    return np.concatenate([_as_array(release.released) for release in run])
 
 
 def _as_array(released: Any) -> np.ndarray:

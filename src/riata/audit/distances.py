@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from riata.audit.witness import Seen
+from riata.audit.witness import WitnessedRelease
 from riata.engines import LocalEngine
 from riata.mechanisms import (
     Exact,
@@ -27,12 +27,14 @@ from riata.privacy.events import Event
 from riata.solvers import Plan
 
 
-def realised_by_pairs(runs: Iterable[list[Seen]], plan: Plan, rows: list[LocalEngine]) -> Any:
+def realised_by_pairs(
+    runs: Iterable[list[WitnessedRelease]], plan: Plan, rows: list[LocalEngine]
+) -> Any:
     """The privacy loss that each pair of rows realises over the runs, up to one factor.
 
     Parameters
     ----------
-    runs : iterable of list of Seen
+    runs : iterable of list of WitnessedRelease
     plan : Plan
     rows : list of LocalEngine
         Each holds one candidate row, and possibly one that holds none.
@@ -50,24 +52,24 @@ def realised_by_pairs(runs: Iterable[list[Seen]], plan: Plan, rows: list[LocalEn
 
     total = np.zeros((len(rows), len(rows)))
     for run in runs:
-        for seen in run:
-            if seen.part == 0 and not isinstance(seen.mechanism, Exact):
-                ratios = _ratios(seen, np.array([row.total(seen.query) for row in rows]))
-                total += weight(seen.mechanism.event) * (ratios if pure else ratios**2)
+        for release in run:
+            if release.part == 0 and not isinstance(release.mechanism, Exact):
+                ratios = _ratios(release, np.array([row.total(release.query) for row in rows]))
+                total += weight(release.mechanism.event) * (ratios if pure else ratios**2)
     return total
 
 
-def _ratios(seen: Seen, sums: np.ndarray) -> np.ndarray:
+def _ratios(release: WitnessedRelease, sums: np.ndarray) -> np.ndarray:
     """For each pair, the change of a release over the one that its noise is scaled to."""
-    query, mechanism = seen.query, seen.mechanism
+    query, mechanism = release.query, release.mechanism
     match mechanism:
         case ObjectivePerturbation():
-            answers = np.array([query.from_total(s)[: seen.asked.size] for s in sums])  # type: ignore[attr-defined]
-            return cdist(answers, answers) / seen.asked.sensitivity("l2")
+            answers = np.array([query.from_total(s)[: release.asked.size] for s in sums])  # type: ignore[attr-defined]
+            return cdist(answers, answers) / release.asked.sensitivity("l2")
         case PosteriorSample():  # the largest change of a loss is about the change of the moments
             answers = np.array([query.from_total(s).ravel() for s in sums]) * query.n_rows
             changed = CHANGED_CONTRIBUTIONS[query.adjacency]
-            return cdist(answers, answers) / (changed * seen.asked.loss_bound)  # type: ignore[attr-defined]
+            return cdist(answers, answers) / (changed * release.asked.loss_bound)  # type: ignore[attr-defined]
     if mechanism.norm != "linf":
         answers = sums * np.broadcast_to(query.unit, sums.shape[1:])
         metric = "cityblock" if isinstance(mechanism, LaplaceMechanism) else "euclidean"

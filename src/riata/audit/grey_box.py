@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from riata.audit.witness import Data, Seen, Trial
+from riata.audit.witness import Data, Trial, WitnessedRelease
 from riata.curator import Filter
 from riata.errors import BudgetExceeded
 from riata.mechanisms import (
@@ -163,57 +163,57 @@ def replays(
         yield measured(trial.run(noise), trial.plan)
 
 
-def measured(run: Iterable[Seen], plan: Plan) -> Replay:
+def measured(run: Iterable[WitnessedRelease], plan: Plan) -> Replay:
     """What a run that has been seen realises."""
     return Replay(tuple(_measured(each) for each in run), plan)
 
 
-def _measured(seen: Seen) -> ReplayedRelease:
-    match seen.mechanism:
+def _measured(release: WitnessedRelease) -> ReplayedRelease:
+    match release.mechanism:
         case Exact():
             ratio, sound = math.inf, False
         case GaussianMechanism() | SampledGaussianMechanism():
-            ratio, sound = _norm_ratio(seen, "l2")
+            ratio, sound = _norm_ratio(release, "l2")
         case ObjectivePerturbation():
-            ratio, sound = _objective_ratio(seen)
+            ratio, sound = _objective_ratio(release)
         case PosteriorSample():
-            ratio, sound = _posterior_ratio(seen)
+            ratio, sound = _posterior_ratio(release)
         case LaplaceMechanism():
-            ratio, sound = _norm_ratio(seen, "l1")
+            ratio, sound = _norm_ratio(release, "l1")
         case _:
-            ratio, sound = _range_ratio(seen)
-    name = type(seen.mechanism).__name__
-    return ReplayedRelease(name, seen.mechanism.event, ratio, sound)
+            ratio, sound = _range_ratio(release)
+    name = type(release.mechanism).__name__
+    return ReplayedRelease(name, release.mechanism.event, ratio, sound)
 
 
-def _norm_ratio(seen: Seen, norm: str) -> tuple[float, bool]:
+def _norm_ratio(release: WitnessedRelease, norm: str) -> tuple[float, bool]:
     """The length of the change over the sensitivity, and whether it is at most 1."""
     power = {"l1": 1, "l2": 2}[norm]
-    units = np.broadcast_to(seen.query.unit, seen.ours.shape)
-    steps = [int(a) - int(b) for a, b in zip(seen.ours, seen.theirs, strict=True)]
+    units = np.broadcast_to(release.query.unit, release.ours.shape)
+    steps = [int(a) - int(b) for a, b in zip(release.ours, release.theirs, strict=True)]
     length = sum(
         abs(step * Fraction(float(unit))) ** power for step, unit in zip(steps, units, strict=True)
     )
-    ratio = Fraction(length) / Fraction(seen.query.sensitivity(norm)) ** power
+    ratio = Fraction(length) / Fraction(release.query.sensitivity(norm)) ** power
     return float(ratio) ** (1 / power), ratio <= 1
 
 
-def _objective_ratio(seen: Seen) -> tuple[float, bool]:
+def _objective_ratio(release: WitnessedRelease) -> tuple[float, bool]:
     """The change of the sum of gradients at the released point over the sensitivity of all points.
 
     The sums are in 48 bits, and rounding them to float64 moves their ratio by far less than 2^-30.
     """
-    change = seen.query.from_total(seen.ours) - seen.query.from_total(seen.theirs)
-    assert isinstance(seen.asked, Minimum)
-    ratio = float(np.linalg.norm(change[: seen.asked.size])) / seen.asked.sensitivity("l2")
+    change = release.query.from_total(release.ours) - release.query.from_total(release.theirs)
+    assert isinstance(release.asked, Minimum)
+    ratio = float(np.linalg.norm(change[: release.asked.size])) / release.asked.sensitivity("l2")
     return ratio, ratio <= 1 + 2.0**-30
 
 
-def _posterior_ratio(seen: Seen) -> tuple[float, bool]:
+def _posterior_ratio(release: WitnessedRelease) -> tuple[float, bool]:
     """The range, over the ball, of the change of the summed losses, over the range allowed."""
-    query = seen.asked
+    query = release.asked
     assert isinstance(query, SquaredMoments)
-    change = query.from_total(seen.ours - seen.theirs) * query.n_rows
+    change = query.from_total(release.ours - release.theirs) * query.n_rows
     square, cross = change[:-1, :-1], change[:-1, -1]
     spread = sum(largest_on_ball(s * square, s * cross, query.ball_radius) for s in (1, -1))
     ratio = float(spread) / (CHANGED_CONTRIBUTIONS[query.adjacency] * query.loss_bound)
@@ -237,9 +237,9 @@ def largest_on_ball(square: np.ndarray, cross: np.ndarray, radius: float) -> flo
     return value + spare * max(values[-1], 0.0)
 
 
-def _range_ratio(seen: Seen) -> tuple[float, bool]:
+def _range_ratio(release: WitnessedRelease) -> tuple[float, bool]:
     """The range of the utilities' changes over twice the sensitivity: what a selection loses."""
-    ours, theirs = seen.query.from_total(seen.ours), seen.query.from_total(seen.theirs)
+    ours, theirs = release.query.from_total(release.ours), release.query.from_total(release.theirs)
     change = ours - theirs
     slack = 2.0**-50 * (np.abs(ours).max() + np.abs(theirs).max())
 
@@ -249,9 +249,9 @@ def _range_ratio(seen: Seen) -> tuple[float, bool]:
         return max(sign * (Fraction(float(ours[i])) - Fraction(float(theirs[i]))) for i in close)
 
     up, down = largest(1), largest(-1)
-    symmetric = seen.query.symmetric
+    symmetric = release.query.symmetric
     width = 2 * max(up, down) if symmetric else up + down
-    ratio = width / (2 * Fraction(seen.query.sensitivity("linf")))
+    ratio = width / (2 * Fraction(release.query.sensitivity("linf")))
     return float(ratio), ratio <= 1
 
 

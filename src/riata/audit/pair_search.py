@@ -24,7 +24,7 @@ from riata.audit.pairs import (
     labels_of,
     worst_pair,
 )
-from riata.audit.witness import Data, Progress, Seen, Trial
+from riata.audit.witness import Data, Progress, Trial, WitnessedRelease
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
 from riata.mechanisms.noise import Noise
@@ -53,7 +53,7 @@ class SearchedPair(Neighbours):
         The largest ratio of any release, over fits with fresh noise.
     share : float
         Realised over claimed epsilon of the whole fit: the mean over fits with fresh noise, which
-        the search has not seen.
+        the search has not release.
     first_share : float
         The same for `worst_pair`, which looks at the first release only.
     background : str
@@ -111,7 +111,7 @@ class _Tried:
     rest: Data
     x: np.ndarray
     y: np.ndarray
-    runs: list[list[Seen]]
+    runs: list[list[WitnessedRelease]]
     share: float
     worst: float
 
@@ -175,7 +175,7 @@ class _Search:
 
     def _replayed(
         self, data: Data, neighbour: Data, seeds: range
-    ) -> tuple[list[list[Seen]], float, float]:
+    ) -> tuple[list[list[WitnessedRelease]], float, float]:
         trial = Trial(self.model, data, neighbour, like=self.trial)
         runs = [trial.run(Noise(seed)) for seed in seeds]
         found = [measured(run, trial.plan) for run in runs]
@@ -194,7 +194,7 @@ class _Search:
 
     # Which pair
 
-    def _furthest(self, runs: list[list[Seen]], now: _Tried | None = None) -> Data:
+    def _furthest(self, runs: list[list[WitnessedRelease]], now: _Tried | None = None) -> Data:
         sources = [self._common_rows(), *(self._rows_for(theta) for theta in _models(runs))]
         x = np.vstack([_spread(rows, _POOL // len(sources)) for rows in sources])
         x, y = np.repeat(x, 2, axis=0), np.tile(self.targets, len(x))
@@ -202,10 +202,10 @@ class _Search:
             x, y = np.vstack([now.x, x]), np.append(now.y, y)
         return self._best_of(runs, x, y)
 
-    def _best_of(self, runs: list[list[Seen]], x: np.ndarray, y: np.ndarray) -> Data:
+    def _best_of(self, runs: list[list[WitnessedRelease]], x: np.ndarray, y: np.ndarray) -> Data:
         """The two of these rows, or the one, that the runs would have shown most."""
         plan = self.trial.plan
-        loaded = self.model._job(x, labels_of(self.model, y)).rows.load()
+        loaded = self.model.request(x, labels_of(self.model, y))[1].load()
         alone = self.problem.adjacency != REPLACE_ONE
         places = [slice(i, i + 1) for i in range(len(x))] + [slice(0)] * alone
         engines = [plan.engine(LocalEngine, *(part[at] for part in loaded)) for at in places]
@@ -252,10 +252,10 @@ def _spread(rows: np.ndarray, most: int) -> np.ndarray:
     return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(int))] if len(rows) else rows
 
 
-def _models(runs: list[list[Seen]]) -> list[Vector]:
+def _models(runs: list[list[WitnessedRelease]]) -> list[Vector]:
     """The models that queries were asked at: the first, one half way and the last of each run."""
     found = []
     for run in runs:
-        known = [theta for seen in run if (theta := seen.query.model) is not None]
+        known = [theta for release in run if (theta := release.query.model) is not None]
         found += [known[k] for k in {0, len(known) // 2, len(known) - 1} if known]
     return found

@@ -11,6 +11,7 @@ import numpy as np
 
 from riata.audit.witness import Data
 from riata.engines import LocalEngine
+from riata.fitting import plan
 from riata.privacy.budget import REPLACE_ONE
 from riata.problem import Problem
 from riata.public import public_normals
@@ -94,7 +95,7 @@ def random_pairs(
         values[chosen] = np.array(_HOSTILE)[special[chosen]]
         x, y = values[:, :-1] * limit[:-1], values[:, -1] * limit[-1]
         if codes:
-            y = labels_of(model, special[:, -1] % len(model._public_classes(None)))
+            y = labels_of(model, special[:, -1] % len(model.declared_classes()))
         rest = slice(2, None) if problem.adjacency == REPLACE_ONE else slice(1, -1)
         first = (np.vstack([x[:1], x[rest]]), np.concatenate([y[:1], y[rest]]))
         if problem.adjacency == REPLACE_ONE:
@@ -190,15 +191,14 @@ def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int 
 
 def first_problem(model: Any, n_rows: int, n_features: int) -> Problem:
     """What the first fit of a model solves on data of this shape."""
-    job = model._job(np.zeros((n_rows, n_features)), labels_of(model, np.zeros(n_rows)))
-    return model._planned(job.losses, job.bounds, *job.shape)[2][0]
+    return plan(model.request_for_shape(n_rows, n_features)).problems[0]
 
 
 def labels_of(model: Any, targets: np.ndarray) -> np.ndarray:
     """Targets of the loss as the estimator wants them: classifiers have labels, not codes."""
     if not hasattr(model, "classes"):
         return targets
-    return model._public_classes(None)[targets.astype(int)]
+    return model.declared_classes()[targets.astype(int)]
 
 
 def _unit(v: np.ndarray) -> np.ndarray:

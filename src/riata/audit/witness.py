@@ -13,12 +13,12 @@ import numpy as np
 
 from riata.curator import Curator
 from riata.engines import LocalEngine
+from riata.fitting import PlannedFit, plan, solve
 from riata.mechanisms import Mechanism, ObjectivePerturbation
 from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
-from riata.problem import Problem
 from riata.queries import Minimum, Query
-from riata.solvers import Plan, Solver
+from riata.solvers import Plan
 
 Data = tuple[Any, Any]
 
@@ -27,7 +27,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class WitnessedRelease:
     """One release: what was asked, how, the exact sums on both sides, and what came out."""
 
     query: Query
@@ -63,7 +63,7 @@ class Witness(Curator):
         self._ours, self._theirs = _Remembering(ours), theirs
         super().__init__(self._ours, plan.event, noise, plan.parts, plan.adaptive)
         self._parts = plan.parts
-        self.seen: list[Seen] = []
+        self.releases: list[WitnessedRelease] = []
 
     def release(self, query: Any, mechanism: Mechanism, part: int = 0) -> Any:
         released = super().release(query, mechanism, part)
@@ -71,8 +71,10 @@ class Witness(Curator):
         if self._parts > 1:
             ours, theirs = ours.of_part, theirs.part(part, self._parts)
         for look, how, outcome in looks(query, mechanism, released):
-            self.seen.append(
-                Seen(look, how, ours.total(look), theirs.total(look), outcome, query, part)
+            self.releases.append(
+                WitnessedRelease(
+                    look, how, ours.total(look), theirs.total(look), outcome, query, part
+                )
             )
         return released
 
@@ -97,24 +99,20 @@ class Trial:
     """
 
     def __init__(self, model: Any, data: Data, neighbour: Data, like: Trial | None = None) -> None:
-        job = model._job(*data)
-        self._model = model
-        self.planned: tuple[Solver, Plan, list[Problem]] = (
-            like.planned if like else model._planned(job.losses, job.bounds, *job.shape)
-        )
+        request, rows = model.request(*data)
+        self.planned: PlannedFit = like.planned if like else plan(request)
         self.ours, self.theirs = (
-            self.plan.engine(LocalEngine, x, y)
-            for x, y in (job.rows.load(), model._job(*neighbour).rows.load())
+            self.plan.engine(LocalEngine, *each.load())
+            for each in (rows, model.request(*neighbour)[1])
         )
 
     @property
     def plan(self) -> Plan:
-        return self.planned[1]
+        return self.planned.plan
 
-    def run(self, noise: Noise, *, swapped: bool = False) -> list[Seen]:
+    def run(self, noise: Noise, *, swapped: bool = False) -> list[WitnessedRelease]:
         """Everything released by one fit, on our rows or, `swapped`, on theirs."""
         sides = (self.theirs, self.ours) if swapped else (self.ours, self.theirs)
-        solver, plan, problems = self.planned
-        witness = Witness(*sides, plan, noise)
-        self._model._solved(solver, plan, problems, witness)
-        return witness.seen
+        witness = Witness(*sides, self.plan, noise)
+        solve(self.planned, witness)
+        return witness.releases

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
+from riata.cli.console import AsJson
 from riata.cli.options import MaxBytes
-from riata.cli.talk import AsJson
 from riata.errors import CollectError, RiataError
 from riata.files.limit import MAX_BYTES
 from riata.wording import number_of
 
 if TYPE_CHECKING:  # SciPy is slow to import
-    from riata.collect.records import Merged
+    from riata.collect.merging import MergedReports
     from riata.local import Aggregator, Task
 
 app = typer.Typer(help="Collect reports from people who trust nobody.", no_args_is_help=True)
@@ -60,8 +60,8 @@ def plan(path: TaskFile, people: int, as_json: AsJson = False) -> None:
     """Say what can be learned from so many people, before anything is collected."""
     found = _task(path).plan(people)
     if as_json:
-        facts = {"share": found.share, "interval": found.interval, "silent": found.silent,
-                 "needed": found.needed, "advice": found.advice}  # fmt: skip
+        facts = {"share": found.share, "interval": found.interval, "silent": found.no_signal,
+                 "needed": found.people_needed, "advice": found.advice}  # fmt: skip
         typer.echo(json.dumps(facts))
     else:
         typer.echo(str(found))
@@ -103,8 +103,9 @@ def serve(
     ] = None,
 ) -> None:
     """Serve the survey's page and accept reports."""
-    from riata.collect.limits import Limits, Proxies
-    from riata.collect.run import run, shown
+    from riata.collect import server
+    from riata.collect.address_limits import Limits, Proxies
+    from riata.collect.stores import display_address
 
     task = _task(path)
     if not task.open_on(datetime.datetime.now(datetime.UTC).date()):
@@ -112,7 +113,7 @@ def serve(
             f"The deadline of the task was {task.deadline}, and all reports would be refused. "
             "Learn from what came, or begin another task."
         )
-    limits = Limits.chosen(
+    limits = Limits.with_defaults(
         tokens=tokens is not None,
         people=people,
         connections=connections_per_address,
@@ -120,14 +121,16 @@ def serve(
         most_reports=most_reports,
     )
     proxies = Proxies(trusted_proxy or ())
-    typer.echo(f"{task!r}\nSurvey:    http://{host}:{port}/\nReports:   {shown(store)}")
+    typer.echo(f"{task!r}\nSurvey:    http://{host}:{port}/\nReports:   {display_address(store)}")
     typer.echo(f"Limits:    {limits}")
     if not proxies:
         typer.echo(
             "           Behind a reverse proxy, name it with --trusted-proxy: else everybody"
         )
         typer.echo("           has its address.")
-    run(task, store, host, port, people=people, tokens=tokens, limits=limits, proxies=proxies)
+    server.serve(
+        task, store, host, port, people=people, tokens=tokens, limits=limits, proxies=proxies
+    )
 
 
 @app.command()
@@ -147,7 +150,7 @@ def invite(
 @app.command()
 def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> None:
     """Count what has come so far."""
-    aggregator, merged = _aggregated(_task(path), store or ["reports"], silent=as_json)
+    aggregator, merged = _aggregate(_task(path), store or ["reports"], silent=as_json)
     checks = {name: check.share for name, check in aggregator.honesty().items()}
     facts = {
         "task": aggregator.task.id, "reports": aggregator.count, "honest": checks,
@@ -165,7 +168,7 @@ def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> Non
 @app.command()
 def export(path: TaskFile, out: Path, store: Stores = None) -> None:
     """Write the sums of all reports to a file that other shards can be merged with."""
-    aggregator, _ = _aggregated(_task(path), store or ["reports"])
+    aggregator, _ = _aggregate(_task(path), store or ["reports"])
     aggregator.save(out)
     typer.echo(f"Wrote the sums of {number_of(aggregator.count, 'report')} to {out}.")
 
@@ -183,26 +186,26 @@ def learn(
     max_bytes: MaxBytes = MAX_BYTES,
 ) -> None:
     """Fit the model, print it with its guarantee, and write both to files."""
-    from riata.collect.learned import write
+    from riata.collect.artifacts import write_artifacts
     from riata.local import Aggregator
-    from riata.local.outcome import Outcome
+    from riata.local.collection_result import CollectionResult
     from riata.report import page
 
     stores = store or ([] if shard else ["reports"])
-    aggregator, _ = _aggregated(_task(path), stores)
+    aggregator, _ = _aggregate(_task(path), stores)
     for one in shard or []:
         aggregator.merge(Aggregator.load(one, max_bytes=max_bytes))
-    outcome = Outcome.of(aggregator)
-    typer.echo(f"{outcome.model}\n{outcome.statement.sentence}")
+    result = CollectionResult.from_aggregator(aggregator)
+    typer.echo(f"{result.model}\n{result.statement.sentence}")
     if out is None:
         out = next((Path(one) for one in stores if "://" not in one), None)
     if out is not None:
-        for written in write(outcome, out):
+        for written in write_artifacts(result, out):
             typer.echo(f"Wrote {written}.")
         if report is None and not page.missing():
             report = out / "report.html"
     if report is not None:
-        page.write(outcome.model, report)
+        page.write(result.model, report)
         typer.echo(f"Wrote {report}.")
 
 
@@ -212,13 +215,15 @@ def _task(path: Path) -> Task:
     return Task.load(path)
 
 
-def _aggregated(task: Task, stores: list[str], silent: bool = False) -> tuple[Aggregator, Merged]:
+def _aggregate(
+    task: Task, stores: list[str], silent: bool = False
+) -> tuple[Aggregator, MergedReports]:
     """The sums of all reports in some stores: each report once, and one for each token."""
-    from riata.collect.run import shown, to_count
+    from riata.collect.stores import display_address, merge_stores
     from riata.local import Aggregator
 
-    merged = to_count(stores, task)
-    warning = merged.warning([shown(one) for one in stores])
+    merged = merge_stores(stores, task)
+    warning = merged.warning([display_address(one) for one in stores])
     if warning and not silent:
         typer.echo(warning)
     aggregator = Aggregator(task, expected=10_000_000)
@@ -257,12 +262,12 @@ def _wizard() -> str:
 def _asked(table: str, what: str, names: set[str], yes_no: bool = False) -> str:
     """The lines of one question. What a task would refuse is asked again."""
     from riata.local.encoding import Feature
-    from riata.local.fields import Fields
+    from riata.local.task_fields import TaskFields
 
     while True:
         lines = _lines(what, yes_no, choices=table == "features")
         try:
-            feature = Feature.read(Fields(tomllib.loads("\n".join(lines))))
+            feature = Feature.read(TaskFields(tomllib.loads("\n".join(lines))))
         except RiataError as problem:
             typer.echo(f"  {problem}")
             continue

@@ -7,7 +7,7 @@ import traceback
 
 from rich.text import Text
 
-from riata.cli.talk import err
+from riata.cli.console import err
 from riata.errors import (
     BudgetExceeded,
     CheckpointError,
@@ -54,7 +54,7 @@ def status_of(problem: BaseException) -> int:
     return next((status for kind, status in _KINDS if isinstance(problem, kind)), INTERNAL)
 
 
-def told(problem: BaseException) -> str:
+def message_of(problem: BaseException) -> str:
     """What people are told. The text of an unforeseen error may quote a row, and is not shown."""
     if isinstance(problem, RiataError):
         return str(problem)
@@ -74,5 +74,5 @@ def show(problem: BaseException) -> int:
     """Tell people what is wrong; returns the exit status."""
     if os.environ.get(DEBUG) == "1":
         traceback.print_exception(problem)
-    err().print(Text("Error: ", "bold red").append(told(problem), "not bold default"))
+    err().print(Text("Error: ", "bold red").append(message_of(problem), "not bold default"))
     return status_of(problem)

@@ -14,7 +14,7 @@ from rich.bar import Bar
 from rich.table import Table
 from rich.text import Text
 
-from riata.cli.talk import AsJson, answer, answer_json, answer_table, note, out
+from riata.cli.console import AsJson, answer, answer_json, answer_table, note, out
 from riata.errors import InvalidArgument
 from riata.wording import number_of
 

@@ -1,14 +1,16 @@
-"""Options that several commands have, and the study that they make together with a file."""
+"""The options that make a study together with a file, declared once for all commands."""
 
 from __future__ import annotations
 
+import inspect
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from riata.cli.study import AUTO, ESTIMATORS, Study, load_study
+from riata.cli.study import AUTO, ESTIMATORS, load_study
 from riata.errors import InvalidArgument
 
 StudyFile = Annotated[
@@ -18,52 +20,6 @@ StudyFile = Annotated[
 MaxBytes = Annotated[
     int, typer.Option(help="The most memory that a file from somebody else may take.", min=0)
 ]
-SchemaFile = Annotated[Path | None, typer.Option(help="What the columns are (TOML).")]
-Estimator = Annotated[
-    str | None,
-    typer.Option(
-        help=f"One of {', '.join(ESTIMATORS)}. By default lasso, or logistic for classes.",
-        autocompletion=lambda: [AUTO, *ESTIMATORS],
-    ),
-]
-Epsilon = Annotated[float | None, typer.Option(help="How much privacy may be spent.")]
-Delta = Annotated[
-    float | None,
-    typer.Option(help="By default 1e-6, or a tenth of 1 / rows if that is less. 0 for pure."),
-]
-Adjacency = Annotated[
-    str | None,
-    typer.Option(
-        help="Which data sets are neighbours: replace-one or add-remove.",
-        autocompletion=lambda: ["replace-one", "add-remove"],
-    ),
-]
-Radius = Annotated[str | None, typer.Option(help="The largest norm of the coefficients.")]
-RowLength = Annotated[
-    float | None, typer.Option(help="A public bound on the length (l2 norm) of an encoded row.")
-]
-SolverName = Annotated[
-    str | None,
-    typer.Option("--solver", help="By default the rule of the page Choose.",
-                 autocompletion=lambda: _solvers()),
-]  # fmt: skip
-Steps = Annotated[str | None, typer.Option(help="The number of private steps.")]
-Sparsity = Annotated[int | None, typer.Option(help="How many coefficients are not 0, at most.")]
-Intercept = Annotated[bool | None, typer.Option(help="Whether an intercept is fitted.")]
-Others = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of the estimator."),
-]
-Relevant = Annotated[int | None, typer.Option(help="Guess: how many columns matter.", min=1)]
-Signal = Annotated[
-    float | None, typer.Option(help="Guess: R2 of the best linear model, or for classes its AUC.")
-]
-Design = Annotated[
-    str | None, typer.Option(help="Guess: entries are uniform, signs, normal or binary.")
-]
-Spread = Annotated[
-    float | None, typer.Option(help="Guess: the standard deviation of the target over its bound.")
-]
 
 
 def _solvers() -> list[str]:
@@ -72,43 +28,181 @@ def _solvers() -> list[str]:
     return [AUTO, *SOLVERS]
 
 
-def parameters(
-    radius: str | None, solver: str | None, steps: str | None, sparsity: int | None,
-    intercept: bool | None, engine: str | None, others: list[str] | None,
-) -> dict[str, Any]:  # fmt: skip
-    """Parameters of the estimator, from options."""
-    found: dict[str, Any] = {
-        "radius": _number(radius), "solver": solver, "steps": _number(steps),
-        "sparsity": sparsity, "fit_intercept": intercept, "engine": engine,
-    }  # fmt: skip
-    return found | settings(others)
-
-
-def settings(pairs: list[str] | None) -> dict[str, Any]:
+def settings(pairs: list[str]) -> dict[str, Any]:
     """NAME=VALUE options."""
     found = {}
-    for each in pairs or []:
+    for each in pairs:
         name, sign, value = each.partition("=")
         if not sign or not name:
             raise InvalidArgument(
                 f"{each!r} does not say what is set to what. Write --set penalty=l2, or --grid "
                 "'radius=[1, 5]'."
             )
-        found[name.strip()] = _number(value.strip())
+        found[name.strip()] = toml_value(value.strip())
     return found
 
 
-def study_of(file: Path | None, flags: dict[str, Any]) -> Study:
-    """A study from a file and options; paths of options are as they are given."""
-    paths = {name: str(value) for name, value in flags.items() if isinstance(value, Path)}
-    return load_study(file, flags | paths)
-
-
-def _number(text: str | None) -> Any:
+def toml_value(text: str) -> Any:
     """A value as TOML has it, or the text itself."""
-    if text is None:
-        return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+class StudyOption(NamedTuple):
+    """An option of a command that stands for an entry of a study.
+
+    Attributes
+    ----------
+    kind : type
+        Of its value.
+    help : str
+    place : str
+        The entry: ``table.name``, or the name of a whole table.
+    parse : callable, optional
+        From what is given to what the study has.
+    how : dict
+        Further arguments of `typer.Option`.
+    """
+
+    kind: Any
+    help: str
+    place: str
+    parse: Callable[[Any], Any] | None = None
+    how: Mapping[str, Any] = {}
+
+    def annotation(self, name: str) -> Any:
+        flag = self.how.get("flag", f"--{name.replace('_', '-')}")
+        names = [flag, f"--no-{flag[2:]}"] if self.kind is bool else [flag]
+        how = {key: value for key, value in self.how.items() if key != "flag"}
+        option = typer.Option("/".join(names), help=self.help, **how)
+        return Annotated[self.kind | None, option]
+
+
+STUDY_OPTIONS = {
+    "data": StudyOption(Path, "The rows: Parquet, CSV, svmlight.", "data", str),
+    "out": StudyOption(Path, "The folder for model and report.", "out", str),
+    "schema": StudyOption(Path, "What the columns are (TOML).", "schema", str),
+    "estimator": StudyOption(
+        str, f"One of {', '.join(ESTIMATORS)}. By default lasso, or logistic for classes.",
+        "estimator", how={"autocompletion": lambda: [AUTO, *ESTIMATORS]},
+    ),
+    "epsilon": StudyOption(float, "How much privacy may be spent.", "budget.epsilon"),
+    "delta": StudyOption(
+        float, "By default 1e-6, or a tenth of 1 / rows if that is less. 0 for pure.",
+        "budget.delta",
+    ),
+    "adjacency": StudyOption(
+        str, "Which data sets are neighbours: replace-one or add-remove.", "budget.adjacency",
+        how={"autocompletion": lambda: ["replace-one", "add-remove"]},
+    ),
+    "radius": StudyOption(
+        str, "The largest norm of the coefficients.", "parameters.radius", toml_value
+    ),
+    "row_length": StudyOption(
+        float, "A public bound on the length (l2 norm) of an encoded row.", "row_length"
+    ),
+    "solver": StudyOption(
+        str, "By default the rule of the page Choose.", "parameters.solver",
+        how={"autocompletion": _solvers},
+    ),
+    "steps": StudyOption(str, "The number of private steps.", "parameters.steps", toml_value),
+    "sparsity": StudyOption(
+        int, "How many coefficients are not 0, at most.", "parameters.sparsity"
+    ),
+    "intercept": StudyOption(bool, "Whether an intercept is fitted.", "parameters.fit_intercept"),
+    "others": StudyOption(
+        list[str], "Another parameter of the estimator.", "parameters", settings,
+        {"flag": "--set", "metavar": "NAME=VALUE"},
+    ),
+    "grid": StudyOption(
+        list[str], "Values to try: --grid 'radius=[1, 5, 20]'.", "grid", settings,
+        {"metavar": "NAME=[VALUES]"},
+    ),
+    "expected": StudyOption(
+        float, "How many tries to expect. By default twice the grid.", "expected"
+    ),
+    "ledger": StudyOption(str, "The ledger that is charged.", "ledger.path"),
+    "dataset": StudyOption(str, "Which ledger of a database.", "ledger.dataset"),
+    "head": StudyOption(Path, "The ledger's head, if elsewhere.", "ledger.head", str),
+    "checkpoint": StudyOption(
+        Path, "A file with which a stopped fit can go on.", "checkpoint", str
+    ),
+    "engine": StudyOption(
+        str, "auto, local, numba, numpy, scan, disk or dask.", "parameters.engine"
+    ),
+    "seed": StudyOption(int, "For tests: known noise, no privacy.", "seed"),
+    "relevant": StudyOption(
+        int, "Guess: how many columns matter.", "guess.relevant", how={"min": 1}
+    ),
+    "signal": StudyOption(
+        float, "Guess: R2 of the best linear model, or for classes its AUC.", "guess.signal"
+    ),
+    "design": StudyOption(
+        str, "Guess: entries are uniform, signs, normal or binary.", "guess.design"
+    ),
+    "spread": StudyOption(
+        float, "Guess: the standard deviation of the target over its bound.", "guess.spread"
+    ),
+}  # fmt: skip
+
+
+def study_command(
+    *names: str, flags: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command with these options of a study, which gets the study and its own options.
+
+    Parameters
+    ----------
+    *names : str
+        Some of `STUDY_OPTIONS`.
+    flags : callable, optional
+        From all options, and the path of the study file as "study", to further entries by place.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = list(inspect.signature(command).parameters.values())[1:]
+
+        def run(study: Path | None = None, **options: Any) -> None:
+            more = {} if flags is None else flags({"study": study, **options})
+            table = _entries({name: options.pop(name) for name in names}, more)
+            command(load_study(study, table), **options)
+
+        given = {"study": StudyFile} | {
+            name: STUDY_OPTIONS[name].annotation(name) for name in names
+        }
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [
+            *(inspect.Parameter(name, keyword, default=None, annotation=each)
+              for name, each in given.items()),
+            *(each.replace(kind=keyword, annotation=hints[each.name]) for each in own),
+        ]  # fmt: skip
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__name__, run.__doc__, run.__module__ = (
+            command.__name__, command.__doc__, command.__module__,
+        )  # fmt: skip
+        return run
+
+    return decorate
+
+
+def _entries(options: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of a study, from options and from entries by place."""
+    by_place: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is not None:
+            option = STUDY_OPTIONS[name]
+            by_place[option.place] = value if option.parse is None else option.parse(value)
+    tables: dict[str, Any] = {}
+    for place, value in (by_place | dict(more)).items():
+        table, dot, name = place.partition(".")
+        if dot:
+            tables.setdefault(table, {})[name] = value
+        elif isinstance(value, Mapping):
+            tables.setdefault(table, {}).update(value)
+        elif value is not None:
+            tables[place] = value
+    return tables

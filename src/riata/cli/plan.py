@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +10,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from riata.cli import options as given
-from riata.cli.guesses import forecast_facts, guess_of
+from riata.cli.console import AsJson, answer, answer_json, answer_table, note, out, shows_progress
+from riata.cli.forecasts import forecast_facts, guess_of
+from riata.cli.options import study_command
 from riata.cli.study import Study
-from riata.cli.talk import AsJson, answer, answer_json, answer_table, note, out, watched
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -21,30 +22,30 @@ if TYPE_CHECKING:
 EPSILON, ROWS = "epsilon", "rows"
 
 
+def _flags(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A search for epsilon begins somewhere; the only solver to compare is the one of the fit."""
+    more: dict[str, Any] = {}
+    searches = options["for_r2"] is not None or options["for_auc"] is not None
+    nowhere = options["epsilon"] is None and options["study"] is None
+    if searches and nowhere and options["solve"] == EPSILON:
+        more["budget.epsilon"] = 1.0
+    if len(solvers := options["solver"] or []) == 1:
+        more["parameters.solver"] = solvers[0]
+    return more
+
+
+@study_command(
+    "relevant", "signal", "design", "spread", "schema", "estimator", "epsilon", "delta",
+    "adjacency", "radius", "row_length", "steps", "sparsity", "intercept", "others",
+    flags=_flags,
+)  # fmt: skip
 def plan(
-    study: given.StudyFile = None,
+    study: Study,
     rows: Annotated[int | None, typer.Option(help="How many rows there will be.", min=1)] = None,
     columns: Annotated[
         int | None, typer.Option(help="How many encoded columns, without a schema.", min=1)
     ] = None,
-    relevant: given.Relevant = None,
-    signal: given.Signal = None,
-    design: given.Design = None,
-    spread: given.Spread = None,
-    schema: given.SchemaFile = None,
-    estimator: given.Estimator = None,
-    epsilon: given.Epsilon = None,
-    delta: given.Delta = None,
-    adjacency: given.Adjacency = None,
-    radius: given.Radius = None,
-    row_length: given.RowLength = None,
-    solver: Annotated[
-        list[str] | None, typer.Option("--solver", help="Compare only these solvers.")
-    ] = None,
-    steps: given.Steps = None,
-    sparsity: given.Sparsity = None,
-    intercept: given.Intercept = None,
-    others: given.Others = None,
+    solver: Annotated[list[str] | None, typer.Option(help="Compare only these solvers.")] = None,
     for_r2: Annotated[float | None, typer.Option(help="Search for what this R2 takes.")] = None,
     for_auc: Annotated[float | None, typer.Option(help="Search for what this AUC takes.")] = None,
     solve: Annotated[str, typer.Option(help="What to search for: epsilon or rows.")] = EPSILON,
@@ -62,32 +63,18 @@ def plan(
     wanted = for_auc if for_r2 is None else for_r2
     if solve not in (EPSILON, ROWS):
         raise InvalidArgument(f"--solve {solve} is not known. Use epsilon or rows.")
-    guess = {"relevant": relevant, "signal": signal, "design": design, "spread": spread}
-    searched = wanted is not None
-    said = given.study_of(
-        study,
-        {
-            "schema": schema, "estimator": estimator,
-            "budget": {"epsilon": _epsilon(epsilon, study, searched and solve == EPSILON),
-                       "delta": delta, "adjacency": adjacency},
-            "parameters": given.parameters(
-                radius, _only(solver), steps, sparsity, intercept, None, others
-            ),
-            "row_length": row_length, "guess": guess,
-        },
-    )  # fmt: skip
-    n_columns = _columns(said, columns)
-    model, told = said.model(for_source=False), guess_of(said)
-    told["repeats"] = told.get("repeats", repeats)
+    n_columns = _columns(study, columns)
+    model, guess = study.model(for_source=False), guess_of(study)
+    guess.setdefault("repeats", repeats)
     if plot is not None:
         _check_plot(plot)
+    drawn: Any
     if wanted is None:
-        compared = _compared(model, _rows(said, rows), n_columns, solver, patience, told)
-        drawn: Any = compared
-        answer_json(_comparison_facts(compared)) if as_json else _print_comparison(compared)
+        drawn = _compared(model, _rows(study, rows), n_columns, solver, patience, guess)
+        answer_json(_comparison_facts(drawn)) if as_json else _print_comparison(drawn)
     else:
         _check_metric(model, for_r2, for_auc)
-        found = _required(model, said, rows, n_columns, wanted, solve, sure, told)
+        found = _required(model, study, rows, n_columns, wanted, solve, sure, guess)
         drawn = _curve(found)
         answer_json(_required_facts(found)) if as_json else answer(str(found))
     if plot is not None:
@@ -95,18 +82,9 @@ def plan(
         note(f"Wrote {plot}.")
 
 
-def _epsilon(given_one: float | None, study: Path | None, searched: bool) -> float | None:
-    """A search for epsilon begins somewhere, if nobody says where."""
-    return 1.0 if searched and given_one is None and study is None else given_one
-
-
-def _only(solvers: list[str] | None) -> str | None:
-    return solvers[0] if solvers and len(solvers) == 1 else None
-
-
-def _rows(said: Study, rows: int | None) -> int:
-    fixed = None if said.schema is None else said.schema.rows or said.schema.people
-    found = rows or said.rows or fixed
+def _rows(study: Study, rows: int | None) -> int:
+    fixed = None if study.schema is None else study.schema.rows or study.schema.people
+    found = rows or study.rows or fixed
     if found is None:
         raise InvalidArgument(
             "The number of rows is missing: a plan reads no file. Pass --rows, or write rows = ... "
@@ -115,8 +93,8 @@ def _rows(said: Study, rows: int | None) -> int:
     return found
 
 
-def _columns(said: Study, columns: int | None) -> int:
-    known = None if said.schema is None else said.schema.n_features
+def _columns(study: Study, columns: int | None) -> int:
+    known = None if study.schema is None else study.schema.n_features
     if known is not None and columns not in (None, known):
         raise InvalidArgument(
             f"--columns {columns} and the schema says {known} encoded columns. Leave --columns out."
@@ -149,27 +127,26 @@ def _check_plot(plot: Path) -> None:
 
 def _compared(
     model: Any, rows: int, columns: int, solvers: list[str] | None, patience: float,
-    told: dict[str, Any],
+    guess: dict[str, Any],
 ) -> Comparison:  # fmt: skip
     from riata.forecasting import compare_solvers
 
     return compare_solvers(
-        model, rows, columns, solvers=solvers, patience=patience, verbose=watched(), **told
+        model, rows, columns, solvers=solvers, patience=patience, verbose=shows_progress(), **guess
     )
 
 
 def _required(
-    model: Any, said: Study, rows: int | None, columns: int, wanted: float, solve: str, sure: bool,
-    told: dict[str, Any],
+    model: Any, study: Study, rows: int | None, columns: int, wanted: float, solve: str, sure: bool,
+    guess: dict[str, Any],
 ) -> Required:  # fmt: skip
     from riata.forecasting import required_epsilon, required_rows
 
+    how = {"sure": sure, "verbose": shows_progress(), **guess}
     if solve == ROWS:
-        start = {} if rows is None else {"start": rows}
-        return required_rows(model, columns, wanted, sure=sure, verbose=watched(), **start, **told)
-    return required_epsilon(
-        model, _rows(said, rows), columns, wanted, sure=sure, verbose=watched(), **told
-    )
+        how |= {} if rows is None else {"start": rows}
+        return required_rows(model, columns, wanted, **how)
+    return required_epsilon(model, _rows(study, rows), columns, wanted, **how)
 
 
 def _curve(found: Required) -> Any:
@@ -191,7 +168,7 @@ def _print_comparison(found: Comparison) -> None:
     table = Table(box=None, pad_edge=False)
     for name in head:
         table.add_column(
-            name, no_wrap=True, justify="left" if name in ("solver", "noise a step") else "right"
+            name, no_wrap=True, justify="left" if name in ("solver", "noise per step") else "right"
         )
     for line, each in zip(lines, found.candidates, strict=True):
         table.add_row(*line, style="bold" if each.chosen else "")

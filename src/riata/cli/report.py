@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from riata.cli.console import AsJson
 from riata.cli.options import MaxBytes
-from riata.cli.talk import AsJson
 from riata.files.limit import MAX_BYTES
 
 ModelFile = Annotated[Path, typer.Argument(help="A file that riata.save wrote.")]

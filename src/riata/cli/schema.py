@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riata.cli.talk import AsJson
+from riata.cli.console import AsJson
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:  # scikit-learn is slow to import

@@ -87,25 +87,25 @@ class Study:
         Without a schema entries and targets reach 1: a forecast is in such units.
         """
         known = inspect.signature(self.kind).parameters
-        said: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency,
             "ledger": ledger, "random_state": self.seed, "verbose": verbose,
         }  # fmt: skip
         if "bounds" in known and (self.row_length is not None or not for_source):
-            said["bounds"] = self._bounds("classes" in known)
+            arguments["bounds"] = self._bounds("classes" in known)
         if "classes" in known and not for_source:
             classes = None if self.schema is None else self.schema.classes
-            said["classes"] = [0, 1] if classes is None else classes.tolist()
-        return self.kind(**said, **self._checked(known))
+            arguments["classes"] = [0, 1] if classes is None else classes.tolist()
+        return self.kind(**arguments, **self._checked(known))
 
     def _bounds(self, classifies: bool) -> Bounds:
         from riata.bounds import Bounds
 
-        said = Bounds(1.0, None if classifies else 1.0)
-        said = said if self.schema is None else self.schema.bounds
+        bounds = Bounds(1.0, None if classifies else 1.0)
+        bounds = bounds if self.schema is None else self.schema.bounds
         if self.row_length is None:
-            return said
-        return Bounds(self.row_length, said.y, norm="l2", nonnegative=said.nonnegative)
+            return bounds
+        return Bounds(self.row_length, bounds.y, norm="l2", nonnegative=bounds.nonnegative)
 
     def _checked(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters, each of which the estimator has."""
@@ -137,7 +137,7 @@ def load_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
                 f"{path} is a schema, and not a study. Pass it with --schema, or write schema = "
                 f'"{path.name}" into a study.'
             )
-        _beside(table, path.parent)
+        _resolve_paths(table, path.parent)
     for name, value in flags.items():
         if isinstance(value, Mapping):
             inner = table.get(name, {})
@@ -150,7 +150,7 @@ def load_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
     return _read(table)
 
 
-def _beside(table: dict[str, Any], folder: Path) -> None:
+def _resolve_paths(table: dict[str, Any], folder: Path) -> None:
     """Make the paths of a study file relative to its folder."""
 
     def moved(where: Any) -> Any:
@@ -168,8 +168,8 @@ def _beside(table: dict[str, Any], folder: Path) -> None:
 
 
 def _read(table: Mapping[str, Any]) -> Study:
-    said = Fields(table)
-    budget = said.table("budget", {})
+    entries = Fields(table)
+    budget = entries.table("budget", {})
     epsilon = budget.take("epsilon", None)
     if epsilon is None:
         raise InvalidArgument(
@@ -180,46 +180,46 @@ def _read(table: Mapping[str, Any]) -> Study:
         epsilon=epsilon,
         delta=budget.take("delta", None),
         adjacency=budget.take("adjacency", "replace-one"),
-        schema=_schema(said),
-        estimator=said.one_of("estimator", (AUTO, *ESTIMATORS), AUTO),
-        parameters=said.table("parameters", {}).rest(),
-        grid=said.table("grid", {}).rest(),
-        expected=None if "expected" not in table else said.scale("expected"),
-        row_length=None if "row_length" not in table else said.scale("row_length"),
-        ledger=_ledger(said),
-        data=_path(said, "data"),
-        out=_path(said, "out"),
-        checkpoint=_path(said, "checkpoint"),
-        seed=None if "seed" not in table else said.whole("seed"),
-        **_guess(said, "guess" in table),
+        schema=_schema(entries),
+        estimator=entries.one_of("estimator", (AUTO, *ESTIMATORS), AUTO),
+        parameters=entries.table("parameters", {}).rest(),
+        grid=entries.table("grid", {}).rest(),
+        expected=None if "expected" not in table else entries.scale("expected"),
+        row_length=None if "row_length" not in table else entries.scale("row_length"),
+        ledger=_ledger(entries),
+        data=_path(entries, "data"),
+        out=_path(entries, "out"),
+        checkpoint=_path(entries, "checkpoint"),
+        seed=None if "seed" not in table else entries.whole("seed"),
+        **_guess(entries, "guess" in table),
     )
-    said.take("expected", None)
-    said.take("row_length", None)
-    said.take("seed", None)
+    entries.take("expected", None)
+    entries.take("row_length", None)
+    entries.take("seed", None)
     budget.end()
-    said.end()
+    entries.end()
     return study
 
 
-def _schema(said: Fields) -> Schema | None:
+def _schema(entries: Fields) -> Schema | None:
     from riata.data import Schema
 
-    given = said.take("schema", None)
+    given = entries.take("schema", None)
     if given is None:
         return None
     if isinstance(given, Mapping):
         return Schema.from_table(given)
     if not isinstance(given, str) or not given:
-        raise said.wrong("schema", given, "it must be a path, or a table with the schema itself")
+        raise entries.wrong("schema", given, "it must be a path, or a table with the schema itself")
     return Schema.load(given)
 
 
-def _ledger(said: Fields) -> dict[str, Any]:
-    table = said.take("ledger", None)
+def _ledger(entries: Fields) -> dict[str, Any]:
+    table = entries.take("ledger", None)
     if table is None:
         return {}
     if not isinstance(table, Mapping):
-        raise said.wrong("ledger", table, "it must be a path, or a table with path = ...")
+        raise entries.wrong("ledger", table, "it must be a path, or a table with path = ...")
     inner = Fields(table, "ledger")
     found = {"path": inner.text("path")}
     for name in ("dataset", "head"):
@@ -229,17 +229,17 @@ def _ledger(said: Fields) -> dict[str, Any]:
     return found
 
 
-def _guess(said: Fields, given: bool) -> dict[str, Any]:
+def _guess(entries: Fields, given: bool) -> dict[str, Any]:
     """The guess, and the number of rows that it is about."""
-    table = said.table("guess", {})
+    table = entries.table("guess", {})
     found = {name: value for name in _GUESSES if (value := table.take(name, None)) is not None}
     rows = table.whole("rows", 0, most=10**12)
     table.end()
     return {"guess": found if given else None, "rows": rows or None}
 
 
-def _path(said: Fields, name: str) -> Path | None:
-    value = said.take(name, None)
+def _path(entries: Fields, name: str) -> Path | None:
+    value = entries.take(name, None)
     if value is not None and (not isinstance(value, str) or not value):
-        raise said.wrong(name, value, "it must be a path")
+        raise entries.wrong(name, value, "it must be a path")
     return None if value is None else Path(value)

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riata.cli import options as given
-from riata.cli.fit import checked, foreseen, left, say_counting, written
+from riata.cli.console import AsJson, answer, answer_json, note, shows_progress, warning
+from riata.cli.fit import (
+    checked_folder,
+    confirm_spending,
+    ledger_facts,
+    open_source,
+    show_charge,
+    show_files,
+    write_files,
+)
+from riata.cli.options import study_command
 from riata.cli.study import Study
-from riata.cli.talk import AsJson, answer, answer_json, asked, note, warning, watched
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from riata.tuning import PrivateSearch
 
 
+@study_command(
+    "data", "out", "schema", "estimator", "epsilon", "delta", "grid", "expected", "others",
+    "ledger", "seed",
+)  # fmt: skip
 def tune(
-    study: given.StudyFile = None,
-    data: Annotated[Path | None, typer.Option(help="The rows: Parquet, CSV, svmlight.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder for model and report.")] = None,
-    schema: given.SchemaFile = None,
-    estimator: given.Estimator = None,
-    epsilon: given.Epsilon = None,
-    delta: given.Delta = None,
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=[VALUES]", help="Values to try: --grid 'radius=[1, 5, 20]'."),
-    ] = None,
-    expected: Annotated[
-        float | None, typer.Option(help="How many tries to expect. By default twice the grid.")
-    ] = None,
-    others: given.Others = None,
-    ledger: Annotated[str | None, typer.Option(help="The ledger that is charged.")] = None,
-    seed: Annotated[int | None, typer.Option(help="For tests: known noise, no privacy.")] = None,
+    study: Study,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend without being asked.")] = False,
     force: Annotated[bool, typer.Option(help="Replace a model in the folder.")] = False,
     as_json: AsJson = False,
@@ -44,39 +39,25 @@ def tune(
 
     A random number of candidates is tried. How many, and how the others did, stays secret.
     """
-    said = given.study_of(
-        study,
-        {
-            "data": data, "out": out, "schema": schema, "estimator": estimator,
-            "budget": {"epsilon": epsilon, "delta": delta},
-            "parameters": given.settings(others), "grid": given.settings(grid),
-            "expected": expected, "seed": seed, "ledger": {"path": ledger},
-        },
-    )  # fmt: skip
-    folder = checked(said, force, yes)
-    from riata.data import read
+    folder = checked_folder(study, force, yes)
     from riata.privacy.unit import PrivacyUnit
 
-    opened = said.open_ledger()
-    search = _search(said, opened)
-    assert said.schema is not None
-    source = read(said.data, said.schema)
-    say_counting(said)
+    ledger = study.open_ledger()
+    search = _search(study, ledger)
+    source = open_source(study)
     plan = search.plan_for(source)
     note(f"\n{plan}\n")
-    if said.seed is not None:
+    if study.seed is not None:
         warning("--seed makes the noise known: the model protects nobody. It is for tests.")
-    if opened is None:
+    if ledger is None:
         warning("No ledger records this search, and nobody adds up what is spent.")
     else:
-        foreseen(opened, plan.event, PrivacyUnit(plan.budget.adjacency))
-    if not yes and not asked("Spend this, and search?"):
-        note("Nothing was charged, and no row was read.")
-        raise typer.Exit(0)
+        show_charge(ledger, plan.event, PrivacyUnit(plan.budget.adjacency))
+    confirm_spending("Spend this, and search?", yes)
     folder.mkdir(parents=True, exist_ok=True)
     search.fit(source)
     model = search.best_estimator_
-    files = written(model, folder, opened, None, None)
+    files = write_files(model, folder, ledger, None, None)
     if as_json:
         answer_json(
             {
@@ -85,34 +66,32 @@ def tune(
                 "score": search.best_score_,
                 "score_error": search.best_score_error_,
                 "statement": model.privacy_.to_dict(),
-                "ledger": None if opened is None else left(opened),
+                "ledger": None if ledger is None else ledger_facts(ledger),
             }
         )
         return
     answer(f"Found {', '.join(f'{name}={value!r}' for name, value in search.best_params_.items())}")
     answer(f"Score {search.best_score_:.4g}, with noise of {search.best_score_error_:.2g}")
-    answer(model.privacy_.sentence, "" if model.privacy_.private else "bold red")
-    for place in files.values():
-        answer(f"Wrote {place}")
+    show_files(model, files)
 
 
-def _search(said: Study, ledger: Any) -> PrivateSearch:
+def _search(study: Study, ledger: Any) -> PrivateSearch:
     from riata.tuning import PrivateSearch
 
-    if not said.grid:
+    if not study.grid:
         raise InvalidArgument(
             "There is no grid: the search needs values to choose from. Pass --grid "
             "'radius=[1, 5, 20]', or write them under [grid] of the study."
         )
-    if said.checkpoint is not None:
+    if study.checkpoint is not None:
         raise InvalidArgument(
             "A search has no checkpoint: how far it is would tell how many candidates were tried. "
             "Take checkpoint out of the study."
         )
-    model = replace(said, seed=None, delta=None).model(for_source=True)
+    model = replace(study, seed=None, delta=None).model(for_source=True)
     model.set_params(epsilon=None)
-    expected = "auto" if said.expected is None else said.expected
+    expected = "auto" if study.expected is None else study.expected
     return PrivateSearch(
-        model, dict(said.grid), said.epsilon, said.delta, expected=expected, ledger=ledger,
-        random_state=said.seed, verbose=watched(),
+        model, dict(study.grid), study.epsilon, study.delta, expected=expected, ledger=ledger,
+        random_state=study.seed, verbose=shows_progress(),
     )  # fmt: skip

@@ -30,7 +30,7 @@ class Dashboard:
         self._forecasts: dict[int, dict[str, Any]] = {}
         self._one = asyncio.Lock()
 
-    def opens_with(self, authorization: bytes) -> bool:
+    def authorizes(self, authorization: bytes) -> bool:
         """Whether a header `Authorization: Bearer KEY` holds the key, in constant time."""
         scheme, _, key = authorization.partition(b" ")
         same = hmac.compare_digest(key.strip(b" "), self.key.encode())

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from riata.collect.known import Known
-from riata.collect.records import Records, earlier_version
+from riata.collect.merging import earlier_version
 from riata.collect.segments import Segments, read
-from riata.collect.tokens import fresh
+from riata.collect.store import Records, accepted_reports
+from riata.collect.word_set import WordSet
 from riata.errors import CollectError
 from riata.files import durable
-from riata.files.durable import sync_directory
+from riata.local.report_format import first_occurrences
 from riata.local.task import Task
 
 #: Reports that came without a token, one word each, and reports with their tokens, two words each.
@@ -23,7 +22,7 @@ _REPORTS, _PAIRS = "reports", "pairs"
 _OLD_TOKENS = "used.tokens"
 
 
-class Directory:
+class DirectoryStore:
     """The reports of one task, and the tokens that they came with. One process writes at a time.
 
     A report and its token are one row of one frame: no fault can keep the one without the other.
@@ -38,8 +37,8 @@ class Directory:
     def __init__(self, path: str | Path, task: Task) -> None:
         self.path = Path(path).resolve()
         _make_folder(self.path)
-        self._lock = self._locked()
-        self._known, self._used = Known(), Known()
+        self._lock = self._take_lock()
+        self._seeds, self._tokens = WordSet(), WordSet()
         self._reports = Segments(self.path, _REPORTS, 1)
         self._pairs = Segments(self.path, _PAIRS, 2)
         try:
@@ -47,15 +46,15 @@ class Directory:
             if _old_tokens(self.path):
                 raise earlier_version(str(self.path))
             for rows in self._reports.recover():
-                self._known.add(self._known.new(rows[:, 0]))
+                self._seeds.update(rows[:, 0])
             for rows in self._pairs.recover():
-                self._known.add(self._known.new(rows[:, 0]))
-                self._used.add(self._used.new(rows[:, 1]))
+                self._seeds.update(rows[:, 0])
+                self._tokens.update(rows[:, 1])
         except BaseException:
             self.close()
             raise
 
-    def _locked(self) -> int:
+    def _take_lock(self) -> int:
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             alone = durable.lock(handle)
@@ -75,49 +74,31 @@ class Directory:
         if path.exists():
             _check_task(self.path, task)
             return
-        beside = path.with_suffix(".new")
-        with open(beside, "wb") as file:
-            file.write(task.canonical)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-        sync_directory(str(path))
+        durable.replace(path, task.canonical)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._seeds)
 
     def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
-        """Keep the reports that are new, durably, and say which were accepted.
-
-        A report that is known already is accepted again and changes nothing. With tokens, a new
-        report is accepted only if its token is unused; the token of a known report is used too.
-
-        Raises
-        ------
-        OSError
-            With ENOSPC if the disk is full. Then no report is kept and no token is used.
-        """
+        """As `Store.add`."""
         if tokens is None:
-            new = self._known.new(seeds)
+            new = self._seeds.difference(seeds)
             if len(new):
                 self._reports.append(new[:, None])
-                self._known.add(new)
+                self._seeds.update(new)
             return np.ones(len(seeds), dtype=bool)
-        unused = fresh(tokens) & ~self._used.holds(tokens)
-        accepted = unused | self._known.holds(seeds)
-        accepted |= np.isin(seeds, seeds[accepted])  # the same report twice at once
-        if unused.any():  # each new report that is accepted stands beside an unused token
+        unused = first_occurrences(tokens) & ~self._tokens.contains(tokens)
+        accepted = accepted_reports(seeds, unused, self._seeds.contains(seeds))
+        if unused.any():  # each new report that is accepted is paired with an unused token
             self._pairs.append(np.stack([seeds[unused], tokens[unused]], axis=1))
-            self._known.add(self._known.new(seeds[unused]))
-            self._used.add(self._used.new(tokens[unused]))
+            self._seeds.update(seeds[unused])
+            self._tokens.update(tokens[unused])
         return accepted
 
-    def holds(self, seeds: np.ndarray) -> np.ndarray:
-        """Which of the reports are there."""
-        return self._known.holds(seeds)
+    def contains(self, seeds: np.ndarray) -> np.ndarray:
+        return self._seeds.contains(seeds)
 
     def probe(self) -> None:
-        """Raise OSError if a report could not be kept now."""
         self._reports.probe()
         self._pairs.probe()
 
@@ -128,7 +109,7 @@ class Directory:
         os.close(self._lock)
 
 
-class ReadDirectory:
+class DirectoryReader:
     """The reports of a directory that another process may be writing to."""
 
     def __init__(self, path: str | Path, task: Task) -> None:
@@ -139,19 +120,9 @@ class ReadDirectory:
         self.tokens_without_reports = _old_tokens(self.path)
 
     def records(self) -> Records:
-        """All reports, and the tokens that they came with."""
         reports = [rows[:, 0] for rows in read(self.path, _REPORTS, 1)]
         pairs = np.concatenate([*read(self.path, _PAIRS, 2), np.empty((0, 2), np.uint64)])
         return Records(np.concatenate([*reports, np.empty(0, np.uint64)]), pairs[:, 0], pairs[:, 1])
-
-    def batches(self) -> Iterator[np.ndarray]:
-        """All reports, each once, some at a time."""
-        known = Known()
-        for name, width in ((_REPORTS, 1), (_PAIRS, 2)):
-            for rows in read(self.path, name, width):
-                new = known.new(rows[:, 0])  # several tokens may have come with one report
-                known.add(new)
-                yield new
 
     def close(self) -> None:
         """Nothing is held."""
@@ -162,7 +133,7 @@ def _make_folder(path: Path) -> None:
     missing = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for one in missing:
-        sync_directory(str(one))
+        durable.sync_directory(one)
 
 
 def _check_task(path: Path, task: Task) -> None:

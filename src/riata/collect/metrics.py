@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from riata.collect.answers import (
+from riata.collect.refusals import (
     CAPPED,
     CONNECTION_REASONS,
     FULL,

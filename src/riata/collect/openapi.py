@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from riata import __version__
-from riata.local import wire
+from riata.local import report_format
 from riata.local.task import Task
 
 #: Reports in one request, at most.
@@ -46,8 +46,8 @@ def description(task: Task) -> dict[str, Any]:
                                 "schema": {
                                     "type": "string",
                                     "format": "binary",
-                                    "minLength": wire.REPORT_BYTES,
-                                    "maxLength": MOST_REPORTS * wire.REPORT_BYTES,
+                                    "minLength": report_format.REPORT_BYTES,
+                                    "maxLength": MOST_REPORTS * report_format.REPORT_BYTES,
                                 }
                             }
                         },

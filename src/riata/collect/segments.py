@@ -28,7 +28,7 @@ import numpy as np
 
 from riata.errors import CollectError
 from riata.files.durable import BINARY, sync_directory
-from riata.local import wire
+from riata.local import report_format
 
 #: A file that has grown this large is closed, and a new one begun.
 SEGMENT_BYTES = 1 << 28
@@ -155,7 +155,7 @@ def _with_last(paths: list[Path]) -> list[tuple[Path, bool]]:
 
 def frame(rows: np.ndarray) -> bytes:
     """The bytes of a frame."""
-    words = wire.to_bytes(rows)
+    words = report_format.to_bytes(rows)
     counts = _COUNTS.pack(len(rows), zlib.crc32(words))
     return counts + struct.pack(">I", zlib.crc32(counts)) + words
 
@@ -178,7 +178,7 @@ def frames(data: bytes, path: Path, last: bool, width: int) -> Iterator[tuple[np
             if any(data[at:]):  # a crash can leave zeros where a frame was to be
                 raise _damaged(path, at, len(data))
             break
-        end = at + _HEAD.size + wire.REPORT_BYTES * width * count
+        end = at + _HEAD.size + report_format.REPORT_BYTES * width * count
         words = data[at + _HEAD.size : end]
         if end > len(data):
             break
@@ -186,7 +186,7 @@ def frames(data: bytes, path: Path, last: bool, width: int) -> Iterator[tuple[np
             if end < len(data):
                 raise _damaged(path, at, len(data))
             break
-        yield wire.from_bytes(words).reshape(-1, width), end
+        yield report_format.from_bytes(words).reshape(-1, width), end
         at = end
     if at < len(data) and not last:
         raise _damaged(path, at, len(data))

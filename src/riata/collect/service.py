@@ -22,7 +22,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from riata.collect import metrics
-from riata.collect.answers import (
+from riata.collect.address_limits import Limits, ReportRate
+from riata.collect.committer import CapReached, Committer
+from riata.collect.dashboard import Dashboard
+from riata.collect.openapi import MOST_REPORTS, description
+from riata.collect.refusals import (
     CAPPED,
     FULL,
     MEMORY,
@@ -30,14 +34,10 @@ from riata.collect.answers import (
     TOO_LARGE,
     TOO_MANY,
     Refusal,
-    unaccepted,
+    bad_request,
 )
-from riata.collect.commit import CapReached, Committer
-from riata.collect.dashboard import Dashboard
-from riata.collect.limits import Limits, ReportRate
-from riata.collect.openapi import MOST_REPORTS, description
 from riata.collect.tokens import Tokens
-from riata.local import wire
+from riata.local import report_format
 from riata.local.task import Task
 
 _log = logging.getLogger(__name__)
@@ -132,9 +132,9 @@ class Collector:
         headers = _single(scope["headers"])
         wrong = self._wrong(scope, headers)
         if wrong:
-            return unaccepted(wrong), 0
+            return bad_request(wrong), 0
         size = int(headers[b"content-length"])
-        reports, host = size // wire.REPORT_BYTES, (scope.get("client") or (None,))[0]
+        reports, host = size // report_format.REPORT_BYTES, (scope.get("client") or (None,))[0]
         if self._rate is not None:
             if reports > self._rate.per_hour:
                 return TOO_LARGE, 0
@@ -143,7 +143,7 @@ class Collector:
                 return TOO_MANY, math.ceil(wait)
         refusal = await self._held_refusal(receive, size, headers)
         if self._rate is not None and refusal is not None and refusal.ours:
-            self._rate.give_back(host, reports)
+            self._rate.refund(host, reports)
         return refusal, 0
 
     async def _held_refusal(
@@ -165,12 +165,12 @@ class Collector:
     ) -> Refusal | None:
         body = await _read(receive, size)
         if body is None:
-            return unaccepted("body")
+            return bad_request("body")
         token = None
         if self.tokens is not None:
             token = self.tokens.read(headers.get(b"riata-token", b"").decode("latin-1"))
             if token is None:
-                return unaccepted("token")
+                return bad_request("token")
         try:
             accepted = await self.committer.add(body, token)
         except CapReached:
@@ -183,7 +183,7 @@ class Collector:
                 _log.error("Reports could not be kept: %s.", type(problem).__name__)
             self._broken = True
             return STORE
-        return None if accepted else unaccepted("used_token")
+        return None if accepted else bad_request("used_token")
 
     def _wrong(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         """What shows to be wrong with a request before its body, or nothing."""
@@ -191,8 +191,8 @@ class Collector:
         if not (said.isdigit() and len(said) <= 7) or b"transfer-encoding" in headers:
             return "form"
         size = int(said)
-        most = wire.REPORT_BYTES * (MOST_REPORTS if self.tokens is None else 1)
-        if not 0 < size <= most or size % wire.REPORT_BYTES:
+        most = report_format.REPORT_BYTES * (MOST_REPORTS if self.tokens is None else 1)
+        if not 0 < size <= most or size % report_format.REPORT_BYTES:
             return "form"
         if (
             headers.get(b"host", b"") == b""
@@ -234,7 +234,7 @@ class Collector:
         """What the dashboard shows, for who sends its key in a header: logs keep paths."""
         board = self.dashboard
         said = _single(request.scope["headers"]).get(b"authorization", b"")
-        if board is None or not board.opens_with(said):
+        if board is None or not board.authorizes(said):
             headers = {**_HEADERS, "WWW-Authenticate": "Bearer"}
             return PlainTextResponse("The key is wrong.\n", 401, headers=headers)
         facts = await board.facts(self.task, self.committer.counted, self.refused)

@@ -12,9 +12,9 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from riata.collect.records import Records
-from riata.collect.tokens import fresh
+from riata.collect.store import Records, accepted_reports
 from riata.errors import CollectError
+from riata.local.report_format import first_occurrences
 from riata.local.task import Task
 
 _BATCH = 5_000
@@ -56,7 +56,7 @@ _TASKS = sa.Table(
 _OLD_TOKENS = sa.table("riata_token", sa.column("task", sa.LargeBinary))
 
 
-class Database:
+class DatabaseStore:
     """The reports of one task in a database that other collectors may use too.
 
     Parameters
@@ -73,7 +73,7 @@ class Database:
         try:
             # Without hide_parameters an error's text would hold reports.
             self._engine = sa.create_engine(url, pool_pre_ping=True, hide_parameters=True)
-            self._alone()
+            self._restrict_file()
             if self._engine.dialect.name not in ("sqlite", "postgresql"):
                 raise CollectError(
                     f"The database is {self._engine.dialect.name}. Reports can be kept in "
@@ -88,7 +88,7 @@ class Database:
                 'that its driver is installed: pip install "riata[collect,postgres]".'
             ) from None
 
-    def _alone(self) -> None:
+    def _restrict_file(self) -> None:
         """A new file of SQLite is closed to other users."""
         path = self._engine.url.database
         if self._engine.dialect.name == "sqlite" and path not in (None, "", ":memory:"):
@@ -106,9 +106,9 @@ class Database:
         with self._engine.begin() as connection:
             row = {"task": self._task, "file": task.canonical}
             connection.execute(self._insert(_TASKS), [row])
-            return self._counted(connection)
+            return self._count_reports(connection)
 
-    def _counted(self, connection: sa.Connection) -> int:
+    def _count_reports(self, connection: sa.Connection) -> int:
         query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
         return int(connection.execute(query.select_from(_REPORTS)).scalar_one())
 
@@ -133,15 +133,9 @@ class Database:
         return self._count
 
     def add(self, seeds: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
-        """Keep the reports that are new, durably, and say which were accepted, as `Directory` does.
+        """As `Store.add`, with tokens and reports in one transaction.
 
-        Tokens and reports are kept in one transaction. Of two collectors that meet the same unused
-        token at once, only one accepts it.
-
-        Raises
-        ------
-        OSError
-            With ENOSPC if the database has no room.
+        Of two collectors that meet the same unused token at once, only one accepts it.
         """
         try:
             with self._transaction() as connection:
@@ -149,10 +143,9 @@ class Database:
                 if tokens is not None:
                     # In the order of the tokens, then of the reports: collectors that wait for
                     # each other's rows never do so in a circle.
-                    unused = self._keep_pairs(connection, seeds, tokens)
-                    accepted = unused | self._held(connection, seeds)
-                    accepted |= np.isin(seeds, seeds[accepted])
-                new = self._keep_reports(connection, seeds[accepted])
+                    unused = self._insert_pairs(connection, seeds, tokens)
+                    accepted = accepted_reports(seeds, unused, self._stored(connection, seeds))
+                new = self._insert_reports(connection, seeds[accepted])
         except BaseException:
             self._certain = False
             with contextlib.suppress(Exception):
@@ -176,14 +169,14 @@ class Database:
         """Count what is there, if an error has left that open."""
         if not self._certain:
             with self._engine.connect() as connection:
-                self._count = self._counted(connection)
+                self._count = self._count_reports(connection)
             self._certain = True
 
-    def _keep_pairs(
+    def _insert_pairs(
         self, connection: sa.Connection, seeds: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray:
         """Insert the tokens that are not there with their reports, and say which they are."""
-        first = np.flatnonzero(fresh(tokens))
+        first = np.flatnonzero(first_occurrences(tokens))
         signed = tokens.view(np.int64)
         first = first[np.argsort(signed[first])]
         pairs = zip(signed[first].tolist(), seeds.view(np.int64)[first].tolist(), strict=True)
@@ -196,7 +189,7 @@ class Database:
         unused[first] = np.isin(signed[first], np.array(new, dtype=np.int64))
         return unused
 
-    def _keep_reports(self, connection: sa.Connection, seeds: np.ndarray) -> int:
+    def _insert_reports(self, connection: sa.Connection, seeds: np.ndarray) -> int:
         """Insert the reports that are not there, and say how many they are."""
         rows = [{"task": self._task, "seed": seed} for seed in _signed(seeds)]
         new = 0
@@ -206,13 +199,11 @@ class Database:
             new += len(inserted.scalars().all())
         return new
 
-    def holds(self, seeds: np.ndarray) -> np.ndarray:
-        """Which of the reports are there."""
+    def contains(self, seeds: np.ndarray) -> np.ndarray:
         with self._engine.connect() as connection:
-            return self._held(connection, seeds)
+            return self._stored(connection, seeds)
 
     def probe(self) -> None:
-        """Raise an error if a report could not be kept now."""
         row = {"id": secrets.randbits(63), "filler": bytes(_PROBE_BYTES)}
         with self._transaction() as connection:
             connection.execute(sa.insert(_PROBES), row)
@@ -220,7 +211,7 @@ class Database:
             connection.execute(sa.delete(_PROBES).where(_PROBES.c.id == row["id"]))
         self._recount()
 
-    def _held(self, connection: sa.Connection, seeds: np.ndarray) -> np.ndarray:
+    def _stored(self, connection: sa.Connection, seeds: np.ndarray) -> np.ndarray:
         """Which of the reports are there."""
         asked, found = _signed(seeds), list[int]()
         for start in range(0, len(asked), _BATCH):
@@ -231,16 +222,7 @@ class Database:
             found += connection.execute(query).scalars()
         return np.isin(seeds, np.array(found, dtype=np.int64).view(np.uint64))
 
-    def batches(self) -> Iterator[np.ndarray]:
-        """All reports, some at a time."""
-        query = sa.select(_REPORTS.c.seed).where(_REPORTS.c.task == self._task)
-        with self._engine.connect() as connection:
-            streamed = connection.execution_options(yield_per=_BATCH).execute(query)
-            for part in streamed.scalars().partitions():
-                yield np.array(part, dtype=np.int64).view(np.uint64)
-
     def records(self) -> Records:
-        """All reports, and the tokens that they came with."""
         reports = sa.select(_REPORTS.c.seed).where(_REPORTS.c.task == self._task)
         pairs = sa.select(_PAIRS.c.seed, _PAIRS.c.token).where(_PAIRS.c.task == self._task)
         with self._engine.connect() as connection:

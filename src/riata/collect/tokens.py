@@ -17,8 +17,6 @@ import hmac
 import os
 from pathlib import Path
 
-import numpy as np
-
 from riata.errors import CollectError
 from riata.files.durable import sync_directory
 
@@ -92,10 +90,3 @@ def _make_key(path: Path) -> None:
     finally:
         beside.unlink(missing_ok=True)
     sync_directory(str(path))
-
-
-def fresh(tokens: np.ndarray) -> np.ndarray:
-    """Which tokens stand for the first time in an array."""
-    first = np.zeros(len(tokens), dtype=bool)
-    first[np.unique(tokens, return_index=True)[1]] = True
-    return first

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import log_expit, logsumexp
@@ -14,22 +13,20 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from riata.bounds import Bounds
-from riata.curator import Curator
-from riata.data.arrays import labels_as_codes, rows_and_targets
-from riata.engines.choice import Arrays
-from riata.errors import Incompatible, InvalidArgument
-from riata.estimators.base import Checkpointed, Job, PrivateLinearModel
-from riata.estimators.rows import SourceRows, collection_of
-from riata.estimators.sources import classes_with_schema, people, source_of, targets_of
+from riata.data.arrays import labels_as_codes
+from riata.data.source import Source
+from riata.errors import InvalidArgument
+from riata.estimators.base import PrivateLinearModel
+from riata.fitting import AutomaticRadius, ExtraReleases, Fitted, Request
+from riata.fitting.dask_rows import is_collection
+from riata.fitting.prediction_rows import classes_with_schema, targets_of
+from riata.fitting.rows import Table, read_table
 from riata.losses import Logistic, Loss, OneAgainstRest, Weighted
-from riata.privacy.budget import Budget, check_scale
-from riata.problem import Problem
+from riata.privacy.budget import check_scale
 from riata.sets import ConstraintSet, L1Ball, L2Ball
-from riata.solvers import Callback, ClassSums, Plan, Projected, Solution, Solver
-from riata.solvers.classes import balanced_weights, calibrated_line
-from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 
 OBSERVED, BALANCED = "observed", "balanced"
+OBSERVED_NOTE = "The classes were read from y: the user declared the set of labels in y public."
 
 #: The radius that "auto" stands for: of an l1 ball, by the solver's radius policy, and of
 #: an l2 ball, in units of 1 over the bound on a row. Coefficients that tell classes apart are large
@@ -46,25 +43,25 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _label_loss(self) -> Loss:
         raise AssertionError("a subclass names its loss")
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+    def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
         if self.penalty not in ("auto", "l1", "l2"):
             raise InvalidArgument(
                 f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
             )
-        bounds = self._checked_bounds()
         wanted = bounds.norm == "l2" and self.delta != 0  # noisy gradients need a positive delta
         in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
                 return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
-            return L1Ball(L1_RADIUS["narrow" if solver is None else solver.radius_policy])
+            return AutomaticRadius(L1Ball, L1_RADIUS)
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
-    def _losses(self, classes: np.ndarray) -> list[Loss]:
+    def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
+        assert classes is not None
         positives = [1] if len(classes) == 2 else range(len(classes))
-        losses: list[Loss] = [OneAgainstRest(self._label_loss(), k) for k in positives]
+        losses: tuple[Loss, ...] = tuple(OneAgainstRest(self._label_loss(), k) for k in positives)
         weights = self._public_weights(classes)
-        return losses if weights is None else [Weighted(loss, weights) for loss in losses]
+        return losses if weights is None else tuple(Weighted(loss, weights) for loss in losses)
 
     def _public_weights(self, classes: np.ndarray) -> tuple[float, ...] | None:
         """The weights that the user named, 1 for each other class, over their mean."""
@@ -85,133 +82,73 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         given = [float(self.class_weight.get(label, 1.0)) for label in labels]
         return tuple(weight * len(given) / math.fsum(given) for weight in given)
 
-    def _weight_notes(self, classes: np.ndarray) -> tuple[str, ...]:
+    def _notes(self, classes: np.ndarray | None) -> tuple[str, ...]:
+        assert classes is not None
+        notes: tuple[str, ...] = ()
+        if _is_observed(self.classes):
+            notes += (OBSERVED_NOTE,)
         weights = self._public_weights(classes)
-        if weights is None:
-            balanced = "Classes have weights that follow from their released counts."
-            return (balanced,) if self._balanced else ()
-        return ("Public class weights: " + ", ".join(f"{weight:.4g}" for weight in weights) + ".",)
+        if weights is not None:
+            listed = ", ".join(f"{weight:.4g}" for weight in weights)
+            notes += (f"Public class weights: {listed}.",)
+        elif self._balanced:
+            notes += ("Classes have weights that follow from their released counts.",)
+        return notes
 
     @property
     def _balanced(self) -> bool:
         return isinstance(self.class_weight, str) and self.class_weight == BALANCED
 
-    def _extra_releases(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
-        return {CLASS_COUNTS: 1} if self._balanced else {}
+    def _extra_releases(self) -> ExtraReleases:
+        return ExtraReleases(balanced=self._balanced)
 
-    def _solved(
-        self,
-        solver: Solver,
-        plan: Plan,
-        problems: list[Problem],
-        curator: Curator,
-        callback: Callback | None = None,
-    ) -> list[Solution]:
-        weights = getattr(problems[0].loss, "weights", None)
-        if CLASS_COUNTS in plan.extra_releases:
-            n_classes = max(len(problems), 2)
-            weights = balanced_weights(plan, problems[0], curator, n_classes)
-            problems = [replace(each, loss=Weighted(each.loss, weights)) for each in problems]
-        found = super()._solved(solver, plan, problems, curator, callback)
-        lines = self._lines(plan, problems, curator, found)
-        return [
-            replace(solution, line=line, weights=weights)
-            for solution, line in zip(found, lines, strict=True)
-        ]
-
-    def _lines(
-        self, plan: Plan, problems: list[Problem], curator: Curator, found: list[Solution]
-    ) -> list[tuple[float, float]]:
-        """What makes calibrated log-odds of each fit's margins."""
-        return [solution.line for solution in found]
-
-    def _code_bounds(self, n_classes: int) -> Bounds:
+    def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
         """The bounds with y standing for class codes, -1 for none."""
-        return self._checked_bounds().with_y(float(n_classes))
+        return super()._bounds_for(n_rows, n_features, n_classes).with_y(float(n_classes))
 
-    def plan(self, n_rows: int, n_features: int) -> Plan:
-        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
-        classes = self._public_classes(None)
-        bounds = self._code_bounds(len(classes))
-        return self._planned(self._losses(classes), bounds, n_rows, n_features)[1]
+    def request_for_shape(
+        self,
+        n_rows: int,
+        n_features: int,
+        *,
+        rows_of_a_person: int | None = None,
+        classes: np.ndarray | None = None,
+    ) -> Request:
+        """What a fit on rows of this shape asks for. Reads nothing."""
+        classes = self.declared_classes() if classes is None else classes
+        return super().request_for_shape(
+            n_rows, n_features, rows_of_a_person=rows_of_a_person, classes=classes
+        )
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpointed = None) -> Self:
-        """Fit the model and spend the budget.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_rows, n_features), or Source
-        y : array-like of shape (n_rows,)
-            Labels. Left out for a source, which has its own.
-        checkpoint : path, optional
-            A file that keeps what was released so far. The same call with the same file goes on
-            where a fit was stopped, for what was charged when it began.
-        """
-        job = self._job(X, y)
-        found = self._fit(job, checkpoint)
-        self._keep(found, (len(job.losses),))
-        self.classes_ = job.classes
-        self.class_weight_ = np.array(found[0].weights or np.ones(len(job.classes)))
-        return self
-
-    def _job(self, X: Any, y: Any) -> Job:
-        source = source_of(self, X, y, classifies=True)
-        self._checked_bounds()
-        self._check_parameters()
-        if source is not None:
-            classes = classes_with_schema(self.classes, source.schema)
-            return Job(
-                self._losses(classes),
-                self._code_bounds(len(classes)),
-                source.shape,
-                SourceRows(source, self.verbose),
-                classes=classes,
-                notes=self._weight_notes(classes),
-                rows_of_a_person=people(source),
-            )
-        collection = collection_of(self, X, y, numeric=False)
-        if collection is not None:
-            classes = self._public_classes(None)
-            return Job(
-                self._losses(classes),
-                self._code_bounds(len(classes)),
-                collection.shape,
-                collection.converted(partial(labels_as_codes, classes=classes)),
-                classes=classes,
-                notes=self._weight_notes(classes),
-            )
-        declared = None if y is None else _classes_of_type(y)
-        observed = np.asarray(y) if _is_observed(self.classes) else None
-        X, y = rows_and_targets(self, X, y, numeric=False)
+    def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray, Any]:
+        labels = None if y is None or isinstance(X, Source) or is_collection(X) else y
+        observed = np.asarray(y) if labels is not None and _is_observed(self.classes) else None
+        declared = None if labels is None else _classes_of_type(labels)
+        table = read_table(self, X, y, classifies=True, numeric=False)
+        if table.encoded:
+            return table, classes_with_schema(self.classes, self.schema_), None
         if observed is not None:
             check_classification_targets(observed)
             declared = np.unique(observed)
-        classes = self._public_classes(declared)
-        return Job(
-            self._losses(classes),
-            self._code_bounds(len(classes)),
-            X.shape,
-            Arrays(X, y, partial(labels_as_codes, classes=classes)),
-            classes=classes,
-            notes=(*_class_notes(self.classes), *self._weight_notes(classes)),
-        )
+        classes = self.declared_classes(declared)
+        return table, classes, partial(labels_as_codes, classes=classes)
 
-    def _public_classes(self, declared: np.ndarray | None) -> np.ndarray:
-        """The classes that the user named, or else those that y declares."""
+    def declared_classes(self, of_targets: np.ndarray | None = None) -> np.ndarray:
+        """The public labels: those of the constructor, or else those that `y` declares."""
         if isinstance(self.classes, str):
             if self.classes != OBSERVED:
                 raise InvalidArgument(
                     f'classes={self.classes!r} must be a list of labels, or "observed".'
                 )
-            if declared is None:
+            if of_targets is None:
                 raise InvalidArgument(
                     'classes="observed" is known only at fit. Pass classes=[...] to plan before.'
                 )
-            classes = declared
+            classes = of_targets
         elif self.classes is not None:
             classes = np.unique(np.asarray(self.classes))
-        elif declared is not None:
-            classes = declared
+        elif of_targets is not None:
+            classes = of_targets
         else:
             raise InvalidArgument(
                 f"{type(self).__name__} needs classes: reading the labels from the data would "
@@ -224,6 +161,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 "Pass every label that could occur."
             )
         return classes
+
+    def _set_attributes(self, fitted: Fitted) -> None:
+        super()._set_attributes(fitted)
+        self.classes_ = fitted.planned.request.classes
+        weights = fitted.solutions[0].weights
+        self.class_weight_ = np.array(weights or np.ones(len(self.classes_)))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The margin of the second class, or of each class if there are more than two."""
@@ -259,41 +202,22 @@ class LogisticClassifier(PrivateClassifier):
     def _label_loss(self) -> Loss:
         return Logistic()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise for everything that can be wrong with the arguments without any data."""
+        super().check_parameters()
         named = isinstance(self.calibration, str) and self.calibration == "auto"
         if not named and not isinstance(self.calibration, bool | np.bool_):
             raise InvalidArgument(
                 f'calibration={self.calibration!r} must be True, False or "auto".'
             )
 
-    def _extra_releases(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
-        counted = super()._extra_releases(solver, budget, fits)
-        projects, named = isinstance(solver, Projected), isinstance(self.calibration, str)
-        if not named and self.calibration and projects:
-            raise Incompatible(
-                "calibration=True", f'solver="{solver.name}"',
-                because="only projected rows are kept, and they do not give the model's margins",
-                instead="Use calibration=False",
-            )  # fmt: skip
-        calibrates = isinstance(solver, ClassSums)  # as its last step
-        possible = not projects and not calibrates and budget.epsilon < math.inf
-        wanted = possible if named else bool(self.calibration)
-        return counted | ({MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if wanted else {})
+    def _extra_releases(self) -> ExtraReleases:
+        named = isinstance(self.calibration, str)
+        return ExtraReleases(self._balanced, "auto" if named else bool(self.calibration))
 
-    def _lines(
-        self, plan: Plan, problems: list[Problem], curator: Curator, found: list[Solution]
-    ) -> list[tuple[float, float]]:
-        if MARGIN_COUNTS not in plan.extra_releases:
-            return super()._lines(plan, problems, curator, found)
-        return [
-            calibrated_line(plan, problem, curator, solution.theta)
-            for problem, solution in zip(problems, found, strict=True)
-        ]
-
-    def _keep(self, found: list[Solution], shape: tuple[int, ...]) -> None:
-        super()._keep(found, shape)
-        self.calibration_ = np.array([solution.line for solution in found])
+    def _set_attributes(self, fitted: Fitted) -> None:
+        super()._set_attributes(fitted)
+        self.calibration_ = np.array([solution.line for solution in fitted.solutions])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The log-odds of the second class, or of each class against the rest: calibrated.
@@ -332,9 +256,3 @@ def _classes_of_type(y: Any) -> np.ndarray | None:
 
 def _is_observed(classes: Any) -> bool:
     return isinstance(classes, str) and classes == OBSERVED
-
-
-def _class_notes(classes: Any) -> tuple[str, ...]:
-    if _is_observed(classes):
-        return ("The classes were read from y: the user declared the set of labels in y public.",)
-    return ()

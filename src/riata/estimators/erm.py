@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from riata.bounds import Bounds
-from riata.data.arrays import rows_and_targets
-from riata.engines.choice import Arrays
 from riata.errors import InvalidArgument
-from riata.estimators.base import Checkpointed, Job, PrivateLinearModel
-from riata.estimators.rows import SourceRows, collection_of
-from riata.estimators.sources import people, signs, source_of, targets_of
+from riata.estimators.base import PrivateLinearModel
+from riata.fitting.prediction_rows import signs, targets_of
+from riata.fitting.rows import Table, read_table
 from riata.losses import Loss
 from riata.sets import ConstraintSet
-from riata.solvers import Plan, Solver
+from riata.solvers import Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
+@dataclass(eq=False, repr=False)
 class PrivateErm(PrivateLinearModel):
     """Private empirical risk minimisation: a linear model with any loss over any set.
 
     With a loss for numbers (`Squared`, `Huber`) it is a regressor. With a loss for labels
-    (`Logistic`, `SmoothedHinge`) it is a classifier whose labels are -1 and 1.
+    (`Logistic`, `SmoothedHinge`) it is a classifier whose labels are -1 and 1; for a source they
+    stand for the two classes of its schema, in their order.
 
     Parameters
     ----------
@@ -78,42 +82,30 @@ class PrivateErm(PrivateLinearModel):
     (12,)
     """
 
-    def __init__(
-        self,
-        loss,
-        set,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.loss = loss
-        self.set = set
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: Loss
+    set: ConstraintSet
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+    def _set(self, bounds: Bounds) -> ConstraintSet:
         return self.set
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
+        return (self.loss,)
+
+    def check_parameters(self) -> None:
+        """Raise for everything that can be wrong with the arguments without any data."""
+        super().check_parameters()
         if not isinstance(self.loss, Loss):
             raise InvalidArgument(
                 f"loss must be a Loss, got {type(self.loss).__name__}. "
@@ -125,50 +117,19 @@ class PrivateErm(PrivateLinearModel):
                 "Import one from riata.sets, such as L1Ball(1.0)."
             )
 
-    def _checked_bounds(self) -> Bounds:
-        bounds = super()._checked_bounds()
+    def row_bounds(self) -> Bounds:
+        """The bounds that rows are clipped into: those of the schema, for rows of a source."""
+        bounds = super().row_bounds()
         return bounds.with_y(1.0) if self.loss.classifies else bounds
 
-    def plan(self, n_rows: int, n_features: int) -> Plan:
-        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
-        self._check_parameters()
-        return self._planned([self.loss], self._checked_bounds(), n_rows, n_features)[1]
-
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpointed = None) -> Self:
-        """Fit the model and spend the budget.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_rows, n_features), or Source
-        y : array-like of shape (n_rows,)
-            Numbers, or labels of -1 and 1. Left out for a source, which has its own: then the
-            labels stand for the two classes of its schema, in their order.
-        checkpoint : path, optional
-            A file that keeps what was released so far. The same call with the same file goes on
-            where a fit was stopped, for what was charged when it began.
-        """
-        self._keep(self._fit(self._job(X, y), checkpoint), ())
-        if hasattr(self, "schema_"):
-            self.intercept_ += self.schema_.target_centre
-        return self
-
-    def _job(self, X: Any, y: Any) -> Job:
-        self._check_parameters()
-        source = source_of(self, X, y, classifies=self.loss.classifies)
-        bounds = self._checked_bounds()
-        if source is not None:
-            if self.loss.classifies and len(source.schema.classes) != 2:
-                raise InvalidArgument(
-                    f"The schema has {len(source.schema.classes)} classes, and PrivateErm tells "
-                    "two apart. Use PrivateLogisticRegression or PrivateLinearSVC."
-                )
-            rows = SourceRows(source, self.verbose, signs if self.loss.classifies else None)
-            return Job([self.loss], bounds, source.shape, rows, rows_of_a_person=people(source))
-        collection = collection_of(self, X, y, numeric=True)
-        if collection is not None:
-            return Job([self.loss], bounds, collection.shape, collection)
-        X, y = rows_and_targets(self, X, y, numeric=True)
-        return Job([self.loss], bounds, X.shape, Arrays(X, y))
+    def _read(self, X: Any, y: Any) -> tuple[Table, None, Any]:
+        table = read_table(self, X, y, classifies=self.loss.classifies, numeric=True)
+        if table.encoded and len(self.schema_.classes) != 2:
+            raise InvalidArgument(
+                f"The schema has {len(self.schema_.classes)} classes, and PrivateErm tells two "
+                "apart. Use PrivateLogisticRegression or PrivateLinearSVC."
+            )
+        return table, None, signs if table.encoded else None
 
     @available_if(lambda self: self.loss.classifies)
     def decision_function(self, X: Any) -> np.ndarray:
@@ -177,8 +138,7 @@ class PrivateErm(PrivateLinearModel):
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted number, or the label -1 or 1."""
-        margins = self._margins(X)
-        return np.where(margins > 0, 1.0, -1.0) if self.loss.classifies else margins
+        return self.loss.predict(self._margins(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """R^2 of the predicted numbers, or the accuracy of the predicted labels.

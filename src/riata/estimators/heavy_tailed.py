@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.estimators.base import Checkpointed, Job
 from riata.estimators.regressor import PrivateRegressor
-from riata.privacy.budget import Budget, check_scale
-from riata.problem import Problem
+from riata.fitting import Fitted
+from riata.privacy.budget import check_scale
 from riata.sets import ConstraintSet, SparseBall
-from riata.solvers import Plan, PrivatePeeling, Solver
+from riata.solvers import PrivatePeeling, Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 #: The step of "peeling" in units of 1 / scale^2: it halves the distance to the optimum for entries
 #: of the usual size. One that follows from K, which few entries come near, would hardly move.
 STEP = 0.25
 
 
+@dataclass(eq=False, repr=False)
 class HeavyTailedRegression(PrivateRegressor):
     """Linear regression on few columns whose entries have heavy tails, with differential privacy.
 
@@ -83,49 +86,33 @@ class HeavyTailedRegression(PrivateRegressor):
     10.056...
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        scale=1.0,
-        truncation="auto",
-        sparsity=10,
-        radius=1.0,
-        solver="peeling",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scale = scale
-        self.truncation = truncation
-        self.sparsity = sparsity
-        self.radius = radius
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    scale: float = 1.0
+    truncation: float | str = "auto"
+    sparsity: int = 10
+    radius: float = 1.0
+    solver: str | Solver = "peeling"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+    def _set(self, bounds: Bounds) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)
 
-    def _chosen(self, problem: Problem, budget: Budget) -> Solver:
+    def _solver(self) -> tuple[str | Solver, int | str]:
         if isinstance(self.solver, str) and self.solver == PrivatePeeling.name:
-            return PrivatePeeling(self.steps, STEP / float(self.scale) ** 2)
-        return super()._chosen(problem, budget)
+            return PrivatePeeling(self.steps, STEP / float(self.scale) ** 2), "auto"
+        return super()._solver()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Raise for everything that can be wrong with the arguments without any data."""
+        super().check_parameters()
         check_scale("scale", self.scale, "it is the usual size of an entry.")
         if not self._automatic:
             check_scale("truncation", self.truncation, "entries are cut there.")
@@ -138,48 +125,20 @@ class HeavyTailedRegression(PrivateRegressor):
     def _automatic(self) -> bool:
         return isinstance(self.truncation, str) and self.truncation == "auto"
 
-    def _checked_bounds(self) -> Bounds:
+    def row_bounds(self) -> Bounds:
         """Where entries were cut, or will be if that is known."""
         cut = self.scale if self._automatic else self.truncation
         cut = getattr(self, "truncation_", cut)
         return Bounds(x=cut, y=cut)
 
-    def _truncated(self, n_rows: int, n_features: int) -> Bounds:
+    def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
         if not self._automatic:
             return Bounds(x=self.truncation, y=self.truncation)
-        self._set()
+        SparseBall(self.sparsity, self.radius)  # checks them
         room = self.sparsity * math.log(max(n_features, 3))
         cut = self.scale * max(1.0, (n_rows * self.epsilon / room) ** 0.25)
         return Bounds(x=cut, y=cut)
 
-    def plan(self, n_rows: int, n_features: int) -> Plan:
-        """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
-        self._check_parameters()
-        bounds = self._truncated(n_rows, n_features)
-        return self._planned([self._loss()], bounds, n_rows, n_features)[1]
-
-    def _job(self, X: Any, y: Any) -> Job:
-        self._check_parameters()
-        job = super()._job(X, y)
-        return replace(job, bounds=self._truncated(*job.shape))
-
-    def fit(
-        self, X: Any, y: Any = None, *, checkpoint: Checkpointed = None
-    ) -> HeavyTailedRegression:
-        """Fit the model and spend the budget.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_rows, n_features), or Source
-        y : array-like of shape (n_rows,)
-            Left out for a source, which has its own.
-        checkpoint : path, optional
-            A file that keeps what was released so far. The same call with the same file goes on
-            where a fit was stopped, for what was charged when it began.
-        """
-        super().fit(X, y, checkpoint=checkpoint)
-        self.truncation_ = self._truncated(self._n_rows_fitted(), self.n_features_in_).x
-        return self
-
-    def _n_rows_fitted(self) -> int:
-        return int(self.privacy_.public["rows"])
+    def _set_attributes(self, fitted: Fitted) -> None:
+        super()._set_attributes(fitted)
+        self.truncation_ = fitted.planned.request.bounds.x

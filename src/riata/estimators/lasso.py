@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+from riata.bounds import Bounds
 from riata.estimators.regressor import PrivateRegressor, automatic_radius
+from riata.fitting import AutomaticRadius
 from riata.sets import ConstraintSet, L1Ball
 from riata.solvers import Solver
 
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
+
+@dataclass(eq=False, repr=False)
 class PrivateLasso(PrivateRegressor):
     """Sparse linear regression with differential privacy.
 
@@ -80,36 +89,20 @@ class PrivateLasso(PrivateRegressor):
     1e-06
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        radius="auto",
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.radius = radius
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    radius: float | str = "auto"
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
-        if not (isinstance(self.radius, str) and self.radius == "auto"):
-            return L1Ball(self.radius)
-        return L1Ball(automatic_radius(self._checked_bounds(), solver))
+    def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
+        automatic = isinstance(self.radius, str) and self.radius == "auto"
+        return automatic_radius(bounds) if automatic else L1Ball(self.radius)

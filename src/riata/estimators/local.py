@@ -18,11 +18,12 @@ from riata.data.arrays import labels_as_codes, rows, rows_and_targets
 from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds
 from riata.estimators.classifier import OBSERVED
-from riata.estimators.local_base import LocalEstimator, check_number
-from riata.local.fields import LARGEST
+from riata.estimators.local_base import LocalEstimator
+from riata.fields import LARGEST
+from riata.local.arguments import check_positive
+from riata.local.kinds import INTERCEPT, MOST_COLUMNS
 from riata.local.learners.mean import THRESHOLDS
 from riata.local.learners.model import LocalModel
-from riata.local.task import INTERCEPT, MOST_COLUMNS
 
 
 class LocalSparseMean(LocalEstimator):
@@ -189,7 +190,7 @@ class LocalLasso(_LocalRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Play every device and learn the coefficients."""
-        check_number("radius", self.radius, math.inf, "coefficients of length 0 say nothing")
+        check_positive("radius", self.radius, "coefficients of length 0 say nothing", math.inf)
         self._fit(X, y, radius=self.radius)
         return self
 
@@ -238,9 +239,9 @@ class LocalKernelRidge(_LocalRegressor):
         return "kernel"
 
     def _extra(self) -> dict[str, Any]:
-        check_number("width", self.width, LARGEST, "rows further apart have little in common")
+        check_positive("width", self.width, "rows further apart have little in common", LARGEST)
         most = MOST_COLUMNS // 2
-        check_number("pairs", self.pairs, most, "it is the number of Fourier features of a kind")
+        check_positive("pairs", self.pairs, "it is the number of Fourier features of a kind", most)
         if not isinstance(self.pairs, int | np.integer):
             raise InvalidArgument(f"pairs={self.pairs!r} is not whole. Pass a whole number.")
         kernel = {"width": self.width, "pairs": self.pairs}

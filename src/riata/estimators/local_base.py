@@ -11,15 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from riata.data.arrays import rows
-from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds, checked_seed
 from riata.estimators.notebook import NotebookRepr
-from riata.estimators.progress import progress_bar
+from riata.fitting.progress import progress_bar
 from riata.local.aggregator import Aggregator
+from riata.local.arguments import check_positive
 from riata.local.channel import LARGEST_EPSILON
-from riata.local.learners import learn
 from riata.local.learners.model import LocalModel, statement
-from riata.local.play import play
+from riata.local.randomize import randomize
 from riata.local.task import Task
 from riata.mechanisms.noise import Noise
 
@@ -45,7 +44,7 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         """The task that rows of so many columns would answer. Reads nothing."""
         bounds = checked_bounds(self)
         bounds.check_size(n_features)
-        check_number("epsilon", self.epsilon, LARGEST_EPSILON, "it is what one report costs")
+        check_positive("epsilon", self.epsilon, "it is what one report costs", LARGEST_EPSILON)
         lowest = 0.0 if bounds.nonnegative else -1.0
 
         def feature(name: str, kind: str, reach: float) -> dict[str, Any]:
@@ -80,10 +79,10 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         with progress_bar(type(self).__name__, steps, self.verbose) as callback:
             for part in _parts(x):
                 answers = None if targets is None else targets[part]
-                aggregator.add(play(task, _encoded(task, x[part]), answers, noise))
+                aggregator.add(randomize(task, _encoded(task, x[part]), answers, noise))
                 if callback is not None:
                     callback(None)
-        model = learn(aggregator, **how)
+        model = aggregator.solve(**how)
         self._keep(model)
         self.privacy_ = statement(task, model.reports, SIMULATED, *notes, seeded=noise.seeded)
         return model
@@ -116,11 +115,3 @@ def _encoded(task: Task, block: Any) -> np.ndarray:
     block = block.toarray() if sparse.issparse(block) else np.asarray(block)
     with np.errstate(all="ignore"):  # a warning about a cast would tell of a value
         return task.encoding.encode_array(block.astype(float))
-
-
-def check_number(name: str, value: Any, most: float, why: str) -> None:
-    """Raise unless `value` is a number above 0 and at most `most`."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if not number or isinstance(value, bool) or not 0 < value <= most:
-        upper = "" if most == math.inf else f" and at most {most:g}"
-        raise InvalidArgument(f"{name}={value!r}: {why}. Pass a number above 0{upper}.")

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+from riata.bounds import Bounds
 from riata.estimators.classifier import LogisticClassifier
+from riata.solvers import Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLogisticRegression(LogisticClassifier):
     """Sparse logistic regression with differential privacy, for two classes or more.
 
@@ -86,39 +95,20 @@ class PrivateLogisticRegression(LogisticClassifier):
     (2,)
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        classes=None,
-        class_weight=None,
-        calibration="auto",
-        penalty="auto",
-        radius="auto",
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.penalty = penalty
-        self.radius = radius
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    classes: Any = None
+    class_weight: Any = None
+    calibration: bool | str = "auto"
+    penalty: str = "auto"
+    radius: float | str = "auto"
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,23 +11,22 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.regressor import PrivateRegressor
-from riata.estimators.sources import encoded
-from riata.losses import Loss
-from riata.privacy.budget import Budget
-from riata.problem import Problem
 from riata.projections import GivenProjection, Projection
 from riata.sets import ConstraintSet, L1Ball
-from riata.solvers import Plan, Projected, Solver
+from riata.solvers import Projected, Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
 class ProjectedModel:
     """What the two faces share."""
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+    def _set(self, bounds: Bounds) -> ConstraintSet:
         return L1Ball(self.radius)
 
-    def _chosen(self, problem: Problem, budget: Budget) -> Solver:
-        return Projected(
+    def _solver(self) -> tuple[str | Solver, int | str]:
+        solver = Projected(
             self.steps,
             self.dimension,
             self._projection(),
@@ -35,47 +35,44 @@ class ProjectedModel:
             self.seed,
             self.compressed,
         )
-
-    def _because(self, problem: Problem, budget: Budget) -> str:
-        return ""
+        return solver, "auto"
 
     def _projection(self) -> str | Projection:
         given = not isinstance(self.projection, str | Projection)
         return GivenProjection(self.projection) if given else self.projection
 
-    def _n_coefficients(self, n_features: int) -> int:
-        return self._projection().n_features if self.compressed else n_features
+    def n_coefficients(self, n_features: int) -> int:
+        """How many coefficients a fit on rows of so many columns has, for each class."""
+        phi = self._projection()
+        return phi.n_features if self.compressed and isinstance(phi, Projection) else n_features
 
-    def _planned(
-        self, losses: list[Loss], bounds: Bounds, n_rows: int, n_features: int, *more: Any
-    ) -> tuple[Solver, Plan, list[Problem]]:
-        if self.compressed:
-            phi = self._projection()
-            if isinstance(phi, Projection):
-                if n_features != phi.dimension:
-                    raise InvalidArgument(
-                        f"Cannot use rows of {n_features} columns with a projection to "
-                        f"{phi.dimension} dimensions. This is because compressed=True says that "
-                        "the rows are already projected. Pass rows with one column for each "
-                        "dimension, or compressed=False."
-                    )
-                n_features = phi.n_features
-            if bounds.norm != "l2":
-                raise InvalidArgument(
-                    f"Compressed rows need a bound on their length, got {bounds!r}: a projection "
-                    'mixes the columns. Pass bounds=Bounds(x=..., norm="l2").'
-                )
-        return super()._planned(losses, bounds, n_rows, n_features, *more)
-
-    def _margins(self, X: Any) -> np.ndarray:
-        if not self.compressed:
-            return super()._margins(X)
+    def row_functions(self) -> np.ndarray:
+        """The coefficients of rows as they are given to `predict`: one line for each class."""
         coef = np.atleast_2d(self.coef_)
-        images = np.array([self._projection().forward(theta) for theta in coef])
-        margins = self._checked_bounds().clip_x(encoded(self, X)) @ images.T
-        return (margins if self.coef_.ndim == 2 else margins[:, 0]) + self.intercept_
+        if not self.compressed:
+            return coef
+        return np.array([self._projection().forward(theta) for theta in coef])
+
+    def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
+        bounds = super()._bounds_for(n_rows, n_features, n_classes)
+        phi = self._projection()
+        if not self.compressed:
+            return bounds
+        if isinstance(phi, Projection) and n_features != phi.dimension:
+            raise InvalidArgument(
+                f"Cannot use rows of {n_features} columns with a projection to {phi.dimension} "
+                "dimensions. This is because compressed=True says that the rows are already "
+                "projected. Pass rows with one column for each dimension, or compressed=False."
+            )
+        if bounds.norm != "l2":
+            raise InvalidArgument(
+                f"Compressed rows need a bound on their length, got {bounds!r}: a projection "
+                'mixes the columns. Pass bounds=Bounds(x=..., norm="l2").'
+            )
+        return bounds
 
 
+@dataclass(eq=False, repr=False)
 class ProjectedRegression(ProjectedModel, PrivateRegressor):
     """Linear regression behind a random projection, with differential privacy.
 
@@ -141,46 +138,27 @@ class ProjectedRegression(ProjectedModel, PrivateRegressor):
     (200,)
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        radius=1.0,
-        dimension="auto",
-        projection="gaussian",
-        compressed=False,
-        clip="auto",
-        seed=0,
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.radius = radius
-        self.dimension = dimension
-        self.projection = projection
-        self.compressed = compressed
-        self.clip = clip
-        self.seed = seed
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    radius: float = 1.0
+    dimension: int | str = "auto"
+    projection: Any = "gaussian"
+    compressed: bool = False
+    clip: float | str = "auto"
+    seed: int = 0
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     """Logistic regression behind a random projection, with differential privacy.
 
@@ -239,43 +217,22 @@ class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     *Privacy.* As for `PrivateLasso`; see `riata.solvers.Projected`.
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        classes=None,
-        radius=10.0,
-        dimension="auto",
-        projection="gaussian",
-        compressed=False,
-        clip="auto",
-        seed=0,
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.radius = radius
-        self.dimension = dimension
-        self.projection = projection
-        self.compressed = compressed
-        self.clip = clip
-        self.seed = seed
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    classes: Any = None
+    radius: float = 10.0
+    dimension: int | str = "auto"
+    projection: Any = "gaussian"
+    compressed: bool = False
+    clip: float | str = "auto"
+    seed: int = 0
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False

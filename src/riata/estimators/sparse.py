@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+from riata.bounds import Bounds
 from riata.estimators.regressor import PrivateRegressor
 from riata.sets import ConstraintSet, SparseBall
 from riata.solvers import Solver
 
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
+
+@dataclass(eq=False, repr=False)
 class PrivateSparseRegression(PrivateRegressor):
     """Linear regression on at most `sparsity` columns, with differential privacy.
 
@@ -62,36 +70,20 @@ class PrivateSparseRegression(PrivateRegressor):
     2
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        sparsity=10,
-        radius=1.0,
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.sparsity = sparsity
-        self.radius = radius
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    sparsity: int = 10
+    radius: float = 1.0
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
-    def _set(self, solver: Solver | None = None) -> ConstraintSet:
+    def _set(self, bounds: Bounds) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+from riata.bounds import Bounds
 from riata.estimators.classifier import PrivateClassifier
 from riata.losses import Loss, SmoothedHinge
+from riata.solvers import Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearSVC(PrivateClassifier):
     """A linear support vector machine with differential privacy, for two classes or more.
 
@@ -83,42 +92,23 @@ class PrivateLinearSVC(PrivateClassifier):
     (2,)
     """
 
-    def __init__(
-        self,
-        epsilon,
-        delta=None,
-        *,
-        bounds=None,
-        classes=None,
-        class_weight=None,
-        smoothing=1.0,
-        penalty="auto",
-        radius="auto",
-        solver="auto",
-        steps="auto",
-        fit_intercept=True,
-        adjacency="replace-one",
-        ledger=None,
-        engine="auto",
-        random_state=None,
-        verbose=False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.class_weight = class_weight
-        self.smoothing = smoothing
-        self.penalty = penalty
-        self.radius = radius
-        self.solver = solver
-        self.steps = steps
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.engine = engine
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    classes: Any = None
+    class_weight: Any = None
+    smoothing: float = 1.0
+    penalty: str = "auto"
+    radius: float | str = "auto"
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
     def _label_loss(self) -> Loss:
         return SmoothedHinge(self.smoothing)

@@ -1,5 +1,26 @@
-"""What stands between an estimator and the rows: which run it is."""
+"""From a request to a fitted model: plan, charge, read, run, state the guarantee.
 
-from riata.fitting.request import WITHOUT_EFFECT, Request, facts_of_search
+A `Request` says everything public that decides what a fit releases. `plan` fixes steps, noise and
+cost from it, and reads nothing. `run` charges the plan, and only then reads the rows. Estimators,
+searches, forecasts, audits, reports, model files and the command line all go this way.
+"""
 
-__all__ = ["WITHOUT_EFFECT", "Request", "facts_of_search"]
+from riata.fitting.extra_releases import ExtraReleases, release_score
+from riata.fitting.planning import PlannedFit, plan
+from riata.fitting.request import WITHOUT_EFFECT, AutomaticRadius, Request
+from riata.fitting.running import Fitted, run, solve
+from riata.fitting.search import search_digest
+
+__all__ = [
+    "WITHOUT_EFFECT",
+    "AutomaticRadius",
+    "ExtraReleases",
+    "Fitted",
+    "PlannedFit",
+    "Request",
+    "plan",
+    "release_score",
+    "run",
+    "search_digest",
+    "solve",
+]

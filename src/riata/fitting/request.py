@@ -1,127 +1,144 @@
-"""The identity of a run: everything public that decides what it releases."""
+"""What a fit asks for: everything public that decides what it releases."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from riata.errors import InvalidArgument
-from riata.fitting.machine import machine
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.data.schema import Schema
+from riata.fitting.extra_releases import ExtraReleases
 from riata.grid import ARITHMETIC
-from riata.identity import canonical, digest, unnamed
-from riata.privacy.events import to_json
+from riata.identity import canonical
+from riata.losses import Loss
+from riata.privacy.budget import REPLACE_ONE, REPLACE_PERSON, Budget
 from riata.problem import Problem
-from riata.solvers import Plan, Solver
+from riata.sets import ConstraintSet
+from riata.solvers import Solver
 
 #: Arguments of estimators that change nothing that is released.
 WITHOUT_EFFECT = frozenset({"engine", "ledger", "verbose"})
 
 
-def facts_of_search(
-    search: Any, event: str, shape: tuple[int, int], classes: Any, schema: Any, seed: int | None
-) -> dict[str, Any]:
-    """The same for a search over many candidates: its arguments and those of its estimator."""
-    from riata import __version__
+@dataclass(frozen=True)
+class AutomaticRadius:
+    """A ball whose radius depends on the solver's radius policy.
 
-    arguments = search.get_params(deep=True) | {"random_state": seed}
-    parameters = {k: v for k, v in arguments.items() if k.split("__")[-1] not in WITHOUT_EFFECT}
-    parameters["estimator"] = type(parameters["estimator"])
-    return {
-        "riata": __version__,
-        "arithmetic": ARITHMETIC,
-        "search": canonical(type(search)),
-        **{f"parameter {name}": canonical(value) for name, value in parameters.items()},
-        "schema": canonical(schema),
-        "classes": canonical(classes),
-        "n_rows": shape[0],
-        "n_features": shape[1],
-        "event": event,
-    }
+    Attributes
+    ----------
+    ball : type of ConstraintSet
+        Made from a radius.
+    radii : mapping of str to float
+        The radius for each `Solver.radius_policy`.
+    """
+
+    ball: type[Any]
+    radii: Mapping[str, float]
+
+    def for_solver(self, solver: Solver | None) -> ConstraintSet:
+        """The ball; while no solver is chosen yet, the smallest one."""
+        found: ConstraintSet = self.ball(
+            self.radii["narrow" if solver is None else solver.radius_policy]
+        )
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One call of `fit`, without its rows. What is not in it cannot change a release.
+    """One fit, without its rows. What is not in it cannot change a release.
 
-    It says nothing about where the rows are and in what form, because no release depends on that.
+    It says nothing about where the rows are, in what form, which engine sums them and who is
+    charged, because no release depends on that.
 
     Parameters
     ----------
-    estimator : object
-        With all its constructor arguments.
-    solver : Solver
-    plan : Plan
-    problems : list of Problem
-    schema : Schema, optional
+    losses : tuple of Loss
+        One for each model that is fitted to the rows: several for more than two classes.
+    set : ConstraintSet or AutomaticRadius
+    bounds : Bounds
+        Of the rows, and of the targets as the losses read them.
+    budget : Budget
+        Of all models and all extra releases together.
+    n_rows, n_features : int
+    solver : str or Solver, default="auto"
+    steps : int or "auto", default="auto"
+    fit_intercept : bool, default=True
+    extra_releases : ExtraReleases, optional
+        What is released beside the fits: class counts, calibration.
     classes : ndarray, optional
+        The public labels whose codes the targets are.
+    schema : Schema, optional
+        Of the columns that the rows were encoded from.
     seed : int, optional
         For tests: the noise is known.
+    estimator : type, optional
+        Whose fit this is.
+    parameters : mapping of str to object
+        The arguments of its constructor, without those in `WITHOUT_EFFECT` and `random_state`.
+    notes : tuple of str
+        What the Statement says besides.
     """
 
-    estimator: Any
-    solver: Solver
-    plan: Plan
-    problems: list[Problem]
-    schema: Any = None
-    classes: Any = None
+    losses: tuple[Loss, ...]
+    set: ConstraintSet | AutomaticRadius
+    bounds: Bounds
+    budget: Budget
+    n_rows: int
+    n_features: int
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    extra_releases: ExtraReleases = field(default_factory=ExtraReleases)
+    classes: np.ndarray | None = None
+    schema: Schema | None = None
     seed: int | None = None
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        """The canonical form, by names that a person knows."""
-        from riata import __version__
-
-        parameters, plan = self._parameters, self.plan
-        return {
-            "riata": __version__,
-            "arithmetic": ARITHMETIC,
-            "machine": machine(),
-            "estimator": canonical(type(self.estimator)),
-            **{f"parameter {name}": canonical(value) for name, value in parameters.items()},
-            "schema": canonical(self.schema),
-            "classes": canonical(self.classes),
-            "n_rows": plan.problem.n_rows,
-            "n_features": plan.problem.n_features,
-            "problems": canonical(self.problems),
-            "budget": canonical(plan.budget),
-            "solver": canonical(self.solver),
-            "projection": canonical(plan.projection),
-            "bounds of releases": canonical(plan.preparation.bounds),
-            "event": to_json(plan.event),
-            "steps": plan.steps,
-            "parts": plan.parts,
-        }
+    estimator: type | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
-    def _parameters(self) -> dict[str, Any]:
-        arguments = self.estimator.get_params(deep=False)
-        parameters = {k: v for k, v in arguments.items() if k not in WITHOUT_EFFECT}
-        if "random_state" in parameters:
-            parameters["random_state"] = self.seed
-        return parameters
+    def of_people(self) -> bool:
+        """Whether a person is protected, with all of their rows."""
+        return self.budget.adjacency == REPLACE_PERSON
 
-    def check_named(self) -> None:
-        """Raise if two requests with the same digest could ask for different things.
+    def problems(self, solver: Solver | None) -> tuple[Problem, ...]:
+        """What each fit minimises. The solver may have a say in an automatic radius."""
+        given = self.set
+        over = given.for_solver(solver) if isinstance(given, AutomaticRadius) else given
+        adjacency = REPLACE_ONE if self.of_people else self.budget.adjacency
+        facts = (self.bounds, self.n_rows, self.n_features, adjacency, self.fit_intercept)
+        return tuple(Problem(loss, over, *facts) for loss in self.losses)
 
-        Code of other people, such as a loss of one's own, has no name that says all about it.
-        """
-        parts = (type(self.estimator), self._parameters, self.solver, self.problems, self.schema)
-        found = unnamed([*parts, self.classes, self.plan.projection])
-        if found:
-            raise InvalidArgument(
-                f"A checkpoint cannot be used with {', '.join(found)}: it belongs to one run, and "
-                "nothing tells this run from others that are defined otherwise under the same "
-                "name. Fit without a checkpoint, or use what riata has, plain values and NumPy "
-                "arrays."
-            )
 
-    @cached_property
-    def digest(self) -> str:
-        """The name of the request, in the ledger, checkpoints, Statements and model files."""
-        return digest(self.facts)
+def arguments_of(estimator: Any, *, deep: bool = False) -> dict[str, Any]:
+    """The constructor arguments of an estimator that can change a release, but for its seed."""
+    without = {*WITHOUT_EFFECT, "random_state"}
+    arguments = estimator.get_params(deep=deep)
+    return {name: each for name, each in arguments.items() if name.split("__")[-1] not in without}
 
-    @cached_property
-    def fact_digests(self) -> dict[str, str]:
-        """A short digest of each fact."""
-        return {name: digest(fact)[:16] for name, fact in self.facts.items()}
+
+def common_facts(
+    estimator: type | None,
+    parameters: Mapping[str, Any],
+    seed: int | None,
+    schema: Schema | None,
+    classes: Any,
+    shape: tuple[int, int],
+) -> dict[str, Any]:
+    """The facts that name any run, in canonical form, by names that a person knows."""
+    from riata import __version__
+
+    return {
+        "riata": __version__,
+        "arithmetic": ARITHMETIC,
+        "estimator": canonical(estimator),
+        **{f"parameter {name}": canonical(value) for name, value in parameters.items()},
+        "parameter random_state": canonical(seed),
+        "schema": canonical(schema),
+        "classes": canonical(classes),
+        "n_rows": shape[0],
+        "n_features": shape[1],
+    }

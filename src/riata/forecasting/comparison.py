@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -97,8 +98,8 @@ class Comparison:
     def rows(self) -> list[tuple[str, ...]]:
         """A head and one line for each solver, in words."""
         labels = self.metric == "AUC"
-        head: tuple[str, ...] = ("solver", "steps", self.metric, "eight of ten fits")
-        head += ("accuracy",) * labels + ("excess", "noise a step", "time", "memory")
+        head: tuple[str, ...] = ("solver", "steps", self.metric, "80% interval")
+        head += ("accuracy",) * labels + ("excess", "noise per step", "time", "memory")
         lines = [head]
         for each in self.candidates:
             name = each.solver + " *" * each.chosen
@@ -172,12 +173,8 @@ def compare_solvers(
     patience : float, default=10.0
         Seconds for one solver. When they are over, two simulated fits are enough; a solver for
         which even those would take longer is not simulated.
-    seed : int, default=0
-        Of the simulation.
-    verbose : bool, default=False
-        Whether to draw progress bars.
-    **guess
-        As for `forecast`: relevant, signal, design and so on.
+    seed, verbose, **guess
+        As for `forecast`.
 
     Examples
     --------
@@ -189,35 +186,41 @@ def compare_solvers(
     'greedy'
     """
     guessed = checked(guess, repeats)
-    usual = planned(estimator, n_rows, n_features)[0].solver
+    usual = planned(estimator, n_rows, n_features).plan.solver
     candidates, impossible = [], {}
     for name in SOLVERS if solvers is None else solvers:
         model = clone(estimator).set_params(solver=name, ledger=None)
         try:
-            plan, _ = planned(model, n_rows, n_features)
+            plan = planned(model, n_rows, n_features).plan
         except InvalidArgument as problem:
             impossible[name] = str(problem)
             continue
-        found, because = None, ""
         cost = cost_of(plan, _entries(plan, guessed))
-        needed = 2 * _SIMULATED.get(name, _OTHERWISE) * cost.seconds
-        if name not in _QUICK and needed > patience:
-            because = f"two simulated fits would take about {duration(needed)}"
-        else:
-            try:
-                found = simulated(
-                    model, n_rows, n_features, guessed, repeats, seed, verbose, patience,
-                    title=name,
-                )  # fmt: skip
-            except InvalidArgument as problem:
-                because = str(problem)
-        candidates.append(Candidate(name, plan, plan.solver == usual, cost, found, because))
+        simulate = partial(
+            simulated, model, n_rows, n_features, guessed, repeats, seed, verbose, patience,
+            title=name,
+        )  # fmt: skip
+        forecast, because = _simulated(name, cost, patience, simulate)
+        candidates.append(Candidate(name, plan, plan.solver == usual, cost, forecast, because))
     if not candidates:
         raise InvalidArgument("No solver can fit this: " + " ".join(impossible.values()))
     candidates.sort(key=lambda each: -1e9 if each.forecast is None else each.forecast.score)
     best = candidates[-1]
     world = guessed if best.forecast is None else best.forecast.guess
     return Comparison(tuple(reversed(candidates)), impossible, replace(world))
+
+
+def _simulated(
+    solver: str, cost: Cost, patience: float, simulate: Callable[[], Forecast]
+) -> tuple[Forecast | None, str]:
+    """The forecast, or why there is none."""
+    needed = 2 * _SIMULATED.get(solver, _OTHERWISE) * cost.seconds
+    if solver not in _QUICK and needed > patience:
+        return None, f"two simulated fits would take about {duration(needed)}"
+    try:
+        return simulate(), ""
+    except InvalidArgument as problem:
+        return None, str(problem)
 
 
 def _entries(plan: Plan, guess: Guess) -> float:

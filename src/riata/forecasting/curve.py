@@ -31,7 +31,7 @@ class ForecastCurve:
 
     def __str__(self) -> str:
         metric = self.forecasts[0].metric
-        lines = [f"{self.over:>12}  {metric:>8}  eight of ten fits   learn nothing"]
+        lines = [f"{self.over:>12}  {metric:>8}  80% interval        learn nothing"]
         for value, each in zip(self.at, self.forecasts, strict=True):
             within = f"{each.interval[0]:z.3f} to {each.interval[1]:z.3f}"
             lines.append(f"{value:>12,.6g}  {each.score:>z8.3f}  {within:<17}   {each.nothing:.0%}")
@@ -51,7 +51,7 @@ class ForecastCurve:
             label="expected",
         )  # fmt: skip
         low, high = zip(*(each.interval for each in self.forecasts), strict=True)
-        ax.fill_between(self.at, low, high, color="#b45309", alpha=0.15, label="eight of ten fits")
+        ax.fill_between(self.at, low, high, color="#b45309", alpha=0.15, label="80% interval")
         ax.axhline(first.best_score, color="#1c1917", linestyle="--", label="best model")
         ax.axhline(first.zero_score, color="#a8a29e", linestyle=":", label="a constant")
         ax.set_xscale("log")

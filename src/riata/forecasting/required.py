@@ -56,12 +56,12 @@ class Required:
         low, high = self.forecast.interval
         return (
             f"{amount} should do for {self.forecast.metric} {self.score:g} in {often}, if the "
-            f"guess is right: expect {self.forecast.score:z.3f}, and between {low:z.3f} "
-            f"and {high:z.3f} in eight of ten."
+            f"guess is right: expect {self.forecast.score:z.3f} (80% interval {low:z.3f} "
+            f"to {high:z.3f})."
         )
 
     def __str__(self) -> str:
-        lines = [self.sentence, f"{self.over:>12}  {self.forecast.metric:>8}  eight of ten fits"]
+        lines = [self.sentence, f"{self.over:>12}  {self.forecast.metric:>8}  80% interval"]
         for value, each in self.tried:
             within = f"{each.interval[0]:z.3f} to {each.interval[1]:z.3f}"
             lines.append(f"{value:>12,.6g}  {each.score:>z8.3f}  {within}")

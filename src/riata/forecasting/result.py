@@ -19,7 +19,7 @@ LOW, HIGH = 0.1, 0.9
 class Forecast:
     """What to expect of a fit, if the guess is right.
 
-    Every interval holds eight of ten fits: it runs from the 10% to the 90% quantile of the
+    Every interval holds 80% of the fits: it runs from the 10% to the 90% quantile of the
     simulated ones. Nothing was charged and no row was read.
 
     Attributes
@@ -31,7 +31,7 @@ class Forecast:
     score : float
         The R2 or the AUC of a typical fit on fresh rows: half of the fits do better.
     interval : tuple of float
-        The score of eight of ten fits.
+        The 80% interval of the score.
     best_score, zero_score : float
         Those of the best model in the guessed world, and of the best constant.
     excess_risk : float
@@ -84,19 +84,19 @@ class Forecast:
             )
         low, high = self.interval
         text = (
-            f"Expect {self.metric} {self.score:z.3f}, and between {low:z.3f} and {high:z.3f} in "
-            f"eight of ten fits; the best model has {self.best_score:.3g} and a constant "
-            f"{self.zero_score:.3g}."
+            f"Expect {self.metric} {self.score:z.3f} (80% interval {low:z.3f} to {high:z.3f}); the "
+            f"best model has {self.best_score:.3g} and a constant {self.zero_score:.3g}."
         )
         if self.nothing >= LOW:
             text += f" About {self.nothing:.0%} of the fits learn nothing."
         return text
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def rows(self) -> list[tuple[str, str]]:
+        """The forecast line by line, in words."""
         problem, plan, guess = self.plan.problem, self.plan, self.guess
 
         def within(interval: tuple[float, float], digits: str = "z.3f") -> str:
-            return f"{interval[0]:{digits}} to {interval[1]:{digits}} in eight of ten fits"
+            return f"80% interval {interval[0]:{digits}} to {interval[1]:{digits}}"
 
         assumed = f"if {plan.assumes}" if plan.assumes else "on the worst data"
         rows = [
@@ -126,7 +126,7 @@ class Forecast:
         ]
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"  {key:<8} {value}" for key, value in self._rows())])
+        return "\n".join([self.sentence, *(f"  {key:<8} {value}" for key, value in self.rows())])
 
     __repr__ = __str__
 
@@ -135,7 +135,7 @@ class Forecast:
         cells = "".join(
             f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
             f'<td style="text-align:left">{html.escape(value)}</td></tr>'
-            for key, value in self._rows()
+            for key, value in self.rows()
         )
         return (
             f'<div style="border-left:4px solid {colour};padding-left:12px">'

@@ -14,12 +14,14 @@ from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
-from riata.estimators.progress import progress_bar
+from riata.fitting import PlannedFit, solve
+from riata.fitting import plan as plan_fit
+from riata.fitting.progress import progress_bar
 from riata.forecasting.result import HIGH, LOW, Forecast
 from riata.mechanisms.noise import Noise
 from riata.releases import unobserved
 from riata.simulation import Guess, Score, SimulatedColumns, SimulatedEngine, World
-from riata.solvers import Plan, Solver, Step
+from riata.solvers import Plan, Step
 
 #: A model whose score is this near to a constant's, as a part of the best one's way, has learned
 #: nothing.
@@ -55,27 +57,10 @@ def forecast(
         As it would be fitted. A classifier needs its classes, two of them.
     n_rows, n_features : int
         The shape of the table.
-    relevant : int, default=10
-        How many columns are guessed to matter.
-    signal : float, default=0.5
-        The R2 that the best linear model is guessed to have on fresh rows. For a classifier its
-        AUC, which is above 0.5.
-    design : {"uniform", "signs", "normal", "binary"}, default="uniform"
-        How entries fill their bounds: evenly, only at plus and minus the bound, normally with a
-        bound of four standard deviations, or as 0 and the bound.
-    spread : float, default=1/3
-        The standard deviation of y over its bound.
-    positives : float, default=0.5
-        For labels, the share of the second class.
-    density : float, default=0.3
-        For "binary", the share of entries that are not 0.
-    correlation : float, default=0.0
-        How correlated the columns of a group are.
-    group : int, optional
-        How many neighbouring columns are correlated; by default all of them.
-    nonzeros : int, default=20
-        For rows with a bound on their length: how many entries are not 0. Rows are as long as the
-        bound, and columns as unequal as words: the k-th occurs 1 / (k + 10) as often.
+    relevant, signal, design, spread, positives, density, correlation, group, nonzeros
+        The guess, as for `riata.simulation.Guess`: how many columns matter, the R2 (for a
+        classifier the AUC) of the best linear model on fresh rows, how entries fill their bounds,
+        and so on.
     repeats : int, default=20
         How many fits are simulated.
     seed : int, default=0
@@ -123,12 +108,13 @@ def simulated(
     title: str = "Forecast",
 ) -> Forecast:
     """Simulate fits: `repeats` of them, or at least two within so many seconds."""
-    plan, solver = planned(estimator, n_rows, n_features)
+    fit = planned(estimator, n_rows, n_features)
+    plan = fit.plan
     guess = replace(guess, nonnegative=plan.problem.bounds.nonnegative)
     scores, begun = [], time.monotonic()
     with progress_bar(title, repeats, verbose) as callback:
         for number in range(repeats):
-            scores.append(_simulated(estimator, plan, solver, guess, (seed, number)))
+            scores.append(_simulated(fit, guess, (seed, number)))
             if callback is not None:
                 callback(Step(number + 1, repeats))
             if number and time.monotonic() - begun > patience:
@@ -136,8 +122,8 @@ def simulated(
     return _summed_up(plan, guess, tuple(scores), estimator)
 
 
-def planned(estimator: Any, n_rows: int, n_features: int) -> tuple[Plan, Solver]:
-    """The plan of a fit that can be forecast, and the solver that carries it out."""
+def planned(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
+    """A fit that can be forecast."""
     if not isinstance(estimator, PrivateLinearModel):
         raise InvalidArgument(
             f"forecast needs an estimator of riata, got {type(estimator).__name__}. "
@@ -148,20 +134,19 @@ def planned(estimator: Any, n_rows: int, n_features: int) -> tuple[Plan, Solver]
             "A forecast draws rows before a projection, and compressed=True says that they are "
             "projected already. Forecast the same model with compressed=False."
         )
-    plan: Plan = estimator.plan(n_rows, n_features)
-    if plan.fits > 1:
+    fit = plan_fit(estimator.request_for_shape(n_rows, n_features))
+    if (fits := fit.plan.fits) > 1:
         raise InvalidArgument(
-            f"A forecast is for two classes, and {plan.fits} are given. Forecast one class against "
+            f"A forecast is for two classes, and {fits} are given. Forecast one class against "
             "the rest: pass classes=[0, 1] and an epsilon for one of the fits."
         )
-    return plan, estimator._chosen(plan.problem, plan.budget)
+    return fit
 
 
 @unobserved()
-def _simulated(
-    estimator: Any, plan: Plan, solver: Solver, guess: Guess, seed: tuple[int, int]
-) -> Score:
+def _simulated(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> Score:
     """One fit in a world of its own."""
+    plan = fit.plan
     world = World(guess, plan.problem, np.random.default_rng(seed))
     x, y = world.draw()
     by_columns = isinstance(x, SimulatedColumns) and plan.parts == 1 and plan.projection is None
@@ -170,7 +155,7 @@ def _simulated(
         plan.event, read=lambda: engine, noise=Noise(1_000_003 * seed[0] + seed[1]),
         adjacency=plan.budget.adjacency, parts=plan.parts, adaptive=plan.adaptive,
     )  # fmt: skip
-    (solution,) = estimator._solved(solver, plan, [plan.problem], curator)
+    (solution,) = solve(fit, curator)
     return world.score(solution.theta, solution.line)
 
 

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,16 @@ from riata.errors import InvalidArgument
 from riata.files.archive import Archive
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import json_size
-from riata.local import wire
-from riata.local.arms import Arm
-from riata.local.play import choose_arms
-from riata.local.seen import MOST_EXPECTED, Seen
-from riata.local.tally import Honesty, Tally, sums_shape
-from riata.local.task import MOST_COLUMNS, Task
+from riata.local import report_format
+from riata.local.arguments import check_whole
+from riata.local.duplicate_filter import MOST_EXPECTED, DuplicateFilter
+from riata.local.kinds import MOST_COLUMNS
+from riata.local.learners import LocalModel, learn
+from riata.local.question_sums import Honesty, QuestionSums, total_shape
+from riata.local.questions import Question
+from riata.local.randomize import choose_questions
+from riata.local.task import Task
 from riata.wording import number_of
-
-if TYPE_CHECKING:
-    from riata.local.learners import LocalModel
 
 #: Reports that are looked at together.
 _BATCH = 1 << 16
@@ -46,27 +46,29 @@ class Aggregator:
     ----------
     task : Task
     expected : int, default=1_000_000
-        About how many reports will come: sizes the memory against repeats (2.5 to 5 bytes each).
+        About how many reports will come: sizes the filter of duplicates (2.5 to 5 bytes each).
     """
 
     def __init__(self, task: Task, *, expected: int = 1_000_000) -> None:
-        if isinstance(expected, bool) or not isinstance(expected, int | np.integer):
-            raise InvalidArgument(f"expected is {expected!r}. It must be a whole number.")
-        if not 1 <= expected <= MOST_EXPECTED:
-            raise InvalidArgument(f"expected is {expected}. It must be from 1 to {MOST_EXPECTED}.")
+        check_whole("expected", expected, "it is about the number of reports")
+        if expected > MOST_EXPECTED:
+            raise InvalidArgument(
+                f"expected={expected} is too large. Pass at most {MOST_EXPECTED}."
+            )
         self.task = task
-        self.tallies = {
-            arm.name: Tally(arm, task.generator, _keeps_seeds(task, arm)) for arm in task.arms
+        self.sums = {
+            question.name: QuestionSums(question, task.generator, _stores_seeds(question))
+            for question in task.questions
         }
         self.rejected = dict.fromkeys(REJECTIONS, 0)
-        self._seen = [Seen(int(expected))]
+        self._filters = [DuplicateFilter(int(expected))]
         #: Numbers of the one-time tokens whose reports were counted, in order, if there were any.
         self.tokens = np.empty(0, dtype=np.uint64)
 
     @property
     def count(self) -> int:
         """Reports counted so far."""
-        return sum(tally.count for tally in self.tallies.values())
+        return sum(sums.count for sums in self.sums.values())
 
     def add(
         self,
@@ -99,15 +101,15 @@ class Aggregator:
     def _read(self, reports: Any) -> Iterator[np.ndarray]:
         """Batches of seeds. What is not a report is counted."""
         if isinstance(reports, np.ndarray):
-            if reports.dtype.kind == "u" and reports.dtype.itemsize == wire.REPORT_BYTES:
+            if reports.dtype.kind == "u" and reports.dtype.itemsize == report_format.REPORT_BYTES:
                 yield from _batches(reports.ravel().astype(np.uint64, copy=False))
                 return
             # An array of objects may hold reports, but one of bytes has lost their last zeros.
             reports = reports.ravel().tolist() if reports.dtype == object else [None] * reports.size
         if isinstance(reports, bytes | bytearray | memoryview):
             data = bytes(reports)
-            self.rejected["malformed"] += len(data) % wire.REPORT_BYTES > 0
-            yield from _batches(wire.from_bytes(data))
+            self.rejected["malformed"] += len(data) % report_format.REPORT_BYTES > 0
+            yield from _batches(report_format.from_bytes(data))
             return
         if isinstance(reports, str | Mapping) or not isinstance(reports, Iterable):
             reports = [reports]
@@ -115,17 +117,17 @@ class Aggregator:
         while some := list(itertools.islice(one_by_one, _BATCH)):
             good = [bytes(report) for report in some if _is_report(report)]
             self.rejected["malformed"] += len(some) - len(good)
-            yield from _batches(wire.from_bytes(b"".join(good)))
+            yield from _batches(report_format.from_bytes(b"".join(good)))
 
     def _add(self, seeds: np.ndarray) -> None:
-        new = self._seen[0].add(seeds)
-        for merged in self._seen[1:]:
-            new &= ~merged.holds(seeds)
+        new = self._filters[0].add(seeds)
+        for merged in self._filters[1:]:
+            new &= ~merged.contains(seeds)
         self.rejected["repeated"] += int(len(seeds) - new.sum())
         seeds = seeds[new]
-        asked = choose_arms(self.task, seeds)
-        for number, tally in enumerate(self.tallies.values()):
-            tally.add(seeds[asked == number])
+        asked = choose_questions(self.task, seeds)
+        for number, sums in enumerate(self.sums.values()):
+            sums.add(seeds[asked == number])
 
     def merge(self, other: Aggregator) -> Aggregator:
         """Count the reports of another aggregator of the same task too.
@@ -138,8 +140,8 @@ class Aggregator:
                 f"The aggregators belong to different tasks, {self.task.id[:12]} and "
                 f"{other.task.id[:12]}. Only sums of the same task can be added."
             )
-        mine = {seen.keys.tobytes() for seen in self._seen}
-        if any(seen.keys.tobytes() in mine for seen in other._seen):
+        mine = {one.keys.tobytes() for one in self._filters}
+        if any(one.keys.tobytes() in mine for one in other._filters):
             raise InvalidArgument(
                 "One of the aggregators holds the other's reports already, and they would count "
                 "twice. Merge each aggregator once."
@@ -152,42 +154,49 @@ class Aggregator:
                 "learn` with several --store counts one report for each token."
             )
         self.tokens = np.union1d(self.tokens, other.tokens)
-        for name, tally in self.tallies.items():
-            tally.merge(other.tallies[name])
+        for name, sums in self.sums.items():
+            sums.merge(other.sums[name])
         for kind in REJECTIONS:
             self.rejected[kind] += other.rejected[kind]
-        self._seen += other._seen
+        self._filters += other._filters
         return self
 
     def honesty(self) -> dict[str, Honesty]:
-        """What the reports' lengths say, for each arm that keeps sums."""
-        checks = {name: tally.honest() for name, tally in self.tallies.items()}
+        """What the reports' lengths say, for each question that keeps sums."""
+        checks = {name: sums.honesty() for name, sums in self.sums.items()}
         return {name: check for name, check in checks.items() if check is not None}
 
-    def solve(self, **how: Any) -> LocalModel:
-        """Learn from what was counted. `how` is passed to `riata.local.learners.learn`."""
-        from riata.local.learners import learn
+    def solve(self, *, threshold: str = "hard", radius: float = math.inf) -> LocalModel:
+        """Learn from what was counted.
 
-        return learn(self, **how)
+        Parameters
+        ----------
+        threshold : {"hard", "soft"}, default="hard"
+            For sparse means: what happens to the other coordinates where those that could be noise
+            are set to 0. "soft" also pulls them towards 0.
+        radius : float, default=inf
+            For sparse regression: the largest l1 norm of the coefficients in their own units.
+        """
+        return learn(self.task, self.sums, threshold=threshold, radius=radius)
 
     def save(self, path: str | Path) -> None:
-        """Write the sums, the counts and the memory of repeats to one file, whole or not at all."""
+        """Write sums, counts and the filter of duplicates to one file, whole or not at all."""
         arrays: dict[str, np.ndarray] = {
             "task": np.frombuffer(self.task.canonical, dtype=np.uint8),
             "rejected": np.array([self.rejected[kind] for kind in REJECTIONS]),
-            "expected": np.array([seen.expected for seen in self._seen]),
+            "expected": np.array([one.expected for one in self._filters]),
             "tokens": self.tokens,
         }
-        for i, seen in enumerate(self._seen):
-            arrays |= {f"seen/{i}": seen.words, f"seen_keys/{i}": seen.keys}
-        for name, tally in self.tallies.items():
-            arrays |= {f"{name}/{key}": np.asarray(v) for key, v in tally.state().items()}
-        beside = f"{os.fspath(path)}.new"
-        with open(beside, "wb") as file:
+        for i, one in enumerate(self._filters):
+            arrays |= {f"seen/{i}": one.words, f"seen_keys/{i}": one.keys}
+        for name, sums in self.sums.items():
+            arrays |= {f"{name}/{key}": array for key, array in sums.state().items()}
+        new = f"{os.fspath(path)}.new"
+        with open(new, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(new, path)
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = MAX_BYTES) -> Aggregator:
@@ -202,7 +211,7 @@ class Aggregator:
         limit = ReadLimit(max_bytes, InvalidArgument)
         try:
             with open(path, "rb") as stream:
-                return cls._restored(Archive(stream, limit, "one", _MOST_MEMBERS), limit)
+                return cls._from_archive(Archive(stream, limit, "one", _MOST_MEMBERS), limit)
         except MemoryError:
             raise
         except InvalidArgument as problem:
@@ -212,15 +221,15 @@ class Aggregator:
         raise InvalidArgument(f"{path} cannot be read as an aggregator's file. {why}")
 
     @classmethod
-    def _restored(cls, archive: Archive, limit: ReadLimit) -> Aggregator:
+    def _from_archive(cls, archive: Archive, limit: ReadLimit) -> Aggregator:
         text = archive.array("task").tobytes()
         task = Task.read_within(text, limit)
         limit.take(json_size(text), "Its task, written again,")
-        sums = sum(8 * math.prod(sums_shape(arm, _keeps_seeds(task, arm))) for arm in task.arms)
-        limit.take(sums, "The sums of its task")
+        shapes = (total_shape(one, _stores_seeds(one)) for one in task.questions)
+        limit.take(sum(8 * math.prod(shape) for shape in shapes), "The sums of its task")
         aggregator = cls(task, expected=1)
-        for name, tally in aggregator.tallies.items():
-            tally.restore({key: archive.array(f"{name}/{key}") for key in tally.state_names})
+        for name, sums in aggregator.sums.items():
+            sums.restore({key: archive.array(f"{name}/{key}") for key in sums.state()})
         rejected = archive.array("rejected")
         if rejected.shape != (len(REJECTIONS),) or rejected.dtype.kind != "i" or min(rejected) < 0:
             raise ValueError("rejected")
@@ -228,8 +237,10 @@ class Aggregator:
         expected = archive.array("expected")
         if expected.ndim != 1 or expected.dtype.kind != "i" or expected.size == 0:
             raise ValueError("expected")
-        aggregator._seen = [
-            Seen.restored(int(one), archive.array(f"seen/{i}"), archive.array(f"seen_keys/{i}"))
+        aggregator._filters = [
+            DuplicateFilter.from_saved(
+                int(one), archive.array(f"seen/{i}"), archive.array(f"seen_keys/{i}")
+            )
             for i, one in enumerate(expected)
         ]
         if "tokens.npy" in archive:
@@ -246,13 +257,13 @@ class Aggregator:
         return f"<Aggregator of task {self.task.id[:12]}: {number_of(self.count, 'report')}>"
 
 
-def _keeps_seeds(task: Task, arm: Arm) -> bool:
-    """Whether the sums of an arm would be too large, and its reports are kept instead."""
-    return task.vector_size > MOST_COLUMNS and arm.channel.degree == 2
+def _stores_seeds(question: Question) -> bool:
+    """Whether the sums of a question would be too large, and its reports are stored instead."""
+    return question.channel.degree == 2 and question.channel.size > MOST_COLUMNS + 1
 
 
 def _is_report(report: object) -> bool:
-    return isinstance(report, bytes | bytearray) and len(report) == wire.REPORT_BYTES
+    return isinstance(report, bytes | bytearray) and len(report) == report_format.REPORT_BYTES
 
 
 def _batches(seeds: np.ndarray) -> Iterator[np.ndarray]:

@@ -18,8 +18,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from riata.errors import InvalidArgument
+from riata.local.channel_limits import LARGEST_MARGIN, LARGEST_THRESHOLD, WORDS, unevenness
 from riata.local.generator import SEED_BITS
-from riata.local.limits import LARGEST_MARGIN, LARGEST_THRESHOLD, WORDS, unevenness
 
 #: The largest epsilon of one report: beyond it a device would try for minutes.
 LARGEST_EPSILON = 16.0
@@ -27,7 +27,7 @@ LARGEST_EPSILON = 16.0
 
 @dataclass(frozen=True)
 class Channel:
-    """What one arm of a task does to a unit vector.
+    """What one question of a task does to a unit vector.
 
     Attributes
     ----------
@@ -46,27 +46,27 @@ class Channel:
     threshold: float
     coin: int
 
-    def likely(self, products: np.ndarray) -> np.ndarray:
+    def accepts_surely(self, products: np.ndarray) -> np.ndarray:
         """Which inner products are accepted surely."""
         return (products if self.degree == 1 else np.abs(products)) >= self.threshold
 
     def accepts(self, products: np.ndarray, coins: np.ndarray) -> np.ndarray:
         """Which candidates are accepted, where `coins` are random words of 64 bits."""
-        return self.likely(products) | (coins < np.uint64(self.coin))
+        return self.accepts_surely(products) | (coins < np.uint64(self.coin))
 
     @property
     def _other(self) -> float:
         return self.coin / WORDS
 
     @property
-    def surely(self) -> float:
+    def sure_acceptance(self) -> float:
         """How probable it is that a standard normal number is accepted surely."""
         return self.degree * float(ndtr(-self.threshold))
 
     @property
     def acceptance(self) -> float:
         """The probability that one candidate is accepted, whatever v is."""
-        return self.surely + self._other * (1.0 - self.surely)
+        return self.sure_acceptance + self._other * (1.0 - self.sure_acceptance)
 
     @property
     def tries(self) -> float:
@@ -79,7 +79,7 @@ class Channel:
         return (1.0 - self._other) * _mass(self.degree, self.threshold) / self.acceptance
 
     @property
-    def lengthening(self) -> float:
+    def length_excess(self) -> float:
         """What acceptance adds to the mean of |g|^2, whatever v is: E[<g, v>^2] - 1."""
         beyond = (1.0 - self._other) * _second(self.degree, self.threshold)
         return beyond / self.acceptance

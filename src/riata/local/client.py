@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from riata.errors import AlreadyAnswered, InvalidArgument
-from riata.local import wire
-from riata.local.play import play
-from riata.local.sent import InMemory, OnDisk
+from riata.local import report_format
+from riata.local.randomize import randomize
+from riata.local.report_journal import FileJournal, MemoryJournal
 from riata.local.task import Task
 from riata.mechanisms.noise import Noise
 
@@ -54,8 +54,8 @@ class Client:
             )
         self.task = task
         self._noise = Noise(random_state)
-        self._sent = InMemory() if ledger is None else OnDisk(ledger)
-        self._sent.read(task.id, 1)  # a damaged ledger shows at once
+        self._journal = MemoryJournal() if ledger is None else FileJournal(ledger)
+        self._journal.read(task.id, 1)  # a damaged ledger shows at once
 
     def report(self, row: Any, target: Any = None, *, occasion: int = 1) -> bytes:
         """The eight bytes that leave the device.
@@ -74,11 +74,11 @@ class Client:
                 f"Occasion {occasion} was asked for, and the task's cap is {self.task.cap}. A "
                 "further report would cost the person more than the task promises."
             )
-        sent = self._sent.read(self.task.id, occasion)
-        if sent is None:
-            # Nothing leaves before it is remembered, and what was remembered first is what leaves.
-            sent = self._sent.first(self.task.id, occasion, self._draw(row, target))
-        return sent
+        report = self._journal.read(self.task.id, occasion)
+        if report is None:
+            # Nothing leaves before it is in the journal, and what was there first is what leaves.
+            report = self._journal.record(self.task.id, occasion, self._draw(row, target))
+        return report
 
     def _draw(self, row: Any, target: Any) -> bytes:
         encoded = self.task.encoding.encode(row)[None]
@@ -87,7 +87,7 @@ class Client:
             if target is None and isinstance(row, Mapping):
                 target = row.get(self.task.target.name)
             targets = self.task.target.encode(target)
-        return wire.to_bytes(play(self.task, encoded, targets, self._noise))
+        return report_format.to_bytes(randomize(self.task, encoded, targets, self._noise))
 
 
 def _whole(occasion: Any) -> int:

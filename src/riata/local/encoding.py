@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.local.fields import Fields
+from riata.local.task_fields import TaskFields
 
 KINDS = ("number", "yes-no", "choice", "vector")
 #: Words for yes and no. What a device does not understand is missing.
@@ -113,7 +113,7 @@ class Feature:
             return np.where(np.isnan(away), 0.0, away * (self.weight / self.reach))
 
     @classmethod
-    def read(cls, fields: Fields) -> Feature:
+    def read(cls, fields: TaskFields) -> Feature:
         """From a table of a task file."""
         name = fields.text("name")
         kind = fields.one_of("kind", KINDS)
@@ -122,7 +122,8 @@ class Feature:
         if kind == "choice":
             choices = fields.texts("choices")
             fields.end()
-            return cls(name, kind, choices=choices, weight=weight, question=question)
+            # From the centre 0 a choice reaches 1, as encoded.
+            return cls(name, kind, (0.0, 1.0), 0.0, choices, 1, weight, question)
         size = fields.whole("size", least=1, most=MOST_ENCODED) if kind == "vector" else 1
         low, high = (0.0, 1.0) if kind == "yes-no" else fields.pair("bounds")
         center = fields.number("center", default=(low + high) / 2)
@@ -160,6 +161,10 @@ class Encoding:
     @property
     def names(self) -> list[str]:
         return [name for feature in self.features for name in feature.names]
+
+    def by_column(self, value: Callable[[Feature], float]) -> np.ndarray:
+        """A number of each feature, for each of its columns."""
+        return np.concatenate([np.full(f.columns, value(f)) for f in self.features])
 
     def encode(self, row: Any) -> np.ndarray:
         """One person's row in the unit ball.

@@ -1,4 +1,4 @@
-"""Random Fourier features of a Gaussian kernel, as pairs whose length is exactly 1."""
+"""Random FourierFeatures features of a Gaussian kernel, as pairs whose length is exactly 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FREQUENCIES = 1 << 42
 
 
 @dataclass(frozen=True)
-class Fourier:
+class FourierFeatures:
     """The map x -> (cos <w_j, x>, sin <w_j, x>) / sqrt(pairs) with w_j ~ N(0, I / width^2).
 
     Inner products of mapped rows are close to exp(-|x - x'|^2 / (2 width^2)).

@@ -54,7 +54,7 @@ class Generator:
         blocks = -(-size // 4)
         self._made += 4 * blocks * len(seeds)
         if self._made > PATIENCE and self._transform is _box_muller and find_spec("numba"):
-            from riata.local.kernels import box_muller
+            from riata.local.compiled_normals import box_muller
 
             self._transform = box_muller
         rows = np.empty((len(seeds), 4 * blocks))

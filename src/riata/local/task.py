@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,41 +17,24 @@ from riata.errors import TaskError
 from riata.fields import TABLE_BYTES, size_of
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import parse_json, parse_toml, read_bytes
-from riata.local.arms import SKETCH_WIDTH, SKETCHED, Arm
-from riata.local.channel import LARGEST_EPSILON, Channel
-from riata.local.channel_fields import read_channel
+from riata.local.channel import LARGEST_EPSILON
 from riata.local.encoding import MOST_ENCODED, Encoding, Feature
-from riata.local.fields import Fields
-from riata.local.fourier import Fourier
-from riata.local.generator import SEED_BITS, Generator
-from riata.local.sketch import Sketch
+from riata.local.fourier import FourierFeatures
+from riata.local.generator import Generator
+from riata.local.kinds import INTERCEPT, KINDS, MOST_COLUMNS, TaskKind
+from riata.local.questions import Question
+from riata.local.task_fields import TaskFields
+from riata.local.task_questions import read_questions
 from riata.wording import shown
 
 if TYPE_CHECKING:
-    from riata.local.planning import TaskPlan
+    from riata.local.task_plan import TaskPlan
 
 FORMAT = 1
-#: Which arms each kind of task has, with the part of the devices that each of them asks.
-KINDS: dict[str, dict[str, float]] = {
-    "mean": {"mean": 1.0},
-    "sparse-mean": {"mean": 1.0},
-    "linear": {"gram": 0.5, "cross": 0.5},
-    "lasso": {"gram": 0.5, "cross": 0.5},
-    "sparse-linear": {"gram": 0.5, "cross": 0.5},
-    "logistic": {"gram": 0.5, "cross": 0.5},
-    "kernel": {"gram": 0.5, "cross": 0.5},
-}
-DEGREES = {"mean": 1, "cross": 1, "gram": 2}
-#: The part of a row's squared length that the constant for the intercept takes.
-INTERCEPT = 0.15
-#: Vectors whose second moments are kept whole.
-MOST_COLUMNS = 4096
 #: Numbers in the matrix of frequencies of a kernel that a small device can hold.
 MOST_FREQUENCIES = 1 << 24
 #: Bytes of a task file. It holds questions, and devices read it whole.
 MOST_BYTES = 1 << 22
-#: How far from 1 the shares of the arms may sum.
-_SHARES_OFF = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +46,13 @@ class Task:
     Attributes
     ----------
     kind : str
-        What is to be learned: "mean", "sparse-mean", "linear", "lasso", "sparse-linear",
-        "logistic" or "kernel".
+        What is to be learned: a name in `riata.local.kinds.KINDS`.
     encoding : Encoding
         The features with their public bounds.
     target : Feature or None
         What is to be predicted.
     epsilon : float
         What one report costs the person who sends it.
-    shares : dict
-        The part of the devices that each arm asks.
     intercept : float
         The part of a row's squared length that a constant takes, 0 for none.
     cap : int
@@ -91,14 +70,13 @@ class Task:
     encoding: Encoding
     target: Feature | None
     epsilon: float
-    shares: dict[str, float]
     intercept: float = 0.0
     cap: int = 1
     seed: str = ""
     deadline: str = ""
     title: str = ""
     kernel: tuple[float, int] | None = None
-    _channels: dict[str, Channel] = field(default_factory=dict, repr=False)
+    _questions: tuple[Question, ...] = field(default=(), repr=False)
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = MAX_BYTES) -> Task:
@@ -140,31 +118,30 @@ class Task:
     @classmethod
     def _from_table(cls, table: dict[str, Any], limit: ReadLimit) -> Task:
         limit.take(TABLE_BYTES * size_of(table, "features"), "The features of the task")
-        fields = Fields(table)
+        fields = TaskFields(table)
         fields.whole("format", default=FORMAT, least=FORMAT, most=FORMAT)
-        kind = fields.one_of("kind", tuple(KINDS))
-        with_target = "cross" in KINDS[kind]
+        kind = KINDS[fields.one_of("kind", tuple(KINDS))]
         epsilon = fields.number("epsilon", above=0.0, most=LARGEST_EPSILON)
         features = tuple(Feature.read(one) for one in fields.tables("features"))
-        linear = with_target and kind != "kernel"
         task = cls(
-            kind=kind,
-            encoding=_encoding(fields, features),
-            target=_target(fields.table("target"), kind) if with_target else None,
+            kind=kind.name,
+            encoding=_read_encoding(fields, features),
+            target=_read_target(fields.table("target"), kind) if kind.regression else None,
             epsilon=epsilon,
-            shares={},
-            intercept=_intercept(fields, INTERCEPT if linear else 0.0, linear),
+            intercept=_read_intercept(fields, kind),
             cap=fields.whole("cap", default=1, least=1, most=1000),
             seed=fields.text("seed", default=""),
-            deadline=_deadline(fields),
+            deadline=fields.day("deadline"),
             title=fields.text("title", default=""),
-            kernel=_kernel(fields.table("kernel", default={})) if kind == "kernel" else None,
+            kernel=_read_kernel(fields.table("kernel", default={})) if kind.kernel else None,
         )
-        arms = fields.table("arms", default=dict(KINDS[kind]))
+        questions = fields.table("arms", default=dict(kind.shares))
         fields.end()
-        _all_different(features, task.target)
+        _require_different_names(features, task.target)
         task._check_sizes()
-        return task._with_arms(arms)
+        return replace(
+            task, _questions=read_questions(questions, kind.shares, epsilon, task.vector_size)
+        )
 
     def _check_sizes(self) -> None:
         """Devices and servers can hold what the task asks for."""
@@ -179,36 +156,12 @@ class Task:
                 f"The field kernel.pairs is {self.kernel[1]}: with {columns} columns, at most "
                 f"{MOST_FREQUENCIES // columns} are possible. Correct the task file."
             )
-        if self.kind in ("linear", "lasso", "logistic") and self.vector_size > MOST_COLUMNS:
+        if not self.spec.wide and self.vector_size > MOST_COLUMNS:
             raise TaskError(
                 f"The field features has {columns} columns: the kind {self.kind} keeps all "
                 f"products of two, and {MOST_COLUMNS} with the constant is the most. Choose the "
                 'kind "sparse-linear", which screens them first.'
             )
-
-    def _with_arms(self, fields: Fields) -> Task:
-        """The same task with its shares and channels, checked against epsilon."""
-        tables, shares = {}, {}
-        for name in KINDS[self.kind]:
-            raw = fields.take(name)
-            tables[name] = Fields(
-                raw if isinstance(raw, Mapping) else {"share": raw}, fields.path(name)
-            )
-            shares[name] = tables[name].number("share", above=0.0, least=0.0, most=1.0)
-        fields.end()
-        total = math.fsum(shares.values())
-        if abs(total - 1.0) > _SHARES_OFF or any(seeds < 1 for _, seeds in owned(shares).values()):
-            raise TaskError(
-                f"The field arms is wrong: its shares ({', '.join(shares)}) sum to {total:.12g}, "
-                "not to 1. Correct the task file."
-            )
-        channels = {
-            name: read_channel(
-                tables[name], DEGREES[name], self._size(name), self.epsilon, seeds, self.vector_size
-            )
-            for name, (_, seeds) in owned(shares).items()
-        }
-        return replace(self, shares=shares, _channels=channels)
 
     def table(self) -> dict[str, Any]:
         """All fields of the task, with nothing left to defaults."""
@@ -223,23 +176,13 @@ class Task:
             "seed": self.seed,
             "deadline": self.deadline,
             "intercept": self.intercept,
-            "arms": {name: self._arm_table(name) for name in self.shares},
+            "arms": {question.name: question.table() for question in self._questions},
         }
         if self.target is not None:
             table["target"] = self.target.table()
         if self.kernel is not None:
             table["kernel"] = {"width": self.kernel[0], "pairs": self.kernel[1]}
         return table
-
-    def _arm_table(self, name: str) -> dict[str, Any]:
-        used = self._channels[name]
-        return {
-            "share": self.shares[name],
-            "degree": used.degree,
-            "size": used.size,
-            "threshold": used.threshold,
-            "coin": f"{used.coin:016x}",
-        }
 
     @cached_property
     def canonical(self) -> bytes:
@@ -267,21 +210,24 @@ class Task:
         """The public function from reports to normal vectors."""
         return Generator(bytes.fromhex(self.id))
 
-    @cached_property
-    def arms(self) -> tuple[Arm, ...]:
-        """The questions, in the order of their seeds; together they own all seeds."""
-        arms = []
-        for name, (first, seeds) in owned(self.shares).items():
-            sketch = None
-            if self._sketched(name):
-                sketch = Sketch(self.generator, self.vector_size, SKETCH_WIDTH)
-            share, used = self.shares[name], self._channels[name]
-            arms.append(Arm(name, share, first, seeds, used, sketch))
-        return tuple(arms)
+    @property
+    def spec(self) -> TaskKind:
+        """What the kind of the task declares."""
+        return KINDS[self.kind]
 
-    def arm(self, name: str) -> Arm:
-        """One arm by name."""
-        return next(arm for arm in self.arms if arm.name == name)
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """What devices report on, in the order of their seeds; together they own all seeds."""
+        return tuple(q.with_sketch(self.generator, self.vector_size) for q in self._questions)
+
+    def question(self, name: str) -> Question:
+        """One question by name."""
+        return next(question for question in self.questions if question.name == name)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of the devices that is asked each question."""
+        return {question.name: question.share for question in self._questions}
 
     @property
     def vector_size(self) -> int:
@@ -290,18 +236,11 @@ class Task:
             return 2 * self.kernel[1]
         return self.encoding.columns + (self.intercept > 0)
 
-    def _sketched(self, arm: str) -> bool:
-        return DEGREES[arm] == 1 and self.vector_size > SKETCHED
-
-    def _size(self, arm: str) -> int:
-        """Coordinates of a report's normal vector."""
-        return (SKETCH_WIDTH if self._sketched(arm) else self.vector_size) + 1
-
     @cached_property
-    def _fourier(self) -> Fourier:
+    def _fourier(self) -> FourierFeatures:
         assert self.kernel is not None
         width, pairs = self.kernel
-        return Fourier(self.generator, self.encoding.columns, pairs, width)
+        return FourierFeatures(self.generator, self.encoding.columns, pairs, width)
 
     def vectors(self, encoded: np.ndarray) -> np.ndarray:
         """The vectors that encoded rows become, of length at most 1."""
@@ -322,9 +261,13 @@ class Task:
         day = day.date() if isinstance(day, datetime.datetime) else day
         return not self.deadline or day <= datetime.date.fromisoformat(self.deadline)
 
+    def variant(self, **changes: object) -> Task:
+        """The task with other fields, and channels chosen again."""
+        return Task.from_table({**self.table(), "arms": self.shares, **changes})
+
     def plan(self, n: int, **guess: Any) -> TaskPlan:
         """What can be learned from `n` people, before anything is collected."""
-        from riata.local.planning import plan
+        from riata.local.task_plan import plan
 
         return plan(self, n, **guess)
 
@@ -335,63 +278,39 @@ class Task:
         )
 
 
-def owned(shares: Mapping[str, float]) -> dict[str, tuple[int, int]]:
-    """The first seed of each arm and their number: the last arm owns all that are left."""
-    owners: dict[str, tuple[int, int]] = {}
-    first = 0
-    for name, share in shares.items():
-        seeds = math.floor(share * 2**SEED_BITS)
-        if len(owners) == len(shares) - 1:
-            seeds = 2**SEED_BITS - first
-        owners[name] = (first, seeds)
-        first += seeds
-    return owners
-
-
-def _all_different(features: tuple[Feature, ...], target: Feature | None) -> None:
+def _require_different_names(features: tuple[Feature, ...], target: Feature | None) -> None:
     asked = {f"features[{i}]": feature for i, feature in enumerate(features)}
-    seen: set[str] = set()
+    names: set[str] = set()
     for where, feature in (asked | ({} if target is None else {"target": target})).items():
-        if feature.name in seen:
+        if feature.name in names:
             raise TaskError(
                 f"The field {where}.name is {shown(feature.name)}: another feature has this name. "
                 "Correct the task file."
             )
-        seen.add(feature.name)
+        names.add(feature.name)
 
 
-def _encoding(fields: Fields, features: tuple[Feature, ...]) -> Encoding:
+def _read_encoding(fields: TaskFields, features: tuple[Feature, ...]) -> Encoding:
     longest = math.sqrt(sum(feature.longest**2 for feature in features))
     return Encoding(features, fields.scale("length", default=longest))
 
 
-def _target(fields: Fields, kind: str) -> Feature:
+def _read_target(fields: TaskFields, kind: TaskKind) -> Feature:
     target = Feature.read(fields)
-    allowed = ("yes-no",) if kind == "logistic" else ("number", "yes-no")
-    if target.kind not in allowed:
-        raise fields.wrong("kind", target.kind, f"{kind} needs a target of {' or '.join(allowed)}")
+    if target.kind not in kind.targets:
+        needs = f"{kind.name} needs a target of {' or '.join(kind.targets)}"
+        raise fields.wrong("kind", target.kind, needs)
     if target.weight != 1.0:
         raise fields.wrong("weight", target.weight, "the target has none")
     return target
 
 
-def _intercept(fields: Fields, default: float, allowed: bool) -> float:
-    return fields.number("intercept", default=default, least=0.0, most=0.9 if allowed else 0.0)
+def _read_intercept(fields: TaskFields, kind: TaskKind) -> float:
+    default, most = (INTERCEPT, 0.9) if kind.intercept else (0.0, 0.0)
+    return fields.number("intercept", default=default, least=0.0, most=most)
 
 
-def _deadline(fields: Fields) -> str:
-    value = fields.take("deadline", "")
-    text = value.isoformat() if isinstance(value, datetime.date) else value
-    try:
-        good = text == "" or datetime.date.fromisoformat(text).isoformat() == text
-    except (TypeError, ValueError):
-        good = False
-    if not good:
-        raise fields.wrong("deadline", value, "it must be a day like 2027-01-31")
-    return str(text)
-
-
-def _kernel(fields: Fields) -> tuple[float, int]:
+def _read_kernel(fields: TaskFields) -> tuple[float, int]:
     width = fields.scale("width", default=1.0)
     pairs = fields.whole("pairs", default=64, least=1, most=MOST_COLUMNS // 2)
     fields.end()

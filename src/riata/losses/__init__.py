@@ -7,6 +7,7 @@ from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.smoothed_hinge import SmoothedHinge
 from riata.losses.squared import Squared
 from riata.losses.weighted import Weighted
+from riata.registry import Registry
 
 __all__ = [
     "Huber",
@@ -17,3 +18,6 @@ __all__ = [
     "Squared",
     "Weighted",
 ]
+
+#: All of them, for whoever needs a list.
+REGISTRY: Registry[Loss] = Registry(Loss, __name__)

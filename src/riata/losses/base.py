@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Self
 
 import numpy as np
+
+from riata.losses.logistic_function import logistic
+
+#: How the mean of y depends on a margin, by the name of the link.
+INVERSE_LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "identity": np.asarray,
+    "log": np.exp,
+    "logit": logistic,
+}
 
 
 class Loss(ABC):
@@ -13,13 +24,42 @@ class Loss(ABC):
     `slope` must treat each row by itself. The bounds are proven in docs/privacy/sensitivity.md and
     tested against hostile rows: slopes beyond `slope_bound` are clipped, so one that is too small
     costs accuracy, and one that is too large adds noise.
+
+    A value may be negative. A loss without a derivative of its slope, or with none that is bounded,
+    says so by a `curvature_bound` of infinity, and a straight one by 0: solvers that need a
+    curvature then refuse it before anything is charged, and the others fit it.
     """
 
-    name: str
-    #: Whether y is a label (-1 or 1) and not a number.
-    classifies: bool = False
-    #: Whether `slope` has a derivative everywhere.
-    twice_differentiable: bool = False
+    #: The link of the mean of y to the margin: a name from `INVERSE_LINKS`.
+    link: str = "identity"
+
+    #: Whether it is (margin - y)^2, for which second moments are sufficient statistics.
+    least_squares: bool = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What plans and Statements call it."""
+
+    @property
+    def classifies(self) -> bool:
+        """Whether y is a label (-1 or 1) and not a number."""
+        return False
+
+    @property
+    def twice_differentiable(self) -> bool:
+        """Whether `slope` has a derivative everywhere."""
+        return False
+
+    @property
+    def inner(self) -> Loss | None:
+        """The loss that this one is made of, if there is one."""
+        return None
+
+    @property
+    def innermost(self) -> Loss:
+        """The loss that all wrappers are around."""
+        return self if self.inner is None else self.inner.innermost
 
     @abstractmethod
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -64,6 +104,21 @@ class Loss(ABC):
     @abstractmethod
     def offset_bound(self, y: float) -> float:
         """The largest intercept worth fitting for targets up to `y` in size."""
+
+    def class_targets(self) -> tuple[float, float]:
+        """A target of the positive class and one of another, for a loss that classifies."""
+        return 1.0, -1.0
+
+    def predict(self, margin: np.ndarray) -> np.ndarray:
+        """What a margin predicts: the mean of y, or the label -1 or 1."""
+        if self.classifies:
+            return np.where(margin > 0, 1.0, -1.0)
+        return INVERSE_LINKS[self.link](margin)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Losses of this class, for the matrices of the tests."""
+        return (cls(),)
 
 
 #: Why the parameter of a loss must be a sensible number.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -46,3 +47,7 @@ class Huber(Loss):
 
     def offset_bound(self, y: float) -> float:
         return y
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(0.3)

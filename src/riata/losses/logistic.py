@@ -6,12 +6,10 @@ import numpy as np
 from scipy.special import expit
 
 from riata.losses.base import Loss
+from riata.losses.logistic_function import logistic
 
 #: An intercept of 6 is a class of one in four hundred; rarer ones are beyond a private fit's reach.
 _LARGEST_LOG_ODDS = 6.0
-
-#: Slopes are computed so many at a time, which stay in the cache of a processor.
-_AT_ONCE = 2**12
 
 #: u expit(-u) is largest at u = 1.2785, and u^2 expit'(u) at u = 2.3994: smaller targets than the
 #: largest one are the worst beyond. The values are rounded up.
@@ -30,6 +28,7 @@ class Logistic(Loss):
     """log(1 + exp(-y margin)) for labels y of -1 and 1."""
 
     name = "logistic"
+    link = "logit"
     classifies = True
     twice_differentiable = True
 
@@ -60,31 +59,3 @@ class Logistic(Loss):
 
     def offset_bound(self, y: float) -> float:
         return _LARGEST_LOG_ODDS
-
-
-def logistic(z: np.ndarray) -> np.ndarray:
-    """1 / (1 + e^-z), off by at most 2^-42: the same bits on every machine and in compiled code.
-
-    Sums, products and quotients alone, each rounded as IEEE 754 says and in the order in which
-    `engines/compiled/losses.py` has them: what a library makes of `exp` differs in the last bit.
-    """
-    z = np.asarray(z, dtype=np.float64)
-    flat, out = z.reshape(-1), np.empty(z.size)
-    for start in range(0, len(flat), _AT_ONCE):
-        few = flat[start : start + _AT_ONCE]
-        share = 1.0 / (1.0 + exp_below(few))
-        out[start : start + _AT_ONCE] = np.where(few <= 0, 1.0 - share, share)
-    return out.reshape(z.shape)
-
-
-def exp_below(z: np.ndarray) -> np.ndarray:
-    """e^-|z| up to 2^-42 relative, not below e^-40: Taylor's series at z / 256, then 8 squares."""
-    r = -0.00390625 * np.minimum(np.abs(z), 40.0)
-    r2 = r * r
-    r4 = r2 * r2
-    e = 1 / 24 + r * (1 / 120) + r2 * (1 / 720 + r * (1 / 5040))
-    e += r4 * (1 / 40320 + r * (1 / 362880) + r2 * (1 / 3628800))
-    e = 1.0 + r + r2 * (1 / 2 + r * (1 / 6)) + r4 * e
-    for _ in range(8):
-        e *= e
-    return e

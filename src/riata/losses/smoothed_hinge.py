@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -48,3 +49,7 @@ class SmoothedHinge(Loss):
 
     def offset_bound(self, y: float) -> float:
         return 2.0
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(0.5)

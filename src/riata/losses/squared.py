@@ -13,6 +13,7 @@ class Squared(Loss):
 
     name = "squared"
     twice_differentiable = True
+    least_squares = True
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (margin - y) ** 2

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from riata.losses.base import Loss
+from riata.losses.one_against_rest import OneAgainstRest
+from riata.losses.wrapped import WrappedLoss
 
 
 @dataclass(frozen=True)
-class Weighted(Loss):
+class Weighted(WrappedLoss):
     """A loss for class codes in which some classes count more than others.
 
     Slopes and curvatures grow with the weight of a row's class, and so do their bounds: the noise
@@ -24,15 +27,10 @@ class Weighted(Loss):
 
     loss: Loss
     weights: tuple[float, ...]
-    classifies = True
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return f"weighted {self.loss.name}"
-
-    @property
-    def twice_differentiable(self) -> bool:  # type: ignore[override]
-        return self.loss.twice_differentiable
 
     @property
     def largest(self) -> float:
@@ -47,19 +45,19 @@ class Weighted(Loss):
         return table[np.where(known, codes, n).astype(np.intp)]
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.of_rows(y) * self.loss.value(margin, y)
+        return self.of_rows(y) * super().value(margin, y)
 
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.of_rows(y) * self.loss.slope(margin, y)
+        return self.of_rows(y) * super().slope(margin, y)
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.of_rows(y) * self.loss.curvature(margin, y)
+        return self.of_rows(y) * super().curvature(margin, y)
 
     def slope_bound(self, margin: float, y: float) -> float:
-        return self.largest * self.loss.slope_bound(margin, y)
+        return self.largest * super().slope_bound(margin, y)
 
     def slope_range(self, margin: np.ndarray, y: float) -> tuple[np.ndarray, np.ndarray]:
-        lowest, highest = self.loss.slope_range(margin, y)
+        lowest, highest = super().slope_range(margin, y)
         least = min(self.weights)
         return (
             np.minimum(least * lowest, self.largest * lowest),
@@ -67,10 +65,11 @@ class Weighted(Loss):
         )
 
     def curvature_beyond(self, margin: np.ndarray, y: float) -> np.ndarray:
-        return self.largest * self.loss.curvature_beyond(margin, y)
+        return self.largest * super().curvature_beyond(margin, y)
 
     def curvature_bound(self, y: float) -> float:
-        return self.largest * self.loss.curvature_bound(y)
+        return self.largest * super().curvature_bound(y)
 
-    def offset_bound(self, y: float) -> float:
-        return self.loss.offset_bound(y)
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return tuple(cls(loss, (0.3, 7.0, 1.1)) for loss in OneAgainstRest.examples())

@@ -81,7 +81,7 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         cut = found["truncation_"]
         usual = isinstance(cut, float) and SMALLEST_SCALE <= cut <= LARGEST_SCALE
         require(usual, "Its truncation is not a positive number.")
-    size = model._n_coefficients(n)
+    size = model.n_coefficients(n)
     shape: tuple[int, ...] = (size,)
     if "classes_" in found:
         shape = (number_of_fits(reader, found["classes_"]), size)

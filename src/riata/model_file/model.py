@@ -153,8 +153,6 @@ def _unfitted(reader: Reader, kind: type[Any], nodes: Any) -> Any:
 
 def _check_parameters(model: Any, n_features: int) -> None:
     """What fit would refuse is refused here."""
-    model._check_parameters()
-    model._checked_bounds().check_size(n_features)
-    model._set().sized(n_features)
+    model.check_columns(n_features)
     check_steps(model.steps)
     require(isinstance(model.solver, str | Solver), "Its solver is neither a name nor a solver.")

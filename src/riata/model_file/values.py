@@ -8,63 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from riata import losses, projections, sets, solvers
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.files.archive import Archive
 from riata.files.limit import ReadLimit
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
 from riata.model_file.archive import require
 from riata.model_file.arrays import read_array, read_dtype, write_array
-from riata.projections import (
-    GaussianProjection,
-    GivenProjection,
-    SparseSignProjection,
-    StructuredProjection,
-)
-from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
-from riata.solvers import (
-    ClassSums,
-    FrankWolfe,
-    GaussianFrankWolfe,
-    HardThresholding,
-    NoisyGradient,
-    PerturbedObjective,
-    PosteriorSampling,
-    PrivateFrankWolfe,
-    PrivateGreedy,
-    PrivateHardThresholding,
-    PrivatePeeling,
-    Projected,
-    RefittedFrankWolfe,
-    ScaledGradient,
-    SufficientStatistics,
-)
 from riata.wording import shown
-
-_LOSSES = (Squared, Huber, Logistic, SmoothedHinge, OneAgainstRest, Weighted)
-_SETS = (L1Ball, Simplex, GroupL1Ball, L2Ball, LpBall, Polytope, SparseBall)
-_SOLVERS = (
-    PrivateFrankWolfe,
-    GaussianFrankWolfe,
-    FrankWolfe,
-    NoisyGradient,
-    PerturbedObjective,
-    PrivateHardThresholding,
-    HardThresholding,
-    PrivatePeeling,
-    Projected,
-    PosteriorSampling,
-    PrivateGreedy,
-    RefittedFrankWolfe,
-    ScaledGradient,
-    SufficientStatistics,
-    ClassSums,
-)
-_PROJECTIONS = (GaussianProjection, SparseSignProjection, StructuredProjection, GivenProjection)
 
 #: The objects that a parameter may be, or hold. Loading builds nothing else.
 CLASSES: dict[str, type[Any]] = {
-    c.__name__: c for c in (Bounds, *_LOSSES, *_SETS, *_SOLVERS, *_PROJECTIONS)
+    "Bounds": Bounds,
+    **losses.REGISTRY,
+    **sets.REGISTRY,
+    **solvers.REGISTRY,
+    **projections.REGISTRY,
 }
 
 #: What a label or a public fact may be.

@@ -9,6 +9,7 @@ from typing import Any
 from riata.errors import InvalidArgument, RiataError
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local import LocalEstimator
+from riata.fitting import plan
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
 from riata.privacy.budget import REPLACE_PERSON
@@ -17,8 +18,8 @@ from riata.report.table import Table
 
 MOST_QUESTIONS = 100
 
-#: What the arms of a task ask for.
-_ARMS = {
+#: What the questions of a task ask for.
+_ASKED = {
     "mean": "the mean",
     "gram": "products of two columns",
     "cross": "products with the target",
@@ -38,42 +39,34 @@ def statement_of(model: Any) -> Statement:
         )
     if not hasattr(model, "privacy_"):
         raise InvalidArgument("The model is not fitted, so there is nothing to report. Fit it.")
-    said: Statement = model.privacy_
-    return said
+    statement: Statement = model.privacy_
+    return statement
 
 
-def statement_rows(said: Statement) -> Pairs:
+def statement_rows(statement: Statement) -> Pairs:
     """The lines of a Statement that are no lists."""
     return [
-        ("Guarantee", said.sentence),
-        ("Epsilon", f"{said.epsilon:.9g}"),
-        ("Delta", f"{said.delta:g}"),
-        ("Neighbours", said.adjacency),
-        ("Accounting", said.accountant),
-        ("Solver", f"{said.solver}, {said.steps} steps"),
+        ("Guarantee", statement.sentence),
+        ("Epsilon", f"{statement.epsilon:.9g}"),
+        ("Delta", f"{statement.delta:g}"),
+        ("Neighbours", statement.adjacency),
+        ("Accounting", statement.accountant),
+        ("Solver", f"{statement.solver}, {statement.steps} steps"),
     ]
 
 
-def plan_rows(model: Any, said: Statement) -> Pairs:
+def plan_rows(model: Any, statement: Statement) -> Pairs:
     """The plan that the fit carried out; empty if it cannot be made again from the parameters."""
-    if not isinstance(model, PrivateLinearModel) or said.adjacency == REPLACE_PERSON:
+    if not isinstance(model, PrivateLinearModel) or statement.adjacency == REPLACE_PERSON:
         return []
-    shape = (int(said.public["rows"]), model.n_features_in_)
+    shape = (int(statement.public["rows"]), model.n_features_in_)
     try:
-        if hasattr(model, "classes_"):
-            bounds = model._code_bounds(len(model.classes_))
-            plan = model._planned(model._losses(model.classes_), bounds, *shape)[1]
-        else:
-            plan = model.plan(*shape)
+        request = model.request_for_shape(*shape, classes=getattr(model, "classes_", None))
+        found = plan(request).plan
     except RiataError:  # a parameter was changed after the fit
         return []
-    same = plan.releases == said.releases and plan.spent.epsilon == said.epsilon
-    return plan.rows() if same else []
-
-
-def task_of(model: Any) -> Task | None:
-    """The public task of a model that was learned from reports."""
-    return model.task if isinstance(model, LocalModel) else getattr(model, "task_", None)
+    same = found.releases == statement.releases and found.spent.epsilon == statement.epsilon
+    return found.rows() if same else []
 
 
 def task_rows(task: Task) -> Pairs:
@@ -84,7 +77,8 @@ def task_rows(task: Task) -> Pairs:
     if task.deadline:
         rows.append(("Last day", task.deadline))
     rows += [
-        (f"Asked for {_ARMS[arm.name]}", f"{arm.share:.0%} of the devices") for arm in task.arms
+        (f"Asked for {_ASKED[one.name]}", f"{one.share:.0%} of the devices")
+        for one in task.questions
     ]
     return rows
 

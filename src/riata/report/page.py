@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from riata.errors import InvalidArgument
-from riata.estimators.coefficients import MEANS, coefficients
+from riata.estimators.coefficients import coefficients
+from riata.estimators.description import ModelDescription, describe
 from riata.estimators.local import LocalEstimator
 from riata.forecasting import Forecast
-from riata.local.learners.model import LocalModel
 from riata.report import facts
 from riata.report.card import card
 from riata.report.functions import functions
+from riata.report.guarantee import guarantee
 from riata.report.plots import Plot, plot
 from riata.report.spending import spending
 from riata.report.table import Table
 from riata.report.text import capital, plain
-from riata.report.words import guarantee
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 
@@ -105,15 +105,37 @@ def html(
     *Privacy.* The page shows the model, its Statement and the ledger. It reads no row. What a
     caller's own section shows is up to the caller.
     """
-    said = facts.statement_of(model)
+    statement = facts.statement_of(model)
     ledger = ledger if ledger is not None else getattr(model, "ledger", None)
     _check(ledger, forecast)
     _check_extra()
+    found, about = coefficients(model, names), describe(model)
+    task, what = about.task, "mean" if about.output == "mean" else "coefficient"
+    return _template().render(
+        title=plain(title or _title(about)),
+        kind=about.name,
+        made=datetime.now(UTC).date().isoformat(),
+        statement=statement,
+        guarantee=guarantee(statement, isinstance(model, LocalEstimator)),
+        facts=facts.statement_rows(statement),
+        plan=facts.plan_rows(model, statement),
+        task=task,
+        task_rows=[] if task is None else facts.task_rows(task),
+        questions=None if task is None else facts.questions(task),
+        values=capital(f"{what}s"),
+        functions=functions(found, what),
+        spending=None if ledger is None else spending(ledger),
+        forecast=forecast,
+        forecast_rows=[] if forecast is None else forecast.rows(),
+        sections=[(each, each._plot(k), each._table()) for k, each in enumerate(sections)],
+        card=card(model, statement, found),
+        versions=facts.versions(),
+    )
+
+
+def _template() -> Any:
     import jinja2
 
-    found = coefficients(model, names)
-    task = facts.task_of(model)
-    mean = task is not None and task.kind in MEANS
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("riata.report"),
         autoescape=True,
@@ -122,26 +144,7 @@ def html(
         lstrip_blocks=True,
     )
     environment.filters |= {"plain": plain, "capital": capital}
-    return environment.get_template("report.html").render(
-        title=plain(title or _title(model)),
-        kind=_kind(model),
-        made=datetime.now(UTC).date().isoformat(),
-        said=said,
-        guarantee=guarantee(said, isinstance(model, LocalEstimator)),
-        facts=facts.statement_rows(said),
-        plan=facts.plan_rows(model, said),
-        task=task,
-        task_rows=[] if task is None else facts.task_rows(task),
-        questions=None if task is None else facts.questions(task),
-        values="Means" if mean else "Coefficients",
-        functions=functions(found, "mean" if mean else "coefficient"),
-        spending=None if ledger is None else spending(ledger),
-        forecast=forecast,
-        forecast_rows=[] if forecast is None else forecast._rows(),
-        sections=[(each, each._plot(k), each._table()) for k, each in enumerate(sections)],
-        card=card(model, said, found),
-        versions=facts.versions(),
-    )
+    return environment.get_template("report.html")
 
 
 def write(
@@ -185,14 +188,7 @@ def _check_extra() -> None:
         )
 
 
-def _kind(model: Any) -> str:
-    if isinstance(model, LocalModel):
-        return f"Local model: {model.task.kind}"
-    return type(model).__name__
-
-
-def _title(model: Any) -> str:
-    task = facts.task_of(model)
-    if task is not None and task.title:
-        return task.title
-    return f"Report on a {'local model' if isinstance(model, LocalModel) else _kind(model)}"
+def _title(about: ModelDescription) -> str:
+    if about.task is not None and about.task.title:
+        return about.task.title
+    return f"Report on a {'local model' if about.collected else about.name}"

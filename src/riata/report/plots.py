@@ -110,11 +110,11 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
         axes.set_ylim(-0.6, len(lines) - 0.4)
         axes.set_xlabel(what)
 
-    listed = "; ".join(_said(line) for line in lines)
+    listed = "; ".join(_in_words(line) for line in lines)
     return plot(name, f"The largest values. {plain(listed)}.", draw)
 
 
-def _said(line: Line) -> str:
+def _in_words(line: Line) -> str:
     error = f" plus or minus {line.error:.2g}" if math.isfinite(line.error) else ""
     return f"{shortened(line.name, 60)}: {line.value:.3g}{error}"
 

@@ -58,13 +58,13 @@ def spending(ledger: Ledger) -> Spending:
 
 
 def _cells(charge: Any, total: float) -> list[str]:
-    said = charge.summary
-    asked = said.get("epsilon", math.nan)
+    summary = charge.summary
+    asked = summary.get("epsilon", math.nan)
     return [
         str(charge.seq),
         f"{charge.charged_at[:16].replace('T', ' ')} UTC",
-        shortened(said.get("estimator", ""), 60),
-        shortened(said.get("solver", ""), 60),
+        shortened(summary.get("estimator", ""), 60),
+        shortened(summary.get("solver", ""), 60),
         "" if math.isnan(asked) else f"{asked:.4g}",
         f"{total:.6g}",
     ]

@@ -1,5 +1,6 @@
 """Constraint sets: oracles, projections, norms and widths."""
 
+from riata.registry import Registry
 from riata.sets.base import ConstraintSet, PolytopeSet, Width
 from riata.sets.group_l1 import GroupL1Ball
 from riata.sets.l1 import L1Ball
@@ -20,3 +21,6 @@ __all__ = [
     "SparseBall",
     "Width",
 ]
+
+#: All of them, for whoever needs a list.
+REGISTRY: Registry[ConstraintSet] = Registry(ConstraintSet, __name__)

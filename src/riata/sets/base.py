@@ -32,6 +32,24 @@ class ConstraintSet(ABC):
     #: Whether the set contains the segment between any two of its points.
     convex: ClassVar[bool] = True
 
+    #: Whether a model that was fitted column by column and then projected onto C is a good one.
+    supports_refit: ClassVar[bool] = False
+
+    @property
+    def max_nonzeros(self) -> int | None:
+        """How many non-zeros a point of C has at most, if the set is about that."""
+        return None
+
+    @property
+    def is_euclidean_ball(self) -> bool:
+        """Whether C is all theta with ||theta||_2 <= radius."""
+        return False
+
+    @classmethod
+    @abstractmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        """Sets of this class in R^size, for the matrices of the tests; size is at least 3."""
+
     @property
     @abstractmethod
     def size(self) -> int | None:
@@ -175,6 +193,10 @@ class Ball(ConstraintSet):
 
     def start(self) -> Vector:
         return Vector.zero(self.known_size())
+
+    @classmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        return (cls().sized(size),)
 
 
 def rounding_of_simplex_projection(size: int, radius: float, largest: float) -> float:

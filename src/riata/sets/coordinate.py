@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Self
+
 import numpy as np
 
 from riata.bounds import Bounds
+from riata.projections import Projection
 from riata.sets.base import Ball, PolytopeSet, Width, rounding_of_simplex_projection
+from riata.sets.lift.liftable import Liftable
 from riata.sets.widths import expected_linf
 
 
-class CoordinatePolytope(Ball, PolytopeSet):
+class CoordinatePolytope(Ball, PolytopeSet, Liftable):
     """The convex hull of ``radius * e_j`` over all coordinates j, or of both signs of it."""
 
     roundings = 1
@@ -35,3 +40,9 @@ class CoordinatePolytope(Ball, PolytopeSet):
 
     def gaussian_width(self, draws: int = 400) -> Width:
         return Width(self.radius * expected_linf(self.known_size()), 0.0)
+
+    def restricted(self, columns: np.ndarray) -> Self:
+        return replace(self, n_features=len(columns))  # type: ignore[type-var]
+
+    def image_radius(self, phi: Projection) -> float:
+        return self.radius * float(phi.column_norms().max())

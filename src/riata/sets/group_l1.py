@@ -2,20 +2,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from riata.bounds import norm_order
 from riata.errors import InvalidArgument
 from riata.sets.base import Ball, Width, rounding_of_simplex_projection
+from riata.sets.lift.equations import Equations
+from riata.sets.lift.groups import fewest_groups
+from riata.sets.lift.liftable import Liftable
 from riata.sets.simplex import project_simplex
 from riata.sets.widths import expected_largest_group
 from riata.vectors import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class GroupL1Ball(Ball):
+class GroupL1Ball(Ball, Liftable):
     """All theta whose groups' Euclidean lengths sum to at most `radius`: the group LASSO's set.
 
     Parameters
@@ -96,6 +99,19 @@ class GroupL1Ball(Ball):
 
     def gaussian_width(self, draws: int = 400) -> Width:
         return Width(self.radius * expected_largest_group(np.bincount(self.codes())), 0.0)
+
+    def smallest(self, equations: Equations) -> np.ndarray:
+        return fewest_groups(equations, self.codes())
+
+    def promise(self, gradient: np.ndarray) -> np.ndarray:
+        return self.lengths(gradient)[self.codes()]
+
+    def restricted(self, columns: np.ndarray) -> Self:
+        return type(self)(self.codes()[columns], self.radius)
+
+    @classmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        return cls(2, 1.5).sized(size), cls([j % 3 for j in range(size)], 0.8)
 
     def __repr__(self) -> str:
         block = np.ndim(self.groups) == 0

@@ -6,6 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from riata.sets.coordinate import CoordinatePolytope
+from riata.sets.lift.equations import Equations
+from riata.sets.lift.linear import fewest
 from riata.sets.simplex import project_simplex
 from riata.vectors import Vector
 
@@ -28,6 +30,7 @@ class L1Ball(CoordinatePolytope):
     n_features: int | None = None
 
     symmetric: ClassVar[bool] = True
+    supports_refit: ClassVar[bool] = True
 
     @property
     def n_vertices(self) -> int:
@@ -46,3 +49,9 @@ class L1Ball(CoordinatePolytope):
 
     def minkowski_norm(self, v: np.ndarray) -> float:
         return float(np.abs(v).sum() / self.radius)
+
+    def smallest(self, equations: Equations) -> np.ndarray | None:
+        return fewest(equations, signed=True)
+
+    def promise(self, gradient: np.ndarray) -> np.ndarray:
+        return np.abs(gradient)

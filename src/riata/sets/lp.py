@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.optimize import brentq
@@ -11,11 +11,14 @@ from riata.errors import InvalidArgument
 from riata.privacy.budget import check_number
 from riata.sets.base import Ball, Width, conjugate, rounding_of_simplex_projection
 from riata.sets.l1 import L1Ball
+from riata.sets.lift.equations import Equations, Linear
+from riata.sets.lift.liftable import Liftable
+from riata.sets.lift.smooth import flat, smooth
 from riata.sets.widths import expected_l2, expected_linf
 from riata.vectors import Vector, length
 
 
-class LpGeometry(Ball):
+class LpGeometry(Ball, Liftable):
     """What holds for every exponent `p`."""
 
     p: float
@@ -91,6 +94,22 @@ class LpGeometry(Ball):
             return Width(self.radius * size * np.sqrt(2 / np.pi), 0.0)
         return super().gaussian_width(draws)
 
+    @property
+    def is_euclidean_ball(self) -> bool:
+        return self.p == 2
+
+    def smallest(self, equations: Equations) -> np.ndarray | None:
+        if self.p == 1:
+            return L1Ball(self.radius).smallest(equations)
+        if self.p == 2:
+            return equations.back(equations.target)
+        return flat(equations) if np.isinf(self.p) else smooth(equations, self.p)
+
+    def nearest(self, phi: Linear, v: np.ndarray) -> np.ndarray:
+        if self.p == 1:
+            return L1Ball(self.radius, self.n_features).nearest(phi, v)
+        return super().nearest(phi, v)
+
 
 @dataclass(frozen=True)
 class LpBall(LpGeometry):
@@ -117,6 +136,10 @@ class LpBall(LpGeometry):
                 "Use p between 1 and infinity."
             )
 
+    @classmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        return tuple(cls(p, 0.9, size) for p in (1.0, 1.5, 2.0, 3.0, np.inf))
+
 
 @dataclass(frozen=True)
 class L2Ball(LpGeometry):
@@ -132,6 +155,7 @@ class L2Ball(LpGeometry):
     radius: float = 1.0
     n_features: int | None = None
     p: ClassVar[float] = 2.0  # type: ignore[misc]
+    supports_refit: ClassVar[bool] = True
 
 
 def _length(v: np.ndarray, p: float) -> float:

@@ -9,12 +9,17 @@ from scipy.optimize import linprog, nnls
 from riata.bounds import norm_order
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_scale
+from riata.projections import Projection
+from riata.public import public_normals
 from riata.sets.base import PolytopeSet
+from riata.sets.lift.equations import Linear, Matrix
+from riata.sets.lift.liftable import Liftable
+from riata.sets.simplex import Simplex
 from riata.vectors import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class Polytope(PolytopeSet):
+class Polytope(PolytopeSet, Liftable):
     """The convex hull of a list of points.
 
     Parameters
@@ -104,6 +109,29 @@ class Polytope(PolytopeSet):
     def weighted_reach(self, weights: np.ndarray) -> float:
         # summed in pairs: a product of BLAS may lose a digit a column
         return float((np.abs(self.vertices) * weights).sum(axis=1).max())
+
+    # A polytope is the image of a simplex: that of the weights of its vertices.
+
+    def _vertices_of(self, phi: Linear) -> Matrix:
+        """The projected vertices, one a column."""
+        return Matrix(np.ascontiguousarray(phi.rows(self.vertices).T))
+
+    def lift(self, phi: Linear, v: np.ndarray) -> np.ndarray | None:
+        weights = Simplex(1.0).lift(self._vertices_of(phi), v)
+        return None if weights is None else self.vertices.T @ weights
+
+    def nearest(self, phi: Linear, v: np.ndarray) -> np.ndarray:
+        weights = Simplex(1.0, self.n_vertices).nearest(self._vertices_of(phi), v)
+        return self.vertices.T @ weights
+
+    def image_radius(self, phi: Projection) -> float:
+        images = np.array([phi.forward(vertex) for vertex in self.vertices])
+        return float(np.sqrt(np.square(images).sum(axis=1)).max())
+
+    @classmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        around = public_normals((2 * size, size), "riata example of a polytope")
+        return cls(around), cls(1 + np.abs(around[: size + 2]))
 
     def __repr__(self) -> str:
         return f"Polytope(<{self.n_vertices} vertices in {self.size} dimensions>)"

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from riata.sets.coordinate import CoordinatePolytope
+from riata.sets.lift.equations import Equations
+from riata.sets.lift.linear import fewest
 from riata.vectors import Vector
 
 
@@ -41,6 +43,12 @@ class Simplex(CoordinatePolytope):
     def contains(self, v: np.ndarray, tolerance: float = 1e-9) -> bool:
         slack = tolerance * self.radius
         return bool(np.all(v >= -slack) and abs(v.sum() - self.radius) <= slack * max(1, len(v)))
+
+    def smallest(self, equations: Equations) -> np.ndarray | None:
+        return fewest(equations, signed=False)
+
+    def promise(self, gradient: np.ndarray) -> np.ndarray:
+        return -gradient
 
 
 #: Newton's method for the level ends after a few rounds; rounding could make it turn in a circle.

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class SparseBall(Ball):
     n_features: int | None = None
 
     convex: ClassVar[bool] = False
+    supports_refit: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,6 +46,14 @@ class SparseBall(Ball):
                 "because a model cannot use more columns than there are. "
                 f"Use a sparsity between 1 and {self.n_features} instead."
             )
+
+    @property
+    def max_nonzeros(self) -> int:
+        return self.sparsity
+
+    @classmethod
+    def examples(cls, size: int) -> tuple[Self, ...]:
+        return (cls(2, 1.5, size),)
 
     def top(self, v: np.ndarray) -> np.ndarray:
         """The places of the `sparsity` largest entries in size, in increasing order."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.sets import L1Ball, L2Ball, PolytopeSet, SparseBall
+from riata.registry import Registry
+from riata.sets import PolytopeSet
 from riata.solvers.class_sums import ClassSums
 from riata.solvers.defaults import FEW_COLUMNS, MANY_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
@@ -25,26 +26,6 @@ from riata.solvers.projected import Projected
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.sufficient_statistics import SufficientStatistics
-
-#: The solvers that can be asked for by name.
-SOLVERS: dict[str, type[Solver]] = {
-    kind.name: kind
-    for kind in (
-        PrivateGreedy,
-        RefittedFrankWolfe,
-        SufficientStatistics,
-        PrivateFrankWolfe,
-        GaussianFrankWolfe,
-        NoisyGradient,
-        ScaledGradient,
-        ClassSums,
-        PerturbedObjective,
-        PrivateHardThresholding,
-        PrivatePeeling,
-        Projected,
-        PosteriorSampling,
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -65,11 +46,11 @@ def _in_l2(problem: Problem, budget: Budget) -> bool:
 
 
 def _sparse(problem: Problem, budget: Budget) -> bool:
-    return isinstance(problem.set, SparseBall)
+    return problem.set.max_nonzeros is not None
 
 
 def _ball(problem: Problem) -> bool:
-    return isinstance(problem.set, (L1Ball, L2Ball))
+    return problem.set.supports_refit and problem.set.convex
 
 
 def _many_columns(problem: Problem) -> bool:
@@ -117,7 +98,7 @@ RULES = (
         "there are so few columns for this number of rows that all of them can be fitted",
     ),
     Rule(
-        PrivateGreedy, lambda p, b: isinstance(p.set, (L1Ball, L2Ball, SparseBall)),
+        PrivateGreedy, lambda p, b: p.set.supports_refit,
         "a few columns are found one by one and fitted well, with noise that hardly grows with "
         "the number of all columns",
     ),
@@ -137,8 +118,19 @@ RULES = (
 
 
 def rule_for(problem: Problem, budget: Budget) -> Rule:
-    """The line of the table that "auto" goes by."""
-    return next(rule for rule in RULES if rule.when(problem, budget))
+    """The line of the table that "auto" goes by: the first whose solver accepts the problem."""
+    for rule in RULES:
+        if rule.when(problem, budget) and _accepts(rule.solver(), problem, budget):
+            return rule
+    return RULES[-1]  # which says why it refuses
+
+
+def _accepts(solver: Solver, problem: Problem, budget: Budget) -> bool:
+    try:
+        solver.check(problem, budget)
+    except Incompatible:
+        return False
+    return True
 
 
 def choose_solver(
@@ -153,12 +145,12 @@ def choose_solver(
             )
         return solver
     if solver == "auto":
-        return rule_for(problem, budget).solver(steps)  # type: ignore[call-arg]
+        return rule_for(problem, budget).solver(steps=steps)
     if solver not in SOLVERS:
         raise InvalidArgument(
             f"solver={solver!r} is not known. Use one of {['auto', *SOLVERS]} or a solver object."
         )
-    return SOLVERS[solver](steps)  # type: ignore[call-arg]
+    return SOLVERS[solver](steps=steps)
 
 
 __all__ = [
@@ -189,3 +181,9 @@ __all__ = [
     "choose_solver",
     "rule_for",
 ]
+
+#: All of them, for whoever needs a list.
+REGISTRY: Registry[Solver] = Registry(Solver, __name__)
+
+#: The solvers that can be asked for by name.
+SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in REGISTRY.values() if kind.private}

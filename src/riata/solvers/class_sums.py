@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from riata.curator import Curator
 from riata.errors import Incompatible
-from riata.losses import Loss, OneAgainstRest
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
@@ -27,9 +26,8 @@ from riata.solvers.plan import (
     calibrated,
     check_steps,
     counted,
-    require_delta,
-    require_finite_epsilon,
 )
+from riata.solvers.requirements import require_classes, require_curvature, require_delta
 from riata.vectors import Vector
 
 # The numbers below were set by benchmarks/tune_class_sums.py on synthetic texts, all but QUIET.
@@ -77,6 +75,15 @@ PENALTY = 1e-6
 NARROWEST = 2.0**-12
 
 
+def _require_origin(solver: str, problem: Problem, budget: Budget) -> None:
+    if np.any(problem.set.project(np.zeros(problem.n_features))):
+        raise Incompatible(
+            solver, str(problem.set),
+            because="it returns a constant where columns say nothing, and 0 is not in the set",
+            instead='Use a ball, or solver="frank-wolfe"',
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class ClassSums(Solver):
     """Log odds of each column from one noisy sum of the rows of each class.
@@ -100,30 +107,17 @@ class ClassSums(Solver):
     is better than a constant.
     """
 
-    steps: int | str = "auto"
-
     name = "class-sums"
     radius_policy: ClassVar[str] = "open"
-
-    def __post_init__(self) -> None:
-        check_steps(self.steps)
+    requirements = (
+        require_delta('solver="frank-wolfe"'),
+        require_classes,
+        require_curvature,
+        _require_origin,
+    )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        require_finite_epsilon(self.name, budget)
-        require_delta(self.name, budget, 'solver="frank-wolfe"')
-        if not problem.loss.classifies:
-            raise Incompatible(
-                f'solver="{self.name}"', f"the {problem.loss.name} loss",
-                because="it adds up the rows of two classes, and this loss has none",
-                instead='Use solver="auto", or a loss that classifies: Logistic() or '
-                "SmoothedHinge()",
-            )  # fmt: skip
-        if np.any(problem.set.project(np.zeros(problem.n_features))):
-            raise Incompatible(
-                f'solver="{self.name}"', str(problem.set),
-                because="it returns a constant where columns say nothing, and 0 is not in the set",
-                instead='Use a ball, or solver="frank-wolfe"',
-            )  # fmt: skip
+        self.check(problem, budget)
         steps = check_steps(self.steps)
         if steps is None:
             alone = self._planned(problem, budget, fits, 1)
@@ -308,7 +302,7 @@ def lowest(
     problem: Problem, weights: np.ndarray, margins: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The scale and the offset of lowest loss, and the loss of each class at each margin."""
-    loss, targets = problem.loss, np.repeat(_targets(problem.loss), len(margins))
+    loss, targets = problem.loss, np.repeat(problem.loss.class_targets(), len(margins))
     places, parts, bound = np.tile(margins, 2), weights.ravel(), problem.offset_bound
 
     def risk(line: np.ndarray) -> tuple[float, np.ndarray]:
@@ -320,16 +314,6 @@ def lowest(
     limits = [(0.0, math.inf), (-bound, bound)]
     line = minimize(risk, np.zeros(2), jac=True, method="L-BFGS-B", bounds=limits).x
     return line, loss.value(line[0] * places + line[1], targets).reshape(2, -1)
-
-
-def _targets(loss: Loss) -> np.ndarray:
-    """A target of the positive class and one of another: with weights, of the first other."""
-    inner: Any = loss
-    while not isinstance(inner, OneAgainstRest) and hasattr(inner, "loss"):
-        inner = inner.loss
-    if not isinstance(inner, OneAgainstRest):
-        return np.array([1.0, -1.0])
-    return np.array([float(inner.positive), 1.0 if inner.positive == 0 else 0.0])
 
 
 def _noise_of_slopes(plan: Plan) -> float:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import Exact
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
 from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
-from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps, require_convex
+from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps
+from riata.solvers.requirements import require_convex, require_infinite_epsilon
 from riata.solvers.step_count import MOST_STEPS, excess_risk_bound
 
 
@@ -34,38 +35,30 @@ class FrankWolfe(Solver):
     Jaggi (2013). Revisiting Frank-Wolfe.
     """
 
-    steps: int | str = "auto"
     tolerance: float = 1e-6
 
     name = "non-private frank-wolfe"
+    private = False
+    requirements = (
+        require_infinite_epsilon(
+            'Use solver="frank-wolfe", which is private, or epsilon=float("inf")'
+        ),
+        require_convex,
+    )
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         if not check_number("tolerance", self.tolerance) >= 0:
             raise InvalidArgument(f"tolerance={self.tolerance!r} must not be negative.")
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        if budget.epsilon != float("inf"):
-            raise Incompatible(
-                "FrankWolfe()",
-                f"epsilon={budget.epsilon:g}",
-                because="it releases exact answers, which no finite epsilon covers",
-                instead='Use solver="frank-wolfe", which is private, or epsilon=float("inf")',
-            )
-        require_convex("FrankWolfe()", problem, "Use HardThresholding()")
+        self.check(problem, budget)
         steps = check_steps(self.steps) or MOST_STEPS
         mechanisms = {"gradient": Exact()}
         if problem.fit_intercept:
             mechanisms["intercept"] = Exact()
-        return Plan(
-            self.name,
-            problem,
-            budget,
-            steps,
-            mechanisms,
-            fits,
-            excess_risk_bound(problem, 0.0, steps),
-        )
+        risk = excess_risk_bound(problem, 0.0, steps)
+        return Plan(self.name, problem, budget, steps, mechanisms, fits, risk)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

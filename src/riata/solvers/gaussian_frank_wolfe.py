@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from riata.curator import Curator
-from riata.errors import Incompatible
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, counted, require_convex
+from riata.solvers.plan import Callback, Plan, Solution, counted
+from riata.solvers.requirements import require_convex, require_delta
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
 
     name = "gaussian-frank-wolfe"
     role = "gradient"
-
-    def check(self, problem: Problem, budget: Budget) -> None:
-        require_convex(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
-        if budget.delta == 0:
-            raise Incompatible(
-                f'solver="{self.name}"',
-                "delta=0",
-                because="Gaussian noise has no pure guarantee",
-                instead='Pass a positive delta, or use solver="frank-wolfe" on a polytope',
-            )
+    requirements = (require_convex, require_delta('solver="frank-wolfe" on a polytope'))
 
     def oracle(self, strength: float, budget: Budget) -> Mechanism:
         return GaussianMechanism(1 / strength)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import Exact, GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
@@ -23,10 +23,13 @@ from riata.solvers.plan import (
     Step,
     check_steps,
     counted,
-    require_delta,
-    require_finite_epsilon,
 )
-from riata.solvers.sparse_descent import SparseDescent, check_sparse, sparse_rate
+from riata.solvers.requirements import (
+    require_delta,
+    require_infinite_epsilon,
+    require_max_nonzeros,
+)
+from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
 from riata.vectors import Vector, length
 
 #: The most steps of the reference.
@@ -52,27 +55,24 @@ class HardThresholding(Solver):
     M-estimation.
     """
 
-    steps: int | str = "auto"
     step_size: float | str = "auto"
     tolerance: float = 1e-6
 
     name = "non-private hard-thresholding"
+    private = False
+    requirements = (
+        require_max_nonzeros,
+        require_infinite_epsilon('Use solver="hard-thresholding", which is private'),
+    )
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         check_step_size(self.step_size)
         if not check_number("tolerance", self.tolerance) >= 0:
             raise InvalidArgument(f"tolerance={self.tolerance!r} must not be negative.")
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        check_sparse("HardThresholding()", problem)
-        if budget.epsilon != math.inf:
-            raise Incompatible(
-                "HardThresholding()",
-                f"epsilon={budget.epsilon:g}",
-                because="it releases exact answers, which no finite epsilon covers",
-                instead='Use solver="hard-thresholding", which is private',
-            )
+        self.check(problem, budget)
         steps = check_steps(self.steps) or MOST_STEPS
         mechanisms: dict[str, Mechanism] = {"gradient": Exact()}
         if problem.fit_intercept:
@@ -126,11 +126,7 @@ class PrivateHardThresholding(SparseDescent):
     """
 
     name = "hard-thresholding"
-
-    def check(self, problem: Problem, budget: Budget) -> None:
-        require_finite_epsilon(self.name, budget)
-        require_delta(self.name, budget, 'solver="peeling"')
-        check_sparse(f'solver="{self.name}"', problem)
+    requirements = (require_delta('solver="peeling"'), *SparseDescent.requirements)
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
         return GaussianMechanism(1 / strength)
@@ -139,7 +135,7 @@ class PrivateHardThresholding(SparseDescent):
         """The noise that survives: the largest s of p normal numbers."""
         assert isinstance(mechanism, GaussianMechanism)
         row = problem.bounds.row_norm("l2", problem.n_features)
-        s = problem.set.sparsity  # type: ignore[attr-defined]
+        s = sparsity_of(problem)
         largest = math.sqrt(2 * s * math.log(math.e * problem.n_features / s))
         return mechanism.noise_multiplier * problem.worst_sensitivity(row) * largest
 

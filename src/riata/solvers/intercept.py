@@ -65,8 +65,10 @@ class Intercept:
     def descend(self, theta: Vector, slope: float, t: int) -> float:
         """The intercept after step t."""
         problem = self._problem
-        target = theta.offset - slope / problem.loss.curvature_bound(problem.y_bound)
-        bound = problem.offset_bound
+        bound, curvature = problem.offset_bound, problem.loss.curvature_bound(problem.y_bound)
+        if not 0 < curvature < math.inf:  # a subgradient step, which needs none
+            curvature = problem.slope_bound * math.sqrt(t) / bound if bound else 1.0
+        target = theta.offset - slope / curvature
         offset = min(max(float(target), -bound), bound)
         weight = float(t) ** self._later
         self._sum += weight * offset

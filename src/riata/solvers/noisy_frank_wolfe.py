@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from riata.errors import Incompatible
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
@@ -24,17 +23,8 @@ class NoisyFrankWolfe(Solver):
         "auto" takes the number that an explicit bound recommends. Public either way.
     """
 
-    steps: int | str = "auto"
-
     #: The role of the mechanism that answers for the oracle.
     role = ""
-
-    def __post_init__(self) -> None:
-        check_steps(self.steps)
-
-    @abstractmethod
-    def check(self, problem: Problem, budget: Budget) -> None:
-        """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
 
     @abstractmethod
     def oracle(self, strength: float, budget: Budget) -> Mechanism:
@@ -45,11 +35,6 @@ class NoisyFrankWolfe(Solver):
         """A bound on the expected error of one step's oracle, over all data inside the bounds."""
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        if budget.epsilon == float("inf"):
-            raise Incompatible(
-                f"{self.name}", "epsilon=inf", because="it would add no noise at all",
-                instead="Use the solver FrankWolfe(), which says that it is not private",
-            )  # fmt: skip
         self.check(problem, budget)
         steps = check_steps(self.steps)
         if steps is None:

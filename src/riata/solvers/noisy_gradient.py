@@ -22,10 +22,8 @@ from riata.solvers.plan import (
     calibrated,
     check_steps,
     counted,
-    require_convex,
-    require_delta,
-    require_finite_epsilon,
 )
+from riata.solvers.requirements import require_convex, require_delta
 from riata.vectors import Vector
 
 #: "auto" takes this many steps, times the longest gradient over the noise of a run of one step.
@@ -76,16 +74,16 @@ class NoisyGradient(Solver):
     Abadi et al. (2016). Deep learning with differential privacy.
     """
 
-    steps: int | str = "auto"
     step_size: float | str = "auto"
     clip: float | str | None = "auto"
     momentum: float = 0.9
     sampling: float = 1.0
 
     name = "noisy-gradient"
+    requirements = (require_delta('solver="objective-perturbation"'), require_convex)
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         check_step_size(self.step_size)
         if self.clip not in (None, "auto"):
             check_scale("clip", self.clip, "it is the largest length of one row's gradient.")
@@ -98,9 +96,7 @@ class NoisyGradient(Solver):
             )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        require_finite_epsilon(self.name, budget)
-        require_delta(self.name, budget, 'solver="objective-perturbation"')
-        require_convex(f'solver="{self.name}"', problem, 'Use solver="hard-thresholding"')
+        self.check(problem, budget)
         steps = check_steps(self.steps)
         if steps is None:
             one = self._planned(problem, budget, fits, 1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import GammaObjective, GaussianObjective, ObjectivePerturbation
 from riata.privacy.budget import Budget, check_scale
 from riata.privacy.calibrate import calibrate
@@ -24,7 +24,11 @@ from riata.solvers.plan import (
     Solver,
     check_steps,
     counted,
-    require_finite_epsilon,
+)
+from riata.solvers.requirements import (
+    require_curvature,
+    require_exact_projection,
+    require_smooth,
 )
 
 #: The stretch costs at most this part of epsilon, half of it where the user asks for a
@@ -80,10 +84,10 @@ class PerturbedObjective(Solver):
     Redberg, Koskela, Wang (2023). Improving the privacy and practicality of objective perturbation.
     """
 
-    steps: int | str = "auto"
     regularisation: float | str = "auto"
 
     name = "objective-perturbation"
+    requirements = (require_smooth, require_curvature, require_exact_projection)
 
     def __post_init__(self) -> None:
         if check_steps(self.steps) not in (None, 1):
@@ -95,24 +99,9 @@ class PerturbedObjective(Solver):
             check_scale("regularisation", self.regularisation, why)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        self._check(problem, budget)
+        self.check(problem, budget)
         plan = min(self._plans(problem, budget, fits), key=lambda plan: plan.excess_risk)
         return replace(plan, excess_risk=min(plan.excess_risk, problem.worst_excess_risk))
-
-    def _check(self, problem: Problem, budget: Budget) -> None:
-        require_finite_epsilon(self.name, budget)
-        if not problem.loss.twice_differentiable:
-            raise Incompatible(
-                f'solver="{self.name}"', f"the {problem.loss.name} loss",
-                because="its slope has corners, and the proof differentiates it",
-                instead='Use Squared() or Logistic(), or solver="noisy-gradient"',
-            )  # fmt: skip
-        if not problem.set.convex or problem.set.projection_error(1.0) is None:
-            raise Incompatible(
-                f'solver="{self.name}"', str(problem.set),
-                because="the guarantee needs a projection whose rounding error is proven",
-                instead="Use L1Ball, Simplex, GroupL1Ball or L2Ball",
-            )  # fmt: skip
 
     def _plans(self, problem: Problem, budget: Budget, fits: int) -> Iterator[Plan]:
         """One plan for each share of epsilon that may pay for the stretch."""

@@ -14,10 +14,10 @@ from riata.privacy.budget import REPLACE_ONE, Budget
 from riata.privacy.calibrate import bounded_range_at, noise_multiplier_at, pure_at
 from riata.problem import Problem
 from riata.queries import GradientStep
-from riata.sets import L2Ball, SparseBall
+from riata.sets import L2Ball
 from riata.solvers.intercept import Intercept
-from riata.solvers.plan import Callback, Plan, Solution, counted, require_finite_epsilon
-from riata.solvers.sparse_descent import SparseDescent, check_sparse, sparse_rate
+from riata.solvers.plan import Callback, Plan, Solution, counted
+from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
 from riata.vectors import Vector
 
 #: The part of a step's budget that goes to finding the columns; the rest goes to their values.
@@ -82,8 +82,7 @@ class PrivatePeeling(SparseDescent):
             )
 
     def check(self, problem: Problem, budget: Budget) -> None:
-        require_finite_epsilon(self.name, budget)
-        check_sparse(f'solver="{self.name}"', problem)
+        super().check(problem, budget)
         if self.values == "gaussian" and budget.delta == 0:
             raise Incompatible(
                 'values="gaussian"', "delta=0", because="Gaussian noise has no pure guarantee",
@@ -91,7 +90,7 @@ class PrivatePeeling(SparseDescent):
             )  # fmt: skip
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
-        sparsity = _sparsity(problem)
+        sparsity = sparsity_of(problem)
         laplace = self.values == "laplace" or (self.values == "auto" and budget.delta == 0)
         if budget.delta == 0:  # epsilons add up
             select = strength * SELECTION_SHARE / sparsity
@@ -107,7 +106,7 @@ class PrivatePeeling(SparseDescent):
     def noise_length(self, problem: Problem, mechanism: Mechanism) -> float:
         """A wrong column loses what it hides from the right one; then the noise of the values."""
         assert isinstance(mechanism, Peeling)
-        sparsity = _sparsity(problem)
+        sparsity = sparsity_of(problem)
         entry = problem.worst_sensitivity(problem.bounds.row_norm("linf", problem.n_features))
         missed = 2 * entry / mechanism.select.epsilon * math.log(max(problem.n_features, 2))
         if isinstance(mechanism.values, GaussianMechanism):
@@ -165,11 +164,6 @@ class PrivatePeeling(SparseDescent):
             b = intercept.descend(theta, intercept.slope(theta, seen, part), t)
             theta = Vector.of(ball.project(peeled.dense())).with_offset(b)  # line 5
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 7
-
-
-def _sparsity(problem: Problem) -> int:
-    assert isinstance(problem.set, SparseBall)
-    return problem.set.sparsity
 
 
 def _part_rows(problem: Problem, part: int, parts: int) -> int:

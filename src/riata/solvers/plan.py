@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from riata.bounds import Bounds
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import Mechanism
 from riata.preparation import Preparation
 from riata.privacy.accountants import Spent, spent
@@ -22,6 +21,7 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
+from riata.solvers.requirements import Requirement, require_finite_epsilon
 from riata.vectors import Vector
 from riata.wording import number_of
 
@@ -260,14 +260,38 @@ class Fit:
     error: float
 
 
+@dataclass(frozen=True)
 class Solver(ABC):
-    """One paper's algorithm. `plan` needs no data and costs nothing; `run` sees only releases."""
+    """One paper's algorithm. `plan` needs no data and costs nothing; `run` sees only releases.
 
-    name: str
+    Parameters
+    ----------
+    steps : int or "auto", default="auto"
+    """
+
+    steps: int | str = "auto"
+
+    name: ClassVar[str]
+
+    #: False for the references without noise, which cannot be asked for by name.
+    private: ClassVar[bool] = True
 
     #: How large an automatic radius may be: "narrow" if noise grows with it, "wide" if it only
     #: catches wild models, "open" if the solver has a penalty of its own.
     radius_policy: ClassVar[str] = "narrow"
+
+    #: What it asks of a problem and a budget; a private solver also asks for a finite epsilon.
+    requirements: ClassVar[tuple[Requirement, ...]] = ()
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+
+    def check(self, problem: Problem, budget: Budget) -> None:
+        """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
+        label = f'solver="{self.name}"' if self.private else f"{type(self).__name__}()"
+        first = (require_finite_epsilon,) if self.private else ()
+        for require in (*first, *self.requirements):
+            require(label, problem, budget)
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
@@ -278,6 +302,11 @@ class Solver(ABC):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Fit one model through the curator."""
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Solvers of this class, for the matrices of the tests."""
+        return (cls(),)
 
 
 def calibrated(
@@ -299,34 +328,6 @@ def counted(steps: int, callback: Callback | None) -> Iterator[int]:
         yield t
         if callback is not None:
             callback(Step(t, steps))
-
-
-def require_finite_epsilon(name: str, budget: Budget) -> None:
-    """A private solver does not run without noise: the references do, and say so."""
-    if budget.epsilon == math.inf:
-        raise Incompatible(
-            f'solver="{name}"', "epsilon=inf", because="it would add no noise at all",
-            instead='Use solver="auto", which takes a reference that says that it is not private',
-        )  # fmt: skip
-
-
-def require_delta(name: str, budget: Budget, instead: str) -> None:
-    """Gaussian noise needs a positive delta."""
-    if budget.delta == 0:
-        raise Incompatible(
-            f'solver="{name}"', "delta=0", because="Gaussian noise has no pure guarantee",
-            instead=f"Pass a positive delta, or use {instead}",
-        )  # fmt: skip
-
-
-def require_convex(this: str, problem: Problem, instead: str) -> None:
-    """A mixture of points stays inside a convex set only."""
-    if not problem.set.convex:
-        raise Incompatible(
-            this, str(problem.set),
-            because="it mixes points of the set, and mixtures leave a set that is not convex",
-            instead=instead,
-        )  # fmt: skip
 
 
 def check_steps(steps: object) -> int | None:

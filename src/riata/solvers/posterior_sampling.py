@@ -8,7 +8,6 @@ import numpy as np
 
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
-from riata.losses import Squared
 from riata.mechanisms import PosteriorSample
 from riata.mechanisms.posterior import MOST_INFORMATION
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
@@ -16,7 +15,6 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import compose
 from riata.problem import Problem
 from riata.queries import SquaredMoments
-from riata.sets import L2Ball
 from riata.solvers.plan import (
     Callback,
     Plan,
@@ -24,12 +22,30 @@ from riata.solvers.plan import (
     Solver,
     check_steps,
     counted,
-    require_finite_epsilon,
 )
+from riata.solvers.requirements import require_columns_at_most, require_least_squares
 from riata.vectors import Vector
 
 #: Beyond, exact sampling takes too long: it works on a matrix of this many rows in many digits.
 MOST_COLUMNS = 256
+
+
+def _require_euclidean(solver: str, problem: Problem, budget: Budget) -> None:
+    if not problem.set.is_euclidean_ball or problem.bounds.norm != "l2":
+        raise Incompatible(
+            solver, f"{problem.set} and {problem.bounds}",
+            because="it draws from a Euclidean ball, for rows with a bound on their length",
+            instead='Use L2Ball and norm="l2", or solver="projected", which arranges both',
+        )  # fmt: skip
+
+
+def _require_uncertainty(solver: str, problem: Problem, budget: Budget) -> None:
+    if problem.n_rows * budget.row_epsilon > MOST_INFORMATION:
+        raise Incompatible(
+            solver, f"{problem.n_rows} rows at epsilon={budget.epsilon:g}",
+            because="they fix the model so sharply that an exact draw would take too long",
+            instead="Use a smaller epsilon",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,41 +73,20 @@ class PosteriorSampling(Solver):
     Bassily, Smith, Thakurta (2014). Private empirical risk minimization. Algorithm 2.
     """
 
-    steps: int | str = "auto"
-
     name = "posterior-sampling"
+    requirements = (
+        require_least_squares,
+        _require_euclidean,
+        _require_uncertainty,
+        require_columns_at_most(
+            MOST_COLUMNS, f"exact draws take too long beyond {MOST_COLUMNS}",
+            'Use solver="projected" with a smaller dimension',
+        ),
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if check_steps(self.steps) not in (None, 1):
             raise InvalidArgument(f"steps={self.steps!r} must be 1: one model is drawn.")
-
-    def _check(self, problem: Problem, budget: Budget) -> None:
-        require_finite_epsilon(self.name, budget)
-        mine = f'solver="{self.name}"'
-        if not isinstance(problem.loss, Squared):
-            raise Incompatible(
-                mine, f"the {problem.loss.name} loss",
-                because="only a Gaussian law can be drawn exactly, and it belongs to squares",
-                instead='Use Squared(), or solver="objective-perturbation"',
-            )  # fmt: skip
-        if not isinstance(problem.set, L2Ball) or problem.bounds.norm != "l2":
-            raise Incompatible(
-                mine, f"{problem.set} and {problem.bounds}",
-                because="it draws from a Euclidean ball, for rows with a bound on their length",
-                instead='Use L2Ball and norm="l2", or solver="projected", which arranges both',
-            )  # fmt: skip
-        if problem.n_rows * budget.row_epsilon > MOST_INFORMATION:
-            raise Incompatible(
-                mine, f"{problem.n_rows} rows at epsilon={budget.epsilon:g}",
-                because="they fix the model so sharply that an exact draw would take too long",
-                instead="Use a smaller epsilon",
-            )  # fmt: skip
-        if problem.n_features > MOST_COLUMNS:
-            raise Incompatible(
-                mine, f"{problem.n_features} columns",
-                because=f"exact draws take too long beyond {MOST_COLUMNS}",
-                instead='Use solver="projected" with a smaller dimension',
-            )  # fmt: skip
 
     def _query(self, problem: Problem) -> SquaredMoments:
         return SquaredMoments(
@@ -104,7 +99,7 @@ class PosteriorSampling(Solver):
         )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        self._check(problem, budget)
+        self.check(problem, budget)
 
         def at(strength: float) -> PosteriorSample:
             return PosteriorSample(strength)

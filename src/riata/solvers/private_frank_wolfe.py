@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import (
     CompiledSelections,
     ExponentialMechanism,
@@ -26,6 +26,7 @@ from riata.sets import PolytopeSet
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, Step, counted
+from riata.solvers.requirements import require_vertices
 from riata.vectors import Vector
 
 #: Compiled code tells its progress after steps that touch about this many rows, and so often.
@@ -75,21 +76,13 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
 
     name = "frank-wolfe"
     role = "select"
+    requirements = (require_vertices,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.selection not in ("auto", *SELECTIONS):
             raise InvalidArgument(
                 f"selection={self.selection!r} is not known. Use one of {['auto', *SELECTIONS]}."
-            )
-
-    def check(self, problem: Problem, budget: Budget) -> None:
-        if not isinstance(problem.set, PolytopeSet):
-            raise Incompatible(
-                f'solver="{self.name}"',
-                str(problem.set),
-                because="it selects one of the vertices, and this set has no list of them",
-                instead='Use solver="gaussian-frank-wolfe"',
             )
 
     def oracle(self, strength: float, budget: Budget) -> Mechanism:

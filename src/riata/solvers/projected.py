@@ -6,23 +6,20 @@ import math
 from dataclasses import dataclass, replace
 from numbers import Integral
 
-import numpy as np
-
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
-from riata.losses import Squared
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_scale
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Gaussian, compose
 from riata.problem import Problem
 from riata.projections import PROJECTIONS, Projection
-from riata.sets import ConstraintSet, L2Ball, Polytope, PolytopeSet
-from riata.sets.lift import lifted
+from riata.sets import L2Ball
+from riata.sets.lift import Liftable, lifted
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
-from riata.solvers.plan import Callback, Plan, Solution, Solver, check_steps, require_finite_epsilon
+from riata.solvers.plan import Callback, Plan, Solution, Solver
 from riata.solvers.posterior_sampling import MOST_COLUMNS, PosteriorSampling
 from riata.vectors import Vector
 
@@ -78,7 +75,6 @@ class Projected(Solver):
     high-dimensional learning.
     """
 
-    steps: int | str = "auto"
     dimension: int | str = "auto"
     projection: str | Projection = "gaussian"
     inner: str | Solver = "auto"
@@ -89,7 +85,7 @@ class Projected(Solver):
     name = "projected"
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         if self.clip != "auto":
             check_scale("clip", self.clip, "it is the largest length of a projected row.")
         named = isinstance(self.projection, str) and self.projection in PROJECTIONS
@@ -126,12 +122,8 @@ class Projected(Solver):
             )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        require_finite_epsilon(self.name, budget)
-        if not problem.set.convex:
-            raise Incompatible(
-                f'solver="{self.name}"', str(problem.set),
-                because="the lift needs a convex set", instead="Use L1Ball",
-            )  # fmt: skip
+        self.check(problem, budget)
+        _liftable(problem)
         phi = self._phi(problem, budget)
         compressed = self._compressed(problem, phi)
         plan = self._inner(problem, budget).plan(compressed, budget, fits)
@@ -182,7 +174,7 @@ class Projected(Solver):
         clip = _row_length(problem) if isinstance(self.clip, str) else float(self.clip)
         return Problem(
             problem.loss,
-            L2Ball(image_radius(problem.set, phi)),
+            L2Ball(_liftable(problem).image_radius(phi)),
             Bounds(clip, problem.y_bound, norm="l2"),
             problem.n_rows,
             phi.dimension,
@@ -195,13 +187,9 @@ class Projected(Solver):
             return self.inner
         name = self.inner
         if name == "auto":
-            pure = (
-                "posterior-sampling"
-                if isinstance(problem.loss, Squared)
-                else PerturbedObjective.name
-            )
+            pure = "posterior-sampling" if problem.loss.least_squares else PerturbedObjective.name
             name = pure if budget.delta == 0 else NoisyGradient.name
-        return INNER[name](self.steps)  # type: ignore[call-arg]
+        return INNER[name](self.steps)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -212,7 +200,7 @@ class Projected(Solver):
         inner = self._inner(problem, plan.budget)
         found = inner.run(replace(plan, problem=small), small, curator, callback)  # line 1
         phi = plan.projection or self._phi(problem, plan.budget)
-        theta = lifted(problem.set, phi, found.theta.dense())  # line 2
+        theta = lifted(_liftable(problem), phi, found.theta.dense())  # line 2
         return Solution(Vector.of(theta).with_offset(found.theta.offset), found.steps)
 
 
@@ -234,17 +222,15 @@ def best_dimension(problem: Problem, budget: Budget) -> int:
     return max(1, int(min(best, problem.n_features, most)))
 
 
-def image_radius(constraint: ConstraintSet, phi: Projection) -> float:
-    """The radius of a ball that contains the image of the set."""
-    if isinstance(constraint, Polytope):
-        images = np.array([phi.forward(vertex) for vertex in constraint.vertices])
-        return float(np.sqrt(np.square(images).sum(axis=1)).max())
-    if isinstance(constraint, PolytopeSet):
-        return constraint.radius_in("l2") * float(phi.column_norms().max())
-    gram = np.zeros((phi.dimension, phi.dimension))
-    for _, columns in phi.blocks():
-        gram += columns @ columns.T
-    return constraint.radius_in("l2") * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
+def _liftable(problem: Problem) -> Liftable:
+    """The set, if it knows a way back from a projection."""
+    if not isinstance(problem.set, Liftable):
+        raise Incompatible(
+            f'solver="{Projected.name}"', str(problem.set),
+            because="no way back from a projection into this set is known",
+            instead="Use L1Ball, GroupL1Ball, Simplex, L2Ball, LpBall or Polytope",
+        )  # fmt: skip
+    return problem.set
 
 
 def _distortion(problem: Problem) -> float:

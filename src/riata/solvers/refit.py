@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible
 from riata.mechanisms import Additive
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import bounded_range_at
@@ -35,7 +34,6 @@ from riata.queries import (
     SupportCurvature,
     SupportGradient,
 )
-from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
 from riata.solvers.plan import (
@@ -46,8 +44,8 @@ from riata.solvers.plan import (
     Solver,
     Step,
     check_steps,
-    require_finite_epsilon,
 )
+from riata.solvers.requirements import Requirement, require_curvature, require_refit
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
 
@@ -65,15 +63,12 @@ class Refit(Solver):
         The largest number of selections.
     """
 
-    steps: int | str = "auto"
-
     radius_policy: ClassVar[str] = "wide"
+
+    requirements: ClassVar[tuple[Requirement, ...]] = (require_refit, require_curvature)
 
     #: The refits, one after the other.
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.REFITS
-
-    def __post_init__(self) -> None:
-        check_steps(self.steps)
 
     @abstractmethod
     def selections(self, problem: Problem, paid: Event) -> int:
@@ -84,8 +79,7 @@ class Refit(Solver):
         """Find columns: leave them in `run.support`, and a first model in `run.theta`."""
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        require_finite_epsilon(self.name, budget)
-        refuse_other_sets(self.name, problem)
+        self.check(problem, budget)
         paid = adaptive_budget(budget, fits)
         steps = check_steps(self.steps) or self.selections(problem, paid)
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
@@ -126,17 +120,6 @@ class Refit(Solver):
             run.refit(each, min(each.share * rest, run.remaining.left - run.reserved))
         run.check()
         return run.solution()
-
-
-def refuse_other_sets(name: str, problem: Problem) -> None:
-    """A model that is projected at the end needs a set that a projection does not spoil."""
-    if not isinstance(problem.set, (L1Ball, L2Ball, SparseBall)):
-        raise Incompatible(
-            f'solver="{name}"', str(problem.set),
-            because="it fits columns one by one and then projects, which suits balls of the "
-            "l1 and the l2 norm",
-            instead='Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
-        )  # fmt: skip
 
 
 def ruled_selections(problem: Problem, paid: Any) -> int:

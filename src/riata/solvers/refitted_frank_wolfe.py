@@ -10,11 +10,19 @@ from riata.errors import Incompatible
 from riata.privacy.budget import Budget
 from riata.privacy.events import Event
 from riata.problem import Problem
-from riata.sets import L1Ball
+from riata.sets import PolytopeSet
 from riata.solvers import defaults
-from riata.solvers.plan import Plan
 from riata.solvers.refit import Refit, Run, ruled_selections
 from riata.vectors import Vector
+
+
+def _require_signed_columns(solver: str, problem: Problem, budget: Budget) -> None:
+    C = problem.set
+    if not (isinstance(C, PolytopeSet) and C.by_column and C.symmetric):
+        raise Incompatible(
+            solver, str(C), because="it moves between the vertices of an l1 ball",
+            instead='Use solver="greedy"',
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,15 +48,7 @@ class RefittedFrankWolfe(Refit):
 
     name = "refitted-frank-wolfe"
     radius_policy: ClassVar[str] = "narrow"
-
-    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        if not isinstance(problem.set, L1Ball):
-            raise Incompatible(
-                f'solver="{self.name}"', str(problem.set),
-                because="it moves between the vertices of an l1 ball",
-                instead='Use solver="greedy"',
-            )  # fmt: skip
-        return super().plan(problem, budget, fits)
+    requirements = (_require_signed_columns, *Refit.requirements)
 
     def selections(self, problem: Problem, paid: Event) -> int:
         return max(1, round(ruled_selections(problem, paid) / defaults.SELECTIONS))
@@ -57,8 +57,8 @@ class RefittedFrankWolfe(Refit):
         return (f"{steps} private selections of a column and its sign",)
 
     def search(self, run: Run) -> None:
-        assert isinstance(run.problem.set, L1Ball)
-        size, radius = run.problem.n_features, run.problem.set.radius * float(max(run.units))
+        size = run.problem.n_features
+        radius = run.problem.set.radius_in("linf") * float(max(run.units))
         every = max(1, run.steps // defaults.SCALES_IN_SEARCH)
         for t in range(1, run.steps + 1):
             column, sign = run.select(defaults.SEARCH * run.whole / run.steps)

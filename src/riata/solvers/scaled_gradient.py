@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
@@ -40,10 +39,14 @@ from riata.solvers.plan import (
     calibrated,
     check_steps,
     counted,
-    require_delta,
-    require_finite_epsilon,
 )
-from riata.solvers.refit import compared, comparison, refuse_other_sets
+from riata.solvers.refit import compared, comparison
+from riata.solvers.requirements import (
+    require_columns_at_most,
+    require_curvature,
+    require_delta,
+    require_refit,
+)
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
 
@@ -120,24 +123,20 @@ class ScaledGradient(Solver):
     releases are Gaussian and planned before, so that their composition is exact.
     """
 
-    steps: int | str = "auto"
-
     name = "scaled-gradient"
     radius_policy: ClassVar[str] = "open"
-
-    def __post_init__(self) -> None:
-        check_steps(self.steps)
+    requirements = (
+        require_delta('solver="greedy"'),
+        require_refit,
+        require_curvature,
+        require_columns_at_most(
+            MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
+            'Use solver="noisy-gradient"',
+        ),
+    )  # fmt: skip
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        require_finite_epsilon(self.name, budget)
-        require_delta(self.name, budget, 'solver="greedy"')
-        refuse_other_sets(self.name, problem)
-        if problem.n_features > MOST_COLUMNS:
-            raise Incompatible(
-                f'solver="{self.name}"', f"{problem.n_features:,} columns",
-                because=f"it scales at most {MOST_COLUMNS:,} of them exactly",
-                instead='Use solver="noisy-gradient"',
-            )  # fmt: skip
+        self.check(problem, budget)
         steps = check_steps(self.steps) or STEPS
         times = _times(problem, steps)
         whole = sum(SHARES[role] for role in times)

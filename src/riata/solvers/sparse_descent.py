@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
-from riata.errors import Incompatible
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.sets import SparseBall
 from riata.solvers.intercept import intercept_mechanism
 from riata.solvers.noisy_gradient import check_step_size
 from riata.solvers.plan import Plan, Solver, calibrated, check_steps
+from riata.solvers.requirements import Requirement, require_curvature, require_max_nonzeros
 
 #: The step that "auto" takes, in units of 1 / (curvature of the loss * bound of a column squared).
 #: What it leaves of the distance to the optimum, for columns that are nearly uncorrelated and have
@@ -37,19 +37,20 @@ class SparseDescent(Solver):
     step_size : float or "auto", default="auto"
     """
 
-    steps: int | str = "auto"
     step_size: float | str = "auto"
 
     #: The role of the mechanism that makes a step.
     role = "gradient"
+    requirements: ClassVar[tuple[Requirement, ...]] = (require_max_nonzeros,)
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         check_step_size(self.step_size)
 
-    @abstractmethod
     def check(self, problem: Problem, budget: Budget) -> None:
-        """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
+        super().check(problem, budget)
+        if self.step_size == "auto":
+            require_curvature(f'solver="{self.name}"', problem, budget)
 
     @abstractmethod
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
@@ -106,8 +107,7 @@ def sparse_rate(problem: Problem, step_size: float | str) -> float:
         return float(step_size)
     square = _spread(problem) ** 2
     if problem.bounds.norm == "l2":
-        sparsity = problem.set.sparsity  # type: ignore[attr-defined]
-        square *= math.sqrt(sparsity / problem.n_features)
+        square *= math.sqrt(sparsity_of(problem) / problem.n_features)
     return STEP / (problem.loss.curvature_bound(problem.y_bound) * square)
 
 
@@ -121,11 +121,7 @@ def _spread(problem: Problem) -> float:
     return problem.bounds.row_norm("linf", problem.n_features)
 
 
-def check_sparse(name: str, problem: Problem) -> SparseBall:
-    if not isinstance(problem.set, SparseBall):
-        raise Incompatible(
-            name, str(problem.set),
-            because="it keeps the largest coefficients, and this set does not say how many",
-            instead="Use SparseBall(sparsity, radius)",
-        )  # fmt: skip
-    return problem.set
+def sparsity_of(problem: Problem) -> int:
+    """How many coefficients to keep."""
+    assert problem.set.max_nonzeros is not None
+    return problem.set.max_nonzeros

@@ -39,7 +39,10 @@ def best_steps(problem: Problem, reference_error: float, growth: float) -> int:
         1/2 or 1: how the error grows with the number of steps.
     """
     error = reference_error / REFERENCE_STEPS**growth
-    best = (2 * problem.curvature / (growth * error)) ** (1 / (1 + growth))
+    curvature = problem.curvature
+    if curvature == math.inf:  # slopes that jump: as if they grew evenly over all margins
+        curvature = 2 * problem.worst_excess_risk
+    best = (2 * curvature / (growth * error)) ** (1 / (1 + growth))
     return int(min(max(math.ceil(best / STEPS_BELOW_BOUND), 1), MOST_STEPS))
 
 

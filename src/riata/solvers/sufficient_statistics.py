@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from riata.errors import Incompatible
-from riata.privacy.budget import Budget
 from riata.privacy.events import Event
 from riata.problem import Problem
 from riata.solvers import defaults
-from riata.solvers.plan import Plan
 from riata.solvers.refit import Refit, Run
+from riata.solvers.requirements import require_columns_at_most
 
 #: So many columns at most: the matrix of their second moments has half the square of it numbers.
 MOST_COLUMNS = 1_000
@@ -37,15 +35,13 @@ class SufficientStatistics(Refit):
 
     name = "sufficient-statistics"
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.FITS_OF_ALL
-
-    def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
-        if problem.n_features > MOST_COLUMNS:
-            raise Incompatible(
-                f'solver="{self.name}"', f"{problem.n_features} columns",
-                because=f"it releases second moments of all columns, of at most {MOST_COLUMNS}",
-                instead='Use solver="greedy"',
-            )  # fmt: skip
-        return super().plan(problem, budget, fits)
+    requirements = (
+        require_columns_at_most(
+            MOST_COLUMNS, f"it releases second moments of all columns, of at most {MOST_COLUMNS}",
+            'Use solver="greedy"',
+        ),
+        *Refit.requirements,
+    )  # fmt: skip
 
     def selections(self, problem: Problem, paid: Event) -> int:
         return 1

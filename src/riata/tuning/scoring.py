@@ -10,7 +10,6 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import PrivateClassifier
-from riata.estimators.projected import ProjectedModel
 from riata.queries import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.vectors import Vector
 
@@ -67,13 +66,10 @@ def error_query(
     scoring: str, model: PrivateLinearModel, bounds: Bounds, n_rows: int
 ) -> PredictionError:
     """The mean error of a fitted model, unevaluated."""
-    coefficients = np.atleast_2d(model.coef_)
-    if isinstance(model, ProjectedModel) and model.compressed:
-        coefficients = np.array([model._projection().forward(row) for row in coefficients])
     offsets = np.atleast_1d(model.intercept_)
     thetas = tuple(
         Vector.of(row).with_offset(float(offset))
-        for row, offset in zip(coefficients, offsets, strict=True)
+        for row, offset in zip(model.row_functions(), offsets, strict=True)
     )
     labels = {}
     if scoring == ACCURACY:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -13,34 +13,28 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from riata.curator import Curator
 from riata.data.arrays import rows_and_targets
 from riata.data.source import Source
-from riata.engines.choice import Arrays, open_engine
-from riata.errors import Incompatible, InvalidArgument
-from riata.estimators.base import (
-    CLIPPING_NOTE,
-    DELTA_NOTE,
-    Job,
-    PrivateLinearModel,
-    _is_ledger,
-    checked_seed,
-)
+from riata.errors import Incompatible
+from riata.estimators.base import PrivateLinearModel, checked_seed
 from riata.estimators.classifier import PrivateClassifier
-from riata.estimators.sources import bounds_with_schema, signs
-from riata.fitting import facts_of_search
-from riata.identity import digest
+from riata.fitting import Request, release_score, search_digest
+from riata.fitting.arguments import budget_of, check_ledger
+from riata.fitting.dask_rows import is_collection
+from riata.fitting.prediction_rows import bounds_with_schema, signs
+from riata.fitting.statement import CLIPPING_NOTE, DELTA_NOTE, default_delta_note
 from riata.mechanisms.discrete import geometric, uniform_int
 from riata.mechanisms.noise import Noise
-from riata.preparation import Preparation
-from riata.privacy.budget import Budget, default_delta
-from riata.privacy.events import to_json
+from riata.privacy.budget import Budget
 from riata.privacy.statement import Statement
 from riata.releases import notify_of_search, unobserved
 from riata.tuning.candidates import check_estimator, check_expected, listed
 from riata.tuning.planning import SearchPlan, planned
 from riata.tuning.scoring import classifies, error_query, score_of
-from riata.tuning.silence import silence
+from riata.tuning.suppression import suppressed_output
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 
 def _can(name: str) -> Any:
@@ -50,6 +44,7 @@ def _can(name: str) -> Any:
     )
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     """Choose parameters from a grid with differential privacy, and keep the best model.
 
@@ -125,39 +120,26 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     1e-06
     """
 
-    def __init__(
-        self,
-        estimator,
-        grid,
-        epsilon,
-        delta=None,
-        *,
-        expected="auto",
-        scoring="auto",
-        ledger=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.estimator = estimator
-        self.grid = grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.expected = expected
-        self.scoring = scoring
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any
+    grid: Any
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    expected: float | str = "auto"
+    scoring: str = "auto"
+    ledger: Ledger | None = None
+    random_state: Any = None
+    verbose: bool = False
 
     def plan(self, n_rows: int, n_features: int) -> SearchPlan:
         """What a search on data of this shape would do and cost. Reads nothing, charges nothing."""
         self._check_parameters()
-        return self._planned(self.estimator, n_rows, n_features)
+        return self._planned(self.estimator, (n_rows, n_features))
 
     def plan_for(self, source: Source) -> SearchPlan:
         """The same for the rows of a source. Only their number is found out, which is public."""
         self._check_parameters()
-        estimator, job = self._looked_at(source, None)
-        return self._planned(estimator, *job.shape)
+        return self._planned(*self._looked_at(source, None)[:2])
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Search, and spend the budget.
@@ -169,20 +151,18 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             Numbers or labels, as for the estimator. Left out for a source, which has its own.
         """
         self._check_parameters()
-        estimator, job = self._looked_at(X, y)
-        plan = self._planned(estimator, *job.shape)
+        estimator, shape, request = self._looked_at(X, y)
+        plan = self._planned(estimator, shape)
         seed = checked_seed(self)
         noise = Noise(seed)
-        schema = X.schema if isinstance(X, Source) else None
-        facts = (to_json(plan.event), job.shape, job.classes, schema, seed)
-        request = digest(facts_of_search(self, *facts))
+        digest = search_digest(self, request, plan.event, seed)
         if self.ledger is not None:
             name = f"PrivateSearch, {type(estimator).__name__}"
-            summary = {"estimator": name, **plan.summary(), "request": request}
+            summary = {"estimator": name, **plan.summary(), "request": digest}
             self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
         source = X if isinstance(X, Source) else None
-        with _shown(self.verbose), silence():
-            X, y = _arrays(X, y, job, estimator)
+        with _shown(self.verbose), suppressed_output():
+            X, y = _arrays(X, y, request.classes, estimator)
             best, score, number = self._best(plan, X, y, noise)
         if source is not None:
             _know(best, source)
@@ -193,9 +173,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = best
         self.best_params_ = plan.parameters[number]
         self.best_score_, self.best_score_error_ = score, plan.score_error
-        self.privacy_ = best.privacy_ = replace(
-            self._statement(plan, job, best, noise.seeded), request=request
-        )
+        self.privacy_ = best.privacy_ = self._statement(plan, request, noise.seeded, digest)
         self.n_features_in_ = best.n_features_in_
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
@@ -227,44 +205,41 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         y: Any,
         noise: Noise,
     ) -> float:
-        rows = model._job(X, y).rows
-        curator = Curator.open(
-            plan.score.event,
-            read=lambda: open_engine(model.engine, Preparation(plan.bounds[number]), rows),
-            noise=noise,
-            adjacency=plan.budget.adjacency,
-        )
-        n_rows = plan.plans[number].problem.n_rows
-        query = error_query(plan.scoring, model, plan.bounds[number], n_rows)
-        return score_of(plan.scoring, float(curator.release(query, plan.score)[0]))
+        bounds, n_rows = plan.bounds[number], plan.plans[number].problem.n_rows
+        query = error_query(plan.scoring, model, bounds, n_rows)
+        error = release_score(
+            query, plan.score, model.request(X, y)[1], bounds=bounds, noise=noise,
+            adjacency=plan.budget.adjacency, engine=model.engine,
+        )  # fmt: skip
+        return score_of(plan.scoring, error)
 
-    def _looked_at(self, X: Any, y: Any) -> tuple[PrivateLinearModel, Job]:
-        """The estimator with its classes named, and the public facts of the rows."""
-        estimator = clone(self.estimator).set_params(epsilon=1.0)
-        job = estimator._job(X, y)
-        if job.rows_of_a_person is not None:
+    def _looked_at(self, X: Any, y: Any) -> tuple[PrivateLinearModel, tuple[int, int], Request]:
+        """The estimator with its classes named, the shape of the rows, and one fit of it."""
+        estimator = clone(self.estimator).set_params(epsilon=1.0, delta=0.0)
+        request, _ = estimator.request(X, y)
+        if request.of_people:
             raise Incompatible(
                 "PrivateSearch", "rows of people", because="its runs count rows",
                 instead="Use parameters that are fixed in advance",
             )  # fmt: skip
+        shape = (request.n_rows, estimator.n_features_in_)
         names = getattr(estimator, "feature_names_in_", None)
         estimator = clone(self.estimator)
         if names is not None:
             estimator.feature_names_in_ = names
         if isinstance(estimator, PrivateClassifier):
-            estimator.classes = job.classes
+            estimator.classes = request.classes
         if isinstance(X, Source) and hasattr(estimator, "bounds"):
             estimator.bounds = bounds_with_schema(estimator.bounds, X.schema)
-        return estimator, job
+        return estimator, shape, request
 
-    def _planned(self, estimator: PrivateLinearModel, n_rows: int, n_features: int) -> SearchPlan:
-        delta = default_delta(n_rows) if self.delta is None else self.delta
+    def _planned(self, estimator: PrivateLinearModel, shape: tuple[int, int]) -> SearchPlan:
         candidates = listed(estimator, self.grid)
         return planned(
             estimator,
             candidates,
-            Budget(self.epsilon, delta, estimator.adjacency),
-            (n_rows, n_features),
+            budget_of(self.epsilon, self.delta, estimator.adjacency, shape[0]),
+            shape,
             check_expected(self.expected, len(candidates)),
             self.scoring,
         )
@@ -274,25 +249,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         estimator = check_estimator(self.estimator)
         check_expected(self.expected, len(listed(estimator, self.grid)))
         Budget(self.epsilon, 0.0 if self.delta is None else self.delta, estimator.adjacency)
-        if self.ledger is not None and not _is_ledger(self.ledger):
-            raise InvalidArgument(
-                f"ledger must be a Ledger, got {type(self.ledger).__name__}. "
-                "Make one with Ledger.create or Ledger.open."
-            )
-        if self.ledger is not None and self.random_state is not None:
-            raise InvalidArgument(
-                "random_state makes the noise known, so the search protects nobody, and a ledger "
-                "records only real spending. Leave out random_state, or leave out the ledger."
-            )
+        check_ledger(self.ledger, self.random_state)
 
     def _statement(
-        self, plan: SearchPlan, job: Job, best: PrivateLinearModel, seeded: bool
+        self, plan: SearchPlan, request: Request, seeded: bool, digest: str
     ) -> Statement:
-        fitted, total = best.privacy_, plan.spent
-        notes = (CLIPPING_NOTE, *job.notes)
+        fitted, total = self.best_estimator_.privacy_, plan.spent
+        notes = (CLIPPING_NOTE, *request.notes)
         if self.delta is None:
-            notes += (f"delta was not given and follows from the number of rows: {total.delta:g}.",)
-        if total.delta * job.shape[0] >= 1:
+            notes += (default_delta_note(total.delta),)
+        if total.delta * request.n_rows >= 1:
             notes += (DELTA_NOTE,)
         found = ", ".join(f"{k}={v!r}" for k, v in self.best_params_.items())
         return Statement(
@@ -306,6 +272,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             public={**fitted.public, "candidates": len(plan.parameters)},
             seeded=seeded,
             notes=notes,
+            request=digest,
         )
 
     @_can("predict")
@@ -355,15 +322,17 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _arrays(X: Any, y: Any, job: Job, estimator: PrivateLinearModel) -> tuple[Any, Any]:
+def _arrays(X: Any, y: Any, classes: Any, estimator: PrivateLinearModel) -> tuple[Any, Any]:
     """The rows and targets as arrays, once for all runs; collections stay where they are."""
-    if isinstance(job.rows, Arrays):
-        return rows_and_targets(clone(estimator), X, y, numeric=job.classes is None)
-    if not isinstance(X, Source):
+    if is_collection(X):
         return X, y
+    if not isinstance(X, Source):
+        return rows_and_targets(clone(estimator), X, y, numeric=classes is None)
     x, codes = X.load()
-    if job.classes is not None:
-        return x, np.append(job.classes.astype(object), None)[codes.astype(int)]  # -1 is no class
+    assert codes is not None
+    if classes is not None:
+        labels = np.array([*classes.tolist(), None], dtype=object)  # -1 is no class
+        return x, labels[codes.astype(int)]
     return x, signs(codes) if classifies(estimator) else codes
 
 

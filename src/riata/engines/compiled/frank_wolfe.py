@@ -172,7 +172,7 @@ class CompiledFrankWolfe(CompiledPath):
         y_bound = query.bounds.y
         targets: Any = np.float64
         if isinstance(query.loss, OneAgainstRest):
-            y, y_bound, targets = query.loss.labels(y), 1.0, np.float32
+            y, y_bound, targets = query.loss.inner_targets(y), 1.0, np.float32
         bend = losses.bend(code, y_bound)
         self._columns, self._query = entries.columns, query
         level, kind = entries.level or 1.0, np.dtype(np.int32 if entries.level else np.float64)

@@ -10,7 +10,7 @@ from riata.engines.compiled.jit import compiled, inlined
 
 @inlined
 def exp_below(z: float) -> float:
-    """e^-|z|: the same operations as in `riata.losses.logistic`, so the same bits."""
+    """e^-|z|: the same operations as in `riata.losses.logistic_function`, so the same bits."""
     size = abs(z)
     r = -0.00390625 * (size if size < 40.0 else 40.0)
     r2 = r * r

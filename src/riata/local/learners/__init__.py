@@ -3,11 +3,48 @@
 - `mean`: means, plain and sparse
 - `moments`: second moments and cross moments with their noise, with the constant taken out
 - `ridge`: regression with a prior fitted to the evidence; `lasso`: sparse regression
-- `screening`: regression on thousands of columns; `logistic`: a scale for the direction
-- `model`: the result
+- `screening`: which of thousands of columns matter; `logistic`: a scale for the direction
+- `regression`: all of these together; `model`: the result
 """
 
-from riata.local.learners.learn import learn
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from riata.local.learners.mean import mean_model
 from riata.local.learners.model import LocalModel
+from riata.local.learners.regression import learn_regression
+
+if TYPE_CHECKING:
+    from riata.local.question_sums import QuestionSums
+    from riata.local.task import Task
 
 __all__ = ["LocalModel", "learn"]
+
+
+def learn(
+    task: Task,
+    sums: Mapping[str, QuestionSums],
+    *,
+    threshold: str = "hard",
+    radius: float = math.inf,
+) -> LocalModel:
+    """The model of a task.
+
+    Parameters
+    ----------
+    task : Task
+    sums : mapping
+        What was counted, for each question.
+    threshold : {"hard", "soft"}, default="hard"
+        For sparse means.
+    radius : float, default=inf
+        For sparse regression: the largest l1 norm of the coefficients in their own units.
+    """
+    count = sum(one.count for one in sums.values())
+    if not task.spec.regression:
+        return mean_model(task, count, *sums["mean"].vector(), threshold)
+    cross, noise = sums["cross"].vector()
+    return learn_regression(task, count, cross, noise, sums["gram"].matrix, radius)

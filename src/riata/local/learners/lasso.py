@@ -6,20 +6,13 @@ import math
 
 import numpy as np
 
-from riata.local.learners.moments import Centered
+from riata.local.learners.moments import Covariances, raise_eigenvalues
 from riata.local.learners.ridge import EVIDENCE, Slopes, ridge
 
 _STEPS, _ROUNDS = 500, 4
 
 
-def filtered(moments: Centered) -> np.ndarray:
-    """The matrix with no eigenvalue below the size of its noise."""
-    values, vectors = np.linalg.eigh((moments.gram + moments.gram.T) / 2)
-    floor = moments.gram_noise * math.sqrt(len(values))
-    return (vectors * np.maximum(values, floor)) @ vectors.T
-
-
-def lasso(moments: Centered, units: np.ndarray, radius: float = math.inf) -> Slopes:
+def lasso(moments: Covariances, units: np.ndarray, radius: float = math.inf) -> Slopes:
     """Coefficients of a few columns, with |units * theta|_1 <= radius.
 
     The columns are those of the minimiser of theta'A theta / 2 - b'theta + penalty |theta|_1. The
@@ -28,20 +21,21 @@ def lasso(moments: Centered, units: np.ndarray, radius: float = math.inf) -> Slo
     show the more evidence the more columns there were to choose from.
     """
     size = len(moments.cross)
-    matrix = filtered(moments)
+    floor = moments.gram_noise * math.sqrt(size)  # no eigenvalue below the size of its noise
+    matrix = raise_eigenvalues(moments.gram, floor)
     theta, noise = np.zeros(size), moments.cross_noise
     for _ in range(_ROUNDS):
         penalty = noise * math.sqrt(2 * math.log(size + 1))
         theta = _minimise(matrix, moments.cross, penalty, units, radius)
         noise = math.hypot(moments.cross_noise, moments.gram_noise * float(np.linalg.norm(theta)))
-    kept = np.flatnonzero(theta)
-    few = ridge(moments.at(kept), EVIDENCE + 2.0 * math.log(size))
+    support = np.flatnonzero(theta)
+    few = ridge(moments.at(support), EVIDENCE + 2.0 * math.log(size))
     theta, variances = np.zeros(size), np.zeros(size)
-    theta[kept], variances[kept] = few.theta, few.variances
-    return Slopes(within(theta, units, radius), variances, few.evidence)
+    theta[support], variances[support] = few.theta, few.variances
+    return Slopes(project_l1(theta, units, radius), variances, few.evidence)
 
 
-def within(theta: np.ndarray, units: np.ndarray, radius: float) -> np.ndarray:
+def project_l1(theta: np.ndarray, units: np.ndarray, radius: float) -> np.ndarray:
     """The nearest theta with |units * theta|_1 <= radius."""
     if np.abs(units * theta).sum() <= radius:
         return theta
@@ -64,7 +58,7 @@ def _minimise(
     for _ in range(_STEPS):
         moved = ahead - (matrix @ ahead - cross) / curvature
         new = np.sign(moved) * np.maximum(np.abs(moved) - penalty / curvature, 0.0)
-        new = within(new, units, radius)
+        new = project_l1(new, units, radius)
         following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         ahead = new + (momentum - 1.0) / following * (new - theta)
         if np.abs(new - theta).max() <= 1e-12:

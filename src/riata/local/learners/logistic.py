@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from riata.local.learners.moments import Centered
+from riata.local.learners.moments import Covariances
 from riata.local.learners.ridge import Filter
 
 #: Margins of a standard deviation beyond this are not told apart from certainty.
@@ -59,7 +59,7 @@ def scale_and_offset(center: float, variance: float) -> tuple[float, float]:
 
 
 def odds_variances(
-    moments: Centered, made: Filter, theta: np.ndarray, explained: float
+    moments: Covariances, made: Filter, theta: np.ndarray, explained: float
 ) -> np.ndarray:
     """Mean squares of the errors of the logistic coefficients scale * theta.
 

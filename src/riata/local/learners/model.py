@@ -6,14 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, ndtri
 
-from riata.local.task import Task
 from riata.privacy.statement import Statement
 from riata.wording import number_of
+
+if TYPE_CHECKING:
+    from riata.local.task import Task
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,7 @@ class LocalModel:
 
     @cached_property
     def _centers(self) -> np.ndarray:
-        return np.concatenate(
-            [
-                np.full(f.columns, 0.0 if f.kind == "choice" else f.center)
-                for f in self.task.encoding.features
-            ]
-        )
-
-    @property
-    def _unit(self) -> float:
-        return _target_unit(self.task)
+        return self.task.encoding.by_column(lambda feature: feature.center)
 
     @cached_property
     def _slope_scale(self) -> np.ndarray:
@@ -77,15 +70,15 @@ class LocalModel:
     @property
     def coef(self) -> np.ndarray:
         """What one unit more of each answer adds to the prediction (or to the log odds)."""
-        self._only_for("coefficients", *_LINEAR)
+        self._require(self.task.spec.coefficients, "coefficients")
         return self.theta * self._slope_scale
 
     @property
     def errors(self) -> np.ndarray:
         """The standard errors of `coef`, or of `mean`."""
-        if self.task.kind in _MEANS:
+        if not self.task.spec.regression:
             return self.theta_errors / self._column_scale
-        self._only_for("errors of coefficients", *_LINEAR)
+        self._require(self.task.spec.coefficients, "errors of coefficients")
         return self.theta_errors * np.abs(self._slope_scale)
 
     @property
@@ -93,19 +86,24 @@ class LocalModel:
         """The prediction (or the log odds) where all answers are 0."""
         target = self.task.target
         assert target is not None
-        middle = 0.0 if self.task.kind == "logistic" else target.center
-        return middle + self._unit * self.offset - float(self.coef @ self._centers)
+        middle = 0.0 if self.task.spec.logistic else target.center
+        return middle + _target_unit(self.task) * self.offset - float(self.coef @ self._centers)
 
     @property
     def mean(self) -> np.ndarray:
         """The mean answer to each question; for choices, the share of each."""
-        self._only_for("a mean", *_MEANS)
+        self._require(not self.task.spec.regression, "a mean")
         return self._centers + self.theta / self._column_scale
+
+    @property
+    def estimates(self) -> np.ndarray:
+        """`coef`, or `mean` where there is no target."""
+        return self.coef if self.task.spec.regression else self.mean
 
     def intervals(self, level: float = 0.9) -> np.ndarray:
         """For each coefficient (or mean) the two ends of an interval that covers it."""
         wide = float(ndtri(0.5 + level / 2))
-        middle = self.mean if self.task.kind in _MEANS else self.coef
+        middle = self.estimates
         return np.column_stack([middle - wide * self.errors, middle + wide * self.errors])
 
     def decision(self, rows: np.ndarray) -> np.ndarray:
@@ -117,16 +115,16 @@ class LocalModel:
 
     def predict(self, rows: Any) -> np.ndarray:
         """Predictions for rows: columns by name, an array of numbers, or a list of answers."""
-        self._only_for("predictions", *_LINEAR, "kernel")
+        self._require(self.task.spec.regression, "predictions")
         values = self.decision(self._encoded(rows))
-        if self.task.kind == "logistic":
+        if self.task.spec.logistic:
             return values > 0
         assert self.task.target is not None
-        return self.task.target.center + self._unit * values
+        return self.task.target.center + _target_unit(self.task) * values
 
     def predict_probability(self, rows: Any) -> np.ndarray:
         """The probability of yes."""
-        self._only_for("probabilities", "logistic")
+        self._require(self.task.spec.logistic, "probabilities")
         return expit(self.decision(self._encoded(rows)))
 
     def _encoded(self, rows: Any) -> np.ndarray:
@@ -137,8 +135,8 @@ class LocalModel:
         encoded = [self.task.encoding.encode(row) for row in rows]
         return np.array(encoded).reshape(len(encoded), self.task.encoding.columns)
 
-    def _only_for(self, what: str, *kinds: str) -> None:
-        if self.task.kind not in kinds:
+    def _require(self, possible: bool, what: str) -> None:
+        if not possible:
             raise AttributeError(f"A task of kind {self.task.kind!r} has no {what}.")
 
     @cached_property
@@ -151,9 +149,9 @@ class LocalModel:
         head = f"{self.task.kind} from {reports} at epsilon {self.task.epsilon:g}"
         if not self.signal:
             return f"{head}: no signal. The reports do not show more than noise."
-        if self.task.kind == "kernel":
+        if self.task.spec.kernel:
             return f"{head}: a kernel model with {len(self.theta)} features."
-        values = self.mean if self.task.kind in _MEANS else self.coef
+        values = self.estimates
         order = np.argsort(-np.abs(self.theta), kind="stable")[:20]
         lines = [
             f"  {self.names[j]:<24} {values[j]:>12.4g} ± {self.errors[j]:.2g}"
@@ -163,22 +161,15 @@ class LocalModel:
         return "\n".join([head, *lines])
 
 
-_MEANS = ("mean", "sparse-mean")
-_LINEAR = ("linear", "lasso", "sparse-linear", "logistic")
-
-
 def column_scale(task: Task) -> np.ndarray:
     """Coefficients of vectors, times this, are coefficients of answers in their own units."""
-    scales = [
-        np.full(f.columns, f.weight / (1.0 if f.kind == "choice" else f.reach))
-        for f in task.encoding.features
-    ]
-    return np.concatenate(scales) / task.encoding.length
+    scales = task.encoding.by_column(lambda feature: feature.weight / feature.reach)
+    return scales / task.encoding.length
 
 
 def _target_unit(task: Task) -> float:
     """Units of the target in 1 of its encoded scale; margins of classes have their own."""
-    return 1.0 if task.target is None or task.kind == "logistic" else task.target.reach
+    return 1.0 if task.target is None or task.spec.logistic else task.target.reach
 
 
 def slope_scale(task: Task) -> np.ndarray:
@@ -196,9 +187,9 @@ def statement(task: Task, reports: int, *notes: str, seeded: bool = False) -> St
         steps=task.cap,
         accountant="pure local differential privacy: each report is randomised on the device",
         releases=tuple(
-            f"{arm.share:.0%} of the devices: one seed of a degree-{arm.channel.degree} channel "
-            f"over {arm.channel.size} coordinates, epsilon {task.epsilon:g}"
-            for arm in task.arms
+            f"{one.share:.0%} of the devices: one seed of a degree-{one.channel.degree} channel "
+            f"over {one.channel.size} coordinates, epsilon {task.epsilon:g}"
+            for one in task.questions
         ),
         public={
             "task": task.id,

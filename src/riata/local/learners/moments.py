@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 #: The intercept is the public middle unless the target's mean is this many standard errors away.
-CLEARLY = 4.0
+CENTER_ERRORS = 4.0
 
 
 @dataclass(frozen=True)
@@ -27,30 +27,30 @@ class Moments:
     gram_noise: float
     cross_noise: float
 
-    def without_constant(self, square: float) -> Centered:
+    def covariances(self, square: float) -> Covariances:
         """Covariances, where the last coordinate is a constant whose square is known."""
         if square == 0:
             zero = np.zeros(len(self.cross))
-            return Centered(self.gram, self.cross, self.gram_noise, self.cross_noise, zero, 0.0)
+            return Covariances(self.gram, self.cross, self.gram_noise, self.cross_noise, zero, 0.0)
         constant = math.sqrt(square)
         last = len(self.cross) - 1
         center, center_noise = self.cross[last] / constant, self.cross_noise / constant
         noise = self.gram_noise / constant
-        means = _shrunk(self.gram[:last, last] / constant, noise)
+        means = _shrink(self.gram[:last, last] / constant, noise)
         # Noise of the products that are taken out: of the target's mean and of the columns' means.
         spread = float(means @ means) / max(last, 1)
-        return Centered(
+        return Covariances(
             self.gram[:last, :last] - np.outer(means, means),
             self.cross[:last] - means * center,
             self.gram_noise,
             math.hypot(self.cross_noise, center * noise, math.sqrt(spread) * center_noise),
             means,
-            center if abs(center) >= CLEARLY * center_noise else 0.0,
+            center if abs(center) >= CENTER_ERRORS * center_noise else 0.0,
         )
 
 
 @dataclass(frozen=True)
-class Centered:
+class Covariances:
     """Covariances of vectors and target with their noise, and the means that were taken out."""
 
     gram: np.ndarray
@@ -60,7 +60,7 @@ class Centered:
     means: np.ndarray
     center: float
 
-    def at(self, places: np.ndarray) -> Centered:
+    def at(self, places: np.ndarray) -> Covariances:
         """The same for some of the coordinates."""
         return replace(
             self,
@@ -70,7 +70,13 @@ class Centered:
         )
 
 
-def _shrunk(means: np.ndarray, noise: float) -> np.ndarray:
+def _shrink(means: np.ndarray, noise: float) -> np.ndarray:
     """Means pulled to 0 as far as they are noise (James and Stein)."""
     squares = float(means @ means)
     return means * max(0.0, 1.0 - len(means) * noise**2 / squares) if squares > 0 else means
+
+
+def raise_eigenvalues(matrix: np.ndarray, floor: float = 0.0) -> np.ndarray:
+    """A symmetric matrix with eigenvalues of at least `floor`; at 0, the nearest PSD matrix."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return (vectors * np.maximum(values, floor)) @ vectors.T

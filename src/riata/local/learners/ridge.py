@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from riata.local.learners.moments import Centered
+from riata.local.learners.moments import Covariances
 
 #: How much of the noise of the eigenvalues counts: 0.5 was best for rows of decaying spectrum. A
 #: few columns count as eight more, because the noise of a single variance is not averaged.
@@ -94,7 +94,7 @@ class Filter:
         return self.vectors @ (self.gains * (self.vectors.T @ b))
 
 
-def ridge(moments: Centered, wanted: float = EVIDENCE) -> Slopes:
+def ridge(moments: Covariances, wanted: float = EVIDENCE) -> Slopes:
     """The posterior mean, or 0 where there is less evidence than is wanted."""
     size = len(moments.cross)
     values, vectors = np.linalg.eigh((moments.gram + moments.gram.T) / 2)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from riata.errors import InvalidArgument
+from riata.local.arguments import check_whole
 from riata.local.paper.private_vector import exact_epsilon, sent
 from riata.mechanisms.noise import Noise
 from riata.numeric import as_numbers, as_targets
-from riata.privacy.budget import REPLACE_ONE, check_number
+from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.statement import Statement
 
 SIMULATED = (
@@ -77,24 +76,6 @@ class PaperLearner(BaseEstimator):
             seeded=played is not None and played.seeded,
             notes=(*((SIMULATED,) if played else ()), SEEN_ON_THE_DEVICE, *notes),
         )
-
-
-def check_whole(name: str, value: object, why: str, least: int = 1) -> int:
-    """`value` as a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InvalidArgument(
-            f"{name}={value!r} must be a whole number of at least {least}: {why}. "
-            "Pass a plain integer."
-        )
-    return int(value)
-
-
-def check_positive(name: str, value: object, why: str) -> float:
-    """`value` as a positive, finite number."""
-    number = check_number(name, value)
-    if not (math.isfinite(number) and number > 0):
-        raise InvalidArgument(f"{name}={value!r} must be positive and finite: {why}.")
-    return number
 
 
 def check_rows(X: Any, y: Any = None) -> tuple[Any, np.ndarray]:

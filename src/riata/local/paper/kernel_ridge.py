@@ -8,9 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.local.paper.base import check_positive, check_whole, finite
+from riata.local.arguments import check_positive, check_whole
+from riata.local.learners.moments import raise_eigenvalues
+from riata.local.paper.base import finite
 from riata.local.paper.moment_learner import MomentLearner
-from riata.local.paper.moments import Moments, floored
+from riata.local.paper.moments import Moments
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import check_number
 from riata.public import public_normals
@@ -60,7 +62,7 @@ class PaperKernelRidge(MomentLearner):
     """Algorithm 4 of Zheng, Mou and Wang (2017), with its errata applied.
 
     Each device sends a private vector of its random Fourier features and one of its target. The
-    server takes the noise out of the Gram matrix, lifts eigenvalues that are below the noise and
+    server takes the noise out of the Gram matrix, raises eigenvalues that are below the noise and
     solves a ridge regression.
 
     Parameters
@@ -76,7 +78,7 @@ class PaperKernelRidge(MomentLearner):
         The weight of the loss against the ridge ||w||^2, as in formula (7).
     floor : float, default=2.0
         Eigenvalues of the mean Gram matrix below this multiple of sigma^2 sqrt(n_components / n)
-        are lifted to it. At 2 it is the edge of the noise's spectrum; at 0 it is the projection to
+        are raised to it. At 2 it is the edge of the noise's spectrum; at 0 it is the projection to
         the positive semidefinite cone of the paper.
     composition : {"basic", "exact"}, default="basic"
         As for `PaperL1Regression`.
@@ -193,7 +195,7 @@ class PaperKernelRidge(MomentLearner):
             raise InvalidArgument(f"floor={self.floor!r} must not be negative: pass 0 or more.")
         ridge = 1 / check_positive("C", self.C, "it is the weight of the loss against the ridge")
         floor = multiple * vector.variance * math.sqrt(width / total.n)
-        q = floored(total.debiased(vector.variance) / total.n, floor)  # line 7
+        q = raise_eigenvalues(total.debiased(vector.variance) / total.n, floor)  # line 7
         self.coef_ = np.linalg.solve(q + ridge * np.eye(width), total.cross / total.n)  # line 8
         self._features = public
         self.sigma_, self.target_sigma_ = vector.sigma, target.sigma

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaincinv, ndtri
 
 from riata.errors import InvalidArgument
-from riata.local.paper.base import check_whole
+from riata.local.arguments import check_whole
 from riata.local.paper.private_vector import PrivateVector
 from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.exact import Uniforms
@@ -69,12 +69,6 @@ class Moments:
     def debiased(self, variance: float) -> np.ndarray:
         """Z' Z - n sigma^2 I, with the variance that the reports really have: unbiased for X' X."""
         return self.gram - self.n * variance * np.eye(len(self.gram))
-
-
-def floored(matrix: np.ndarray, floor: float = 0.0) -> np.ndarray:
-    """A symmetric matrix with eigenvalues of at least `floor`; at 0, the nearest PSD matrix."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
 def simulated_moments(

@@ -9,11 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.local.paper.base import check_positive, check_whole
+from riata.local.arguments import check_positive, check_whole
+from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.moment_learner import MomentLearner
-from riata.local.paper.moments import Moments, checked_moments, floored
+from riata.local.paper.moments import Moments, checked_moments
 from riata.local.paper.private_vector import checked_budget
-from riata.local.paper.projected import (
+from riata.local.paper.projection import (
     checked_dimension,
     checked_reach,
     named,
@@ -155,7 +156,7 @@ class PaperL1Regression(MomentLearner):
 
     def _learned(self, total: Moments, public: Projection, played: Noise | None) -> Self:
         vector, target = self.vectors(public)
-        q = floored(total.debiased(vector.variance)) / total.n  # line 5
+        q = raise_eigenvalues(total.debiased(vector.variance)) / total.n  # line 5
         b = public.back(total.cross / total.n)
         ball = L1Ball(check_positive("radius", self.radius, "it bounds the coefficients"))
 

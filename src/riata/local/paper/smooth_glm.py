@@ -10,15 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.local.paper.base import (
-    PaperLearner,
-    check_positive,
-    check_rows,
-    check_whole,
-    finite,
-    one_row,
-    people,
-)
+from riata.local.arguments import check_positive, check_whole
+from riata.local.paper.base import PaperLearner, check_rows, finite, one_row, people
 from riata.local.paper.chebyshev import LOSSES, GeneralisedLinear
 from riata.local.paper.private_vector import PrivateVector, shared
 from riata.local.paper.sigm import Sigm

@@ -11,16 +11,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from riata.errors import InvalidArgument, RiataError
-from riata.local.paper.base import (
-    PaperLearner,
-    check_positive,
-    check_rows,
-    check_whole,
-    one_row,
-    people,
-)
+from riata.local.arguments import check_positive, check_whole
+from riata.local.paper.base import PaperLearner, check_rows, one_row, people
 from riata.local.paper.private_vector import PrivateVector, checked_budget
-from riata.local.paper.projected import (
+from riata.local.paper.projection import (
     checked_dimension,
     checked_reach,
     named,

@@ -9,10 +9,6 @@ from typing import Protocol
 
 import numpy as np
 
-from riata.errors import InvalidArgument
-from riata.projections import Projection
-from riata.sets.base import ConstraintSet
-from riata.sets.polytope import Polytope
 from riata.vectors import length
 
 #: The largest relative difference between what is found and what is proved to be best.
@@ -34,6 +30,8 @@ class Linear(Protocol):
 
     def columns(self, indices: np.ndarray) -> np.ndarray: ...
 
+    def rows(self, x: np.ndarray) -> np.ndarray: ...
+
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
@@ -53,6 +51,9 @@ class Matrix:
 
     def columns(self, indices: np.ndarray) -> np.ndarray:
         return self.entries[:, indices]
+
+    def rows(self, x: np.ndarray) -> np.ndarray:
+        return x @ self.entries.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +115,6 @@ def weighted_gram(
     return gram
 
 
-# The l1 ball and the simplex: a linear program in which few columns ever matter.
-
-
 def solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solution of symmetric equations, without the directions that rounding has flattened."""
     values, vectors = np.linalg.eigh(matrix)
@@ -132,23 +130,3 @@ def report(gap: float, allowed: float) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
-
-
-# The nearest point of the set, for what is out of its reach.
-
-
-def mixtures(polytope: Polytope, projection: Projection) -> Matrix:
-    """The projected vertices, one a column: a polytope is a simplex of its vertices' weights."""
-    return Matrix(np.ascontiguousarray(projection.rows(polytope.vertices).T))
-
-
-def checked(
-    constraint: ConstraintSet, projection: Projection, v: np.ndarray
-) -> tuple[ConstraintSet, np.ndarray]:
-    v = np.asarray(v, dtype=np.float64)
-    if v.shape != (projection.dimension,) or not np.all(np.isfinite(v)):
-        raise InvalidArgument(
-            f"v has shape {v.shape}: it must hold {projection.dimension} finite numbers, one for "
-            "each dimension of the projection."
-        )
-    return constraint.sized(projection.n_features), v

@@ -97,6 +97,3 @@ def _smallest_groups(
             height *= 0.15
     theta, y = found
     return theta, back @ y, float(np.sqrt(sums(np.square(theta))).sum())
-
-
-# Exponents between 1 and infinity: smooth enough for Newton's method on the prices.

@@ -127,6 +127,3 @@ class Master:
                 out[kept] = values
                 return out
         return weights
-
-
-# Groups: the same, with whole groups of columns and a barrier in place of the linear program.

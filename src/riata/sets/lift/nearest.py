@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from riata.projections import Projection
 from riata.public import public_normals
 from riata.sets.base import ConstraintSet
-from riata.sets.group_l1 import GroupL1Ball
-from riata.sets.l1 import L1Ball
-from riata.sets.lift.equations import GAP, Linear, Matrix, checked, mixtures
-from riata.sets.lp import LpBall
-from riata.sets.polytope import Polytope
-from riata.sets.simplex import Simplex
+from riata.sets.lift.equations import GAP, Linear, Matrix
 from riata.vectors import length
 
-
-def into_set(constraint: ConstraintSet, projection: Projection, v: np.ndarray) -> np.ndarray:
-    """The point theta of the set that brings Phi theta nearest to v."""
-    constraint, v = checked(constraint, projection, v)
-    if isinstance(constraint, Polytope):
-        vertices = mixtures(constraint, projection)
-        simplex = Simplex(1.0, constraint.n_vertices)
-        return constraint.vertices.T @ nearest(simplex, vertices, v)
-    return nearest(constraint, projection, v)
+if TYPE_CHECKING:
+    from riata.sets.lift.liftable import Liftable
 
 
-def nearest(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.ndarray:
+def nearest(constraint: Liftable, phi: Linear, v: np.ndarray) -> np.ndarray:
     """Descent over few columns for as long as no other column can help, where the set allows it."""
     theta = constraint.start().dense()
     scale = np.square(v).sum() + np.square(phi.forward(theta)).sum()
-    if isinstance(constraint, LpBall) and constraint.p == 1:
-        constraint = L1Ball(constraint.radius, constraint.n_features)
-    if not isinstance(constraint, L1Ball | Simplex | GroupL1Ball):
+    if constraint.promise(theta) is None:
         return _descent(constraint, phi, v, theta, scale)
-    grouped = isinstance(constraint, GroupL1Ball)
-    codes = constraint.codes() if grouped else np.arange(phi.n_features)  # type: ignore[union-attr]
     inside = theta != 0
     while True:
         image = phi.forward(theta)
@@ -47,19 +30,13 @@ def nearest(constraint: ConstraintSet, phi: Linear, v: np.ndarray) -> np.ndarray
         gap = gradient @ theta - furthest.dot(gradient)
         if _near_enough(gap, image - v, scale) or np.all(inside[furthest.support]):
             return theta
-        if isinstance(constraint, Simplex):
-            worth = -gradient
-        else:
-            worth = np.sqrt(np.bincount(codes, weights=np.square(gradient)))[codes]
+        worth = constraint.promise(gradient)
+        assert worth is not None
         worth[inside] = -np.inf
         some = min(len(worth), 2 * len(v))
         inside |= worth >= np.partition(worth, len(worth) - some)[len(worth) - some]
         columns = np.flatnonzero(inside)
-        part: ConstraintSet
-        if isinstance(constraint, GroupL1Ball):
-            part = GroupL1Ball(codes[columns], constraint.radius)
-        else:
-            part = replace(constraint, n_features=len(columns))
+        part = constraint.restricted(columns)
         theta[columns] = _descent(part, Matrix(phi.columns(columns)), v, theta[columns], scale)
 
 

@@ -1,0 +1,59 @@
+"""Forecasts for commands: the guess of a study, and what a forecast says to a program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from riata.cli.console import shows_progress
+from riata.cli.study import Study
+from riata.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from riata.forecasting import Forecast
+
+#: The AUC that is guessed of the best classifier, if nobody says. That of R2 is `forecast`'s.
+AUC = 0.8
+
+
+def guess_of(study: Study) -> dict[str, Any]:
+    """The guess of a study. Persons with several rows cannot be forecast."""
+    schema = study.schema
+    if schema is not None and schema.rows_of_a_person > 1:
+        raise InvalidArgument(
+            f"A person counts as {schema.rows_of_a_person} rows in this schema, and a forecast "
+            "makes up rows that belong to nobody. Forecast with rows_of_a_person = 1."
+        )
+    found = dict(study.guess or {})
+    if "signal" not in found and hasattr(study.model(for_source=False), "classes"):
+        found["signal"] = AUC
+    return found
+
+
+def forecast_of(study: Study, n_rows: int, n_features: int) -> Forecast:
+    """What to expect of the fit of a study, from its guess alone."""
+    from riata.forecasting import forecast
+
+    guess, model = guess_of(study), study.model(for_source=False)
+    return forecast(model, n_rows, n_features, verbose=shows_progress(), **guess)
+
+
+def forecast_facts(found: Forecast) -> dict[str, Any]:
+    """A forecast for a program."""
+    guess = {key: value for key, value in vars(found.guess).items() if key != "nonnegative"}
+    return {
+        "metric": found.metric,
+        "score": found.score,
+        "interval": found.interval,
+        "best_score": found.best_score,
+        "zero_score": found.zero_score,
+        "accuracy": found.accuracy,
+        "accuracy_interval": found.accuracy_interval,
+        "excess_risk": found.excess_risk,
+        "excess_interval": found.excess_interval,
+        "excess_part": found.excess_part,
+        "learns_nothing": found.nothing,
+        "bound": found.bound,
+        "fits": len(found.scores),
+        "guess": guess,
+        "sentence": found.sentence,
+    }

@@ -1,0 +1,100 @@
+"""What is released besides a solver's own releases: class counts, calibration, tuning scores.
+
+The noise of class counts and calibration is planned together with the fits
+(`riata.solvers.extra_releases`); the score of a search has a plan of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from riata.bounds import Bounds
+from riata.curator import Curator
+from riata.engines.choice import RowSource, open_engine
+from riata.errors import Incompatible
+from riata.losses import Weighted
+from riata.mechanisms import Mechanism
+from riata.mechanisms.noise import Noise
+from riata.preparation import Preparation
+from riata.privacy.budget import Budget
+from riata.problem import Problem
+from riata.queries import Query
+from riata.solvers import ClassSums, Plan, Projected, Solution, Solver
+from riata.solvers.classes import balanced_weights, calibrated_line
+from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
+
+
+@dataclass(frozen=True)
+class ExtraReleases:
+    """Which releases a classifier makes besides its fits.
+
+    Attributes
+    ----------
+    balanced : bool
+        Whether the classes count alike, by weights from their private counts.
+    calibration : bool or "auto"
+        Whether a line through the margins is calibrated, so that they are log-odds. "auto" is
+        where that is possible and the solver does not do so itself.
+    """
+
+    balanced: bool = False
+    calibration: bool | str = False
+
+    def times(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
+        """How often each kind of release is made."""
+        counted = {CLASS_COUNTS: 1} if self.balanced else {}
+        projects, automatic = isinstance(solver, Projected), self.calibration == "auto"
+        if self.calibration and not automatic and projects:
+            raise Incompatible(
+                "calibration=True", f'solver="{solver.name}"',
+                because="only projected rows are kept, and they do not give the model's margins",
+                instead="Use calibration=False",
+            )  # fmt: skip
+        calibrates = isinstance(solver, ClassSums)  # as its last step
+        possible = not projects and not calibrates and budget.epsilon < math.inf
+        wanted = possible if automatic else bool(self.calibration)
+        return counted | ({MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if wanted else {})
+
+
+def with_class_weights(
+    plan: Plan, problems: tuple[Problem, ...], curator: Curator
+) -> tuple[tuple[Problem, ...], tuple[float, ...] | None]:
+    """The problems with the weights that their classes have, released if the plan says so."""
+    if CLASS_COUNTS not in plan.extra_releases:
+        loss = problems[0].loss
+        return problems, loss.weights if isinstance(loss, Weighted) else None
+    weights = balanced_weights(plan, problems[0], curator, max(len(problems), 2))
+    return tuple(replace(each, loss=Weighted(each.loss, weights)) for each in problems), weights
+
+
+def calibrated(
+    plan: Plan, problem: Problem, curator: Curator, solution: Solution
+) -> tuple[float, float]:
+    """The line that makes log-odds of a fit's margins: released if the plan says so."""
+    if MARGIN_COUNTS not in plan.extra_releases:
+        return solution.line
+    return calibrated_line(plan, problem, curator, solution.theta)
+
+
+def release_score(
+    query: Query,
+    mechanism: Mechanism,
+    rows: RowSource,
+    *,
+    bounds: Bounds,
+    adjacency: str,
+    noise: Noise,
+    engine: str = "auto",
+) -> float:
+    """One number about a model and rows inside the bounds, for what the mechanism costs.
+
+    Whoever calls has charged it, as part of a search.
+    """
+    curator = Curator.open(
+        mechanism.event,
+        read=lambda: open_engine(engine, Preparation(bounds), rows),
+        noise=noise,
+        adjacency=adjacency,
+    )
+    return float(curator.release(query, mechanism)[0])

@@ -1,0 +1,86 @@
+"""Rows to predict, and what a schema says about bounds and classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.data.arrays import rows
+from riata.data.frames import is_frame
+from riata.data.opening import read
+from riata.data.schema import Schema
+from riata.data.source import Source
+from riata.errors import InvalidArgument
+
+
+def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:
+    """The bounds of the schema, unless the user gave some that agree with them."""
+    said = schema.bounds
+    if given is None:
+        return said
+    y = said.y if given.y is None else given.y
+    wider = given.norm == "inf" and bool(np.any(np.not_equal(given.x, said.x)))
+    if wider or (said.y is not None and y != said.y) or (given.nonnegative > said.nonnegative):
+        raise InvalidArgument(
+            f"bounds={given!r} and the schema says {said!r}: encoded rows keep the schema's "
+            'promise. Leave bounds out, or bound the length of a row with norm="l2".'
+        )
+    return given if y is None else given.with_y(y)
+
+
+def classes_with_schema(given: Any, schema: Schema) -> np.ndarray:
+    """The classes of the schema, unless the user gave others."""
+    said = schema.classes
+    assert said is not None
+    if given is None:
+        return said
+    if isinstance(given, str) or not np.array_equal(np.unique(np.asarray(given)), said):
+        raise InvalidArgument(
+            f"classes={given!r} and the schema says {said.tolist()}. Leave classes out: they come "
+            "from the schema."
+        )
+    return said
+
+
+def signs(codes: np.ndarray) -> np.ndarray:
+    """Labels of -1 and 1 from codes of two classes; 0 for no class."""
+    return np.where(codes < 0, 0.0, 2 * codes - 1)
+
+
+def encoded(model: Any, x: Any) -> Any:
+    """Rows to predict: sources and frames are encoded by the model's schema."""
+    if isinstance(x, Source):
+        return _same_schema(model, x).plain().load()[0]
+    if getattr(model, "schema_", None) is not None and is_frame(x):
+        return read(x, model.schema_, target=False).load()[0]
+    return rows(model, x, reset=False)
+
+
+def targets_of(model: Any, x: Any) -> np.ndarray:
+    """The targets that a source, or a frame of the model's schema, has: as `Source.load` does."""
+    schema = getattr(model, "schema_", None)
+    if not isinstance(x, Source) and schema is not None and is_frame(x):
+        x = read(x, schema)
+    if not isinstance(x, Source):
+        raise ValueError(f"{type(model).__name__} requires y to be passed, but y is None.")
+    y = _same_schema(model, x).plain().load()[1]
+    if y is None:
+        raise InvalidArgument("The source has no target. Read it without target=False, or pass y.")
+    return y
+
+
+def _same_schema(model: Any, source: Source) -> Source:
+    fitted = getattr(model, "schema_", None)
+    if fitted is None:
+        raise InvalidArgument(
+            "The model was fitted on arrays, and does not know how the columns of a source are "
+            "encoded. Pass source.load()[0] if they are the same."
+        )
+    if (source.schema.features, source.schema.target) != (fitted.features, fitted.target):
+        raise InvalidArgument(
+            "The source has another schema than the model was fitted with. Read it with "
+            "model.schema_."
+        )
+    return source

@@ -1,0 +1,115 @@
+"""The run of a planned fit: charge, read, release, state the guarantee."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from riata.checkpoint import Checkpoint
+from riata.curator import Curator
+from riata.engines.choice import RowSource, check_engine, open_engine
+from riata.fitting.arguments import check_ledger
+from riata.fitting.extra_releases import calibrated, with_class_weights
+from riata.fitting.planning import PlannedFit
+from riata.fitting.progress import progress_bar
+from riata.fitting.statement import statement
+from riata.mechanisms.noise import Noise
+from riata.privacy.statement import Statement
+from riata.solvers import Callback, Solution
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
+    from riata.privacy.ledger import Ledger
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a run released.
+
+    Attributes
+    ----------
+    planned : PlannedFit
+    solutions : tuple of Solution
+        One for each loss of the request.
+    statement : Statement
+        The guarantee of all of it.
+    """
+
+    planned: PlannedFit
+    solutions: tuple[Solution, ...]
+    statement: Statement
+
+
+def run(
+    planned: PlannedFit,
+    rows: RowSource,
+    *,
+    engine: str = "auto",
+    ledger: Ledger | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
+) -> Fitted:
+    """Charge the plan, read the rows, and fit.
+
+    Parameters
+    ----------
+    planned : PlannedFit
+    rows : RowSource
+        Where the rows are; `riata.engines.choice.Arrays` for those in memory. They have the shape
+        of the request, and nothing of them is read before the charge.
+    engine : str, default="auto"
+    ledger : Ledger, optional
+        What is charged, before a row is read.
+    checkpoint : path, optional
+        A file that keeps what was released so far. The same call with the same file goes on where
+        a run was stopped, for what was charged when it began.
+    verbose : bool, default=False
+        Whether to draw a progress bar.
+    """
+    request, plan = planned.request, planned.plan
+    check_engine(engine)
+    check_ledger(ledger, request.seed)
+    if checkpoint is not None:
+        planned.check_named()
+    identity = planned.identity(of_machine=checkpoint is not None)
+    name = "fit" if request.estimator is None else request.estimator.__name__
+    summary = {"estimator": name, **plan.summary(), "request": identity.digest}
+    noise = Noise(request.seed)
+    with contextlib.ExitStack() as stack:
+        releases = None
+        if checkpoint is not None:
+            releases = Checkpoint(checkpoint, identity.digest, identity.fact_digests, request.seed)
+            stack.callback(releases.close)
+            key = releases.key_for("rows")
+            rows = rows.keyed(key) if key else rows
+        curator = Curator.open(
+            plan.event,
+            cost=plan.cost,
+            read=lambda: open_engine(engine, plan.preparation, rows),
+            noise=noise,
+            adjacency=plan.budget.adjacency,
+            parts=plan.parts,
+            adaptive=plan.adaptive,
+            ledger=ledger,
+            unit=planned.unit,
+            summary=summary,
+            checkpoint=releases,
+        )
+        bar = progress_bar(name, plan.steps * plan.fits, verbose)
+        solutions = solve(planned, curator, stack.enter_context(bar))
+        curator.close()
+    return Fitted(planned, solutions, statement(planned, solutions, noise.seeded, identity.digest))
+
+
+def solve(
+    planned: PlannedFit, curator: Curator, callback: Callback | None = None
+) -> tuple[Solution, ...]:
+    """Every release of a fit, in order: extra releases, and one run for each problem."""
+    solver, plan = planned.solver, planned.plan
+    problems, weights = with_class_weights(plan, planned.problems, curator)
+    solutions = [solver.run(plan, problem, curator, callback) for problem in problems]
+    return tuple(
+        replace(each, line=calibrated(plan, problem, curator, each), weights=weights)
+        for problem, each in zip(problems, solutions, strict=True)
+    )

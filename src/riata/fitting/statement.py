@@ -1,0 +1,61 @@
+"""The guarantee of a fit, in the words of its plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from riata.fitting.planning import PlannedFit
+from riata.privacy.statement import Statement
+from riata.solvers import Solution
+
+DELTA_NOTE = "delta is not below 1 / rows: publishing one random row would satisfy it too."
+PEOPLE_NOTE = (
+    "Each person counts as the same number of rows: of more, some were drawn at random, and fewer "
+    "were repeated in turn."
+)
+CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
+
+
+def default_delta_note(delta: float) -> str:
+    """For a fit whose delta nobody gave."""
+    return f"delta was not given and follows from the number of rows: {delta:g}."
+
+
+def statement(
+    planned: PlannedFit, solutions: tuple[Solution, ...], seeded: bool, digest: str
+) -> Statement:
+    """What a run promises."""
+    request, plan = planned.request, planned.plan
+    problem, total = plan.problem, plan.spent
+    notes, more = [CLIPPING_NOTE], dict[str, Any]()
+    if total.delta * problem.n_rows / plan.budget.rows_of_a_person >= 1:
+        notes.append(DELTA_NOTE)
+    if plan.because:
+        notes.append(f"The solver was chosen from public facts: {plan.because}.")
+    if request.of_people:
+        each = plan.budget.rows_of_a_person
+        more |= {"people": problem.n_rows // each, "rows of a person": each}
+        notes.append(PEOPLE_NOTE)
+    if request.classes is not None:
+        more["classes"] = ", ".join(map(str, request.classes.tolist()))
+    return Statement(
+        epsilon=total.epsilon,
+        delta=total.delta,
+        adjacency=plan.budget.adjacency,
+        solver=plan.solver,
+        steps=max(each.steps for each in solutions),
+        accountant=total.accountant,
+        releases=plan.releases,
+        public={
+            "rows": problem.n_rows,
+            "columns": problem.n_features,
+            "bounds": repr(problem.bounds),
+            "loss": problem.loss.name,
+            "set": str(problem.set),
+            "intercept": problem.fit_intercept,
+            **more,
+        },
+        seeded=seeded,
+        notes=(*notes, *request.notes),
+        request=digest,
+    )
