@@ -373,6 +373,8 @@ def test_fine_margins_do_not_depend_on_the_order_of_the_columns():
     minimum = Minimum(Problem(Squared(), L1Ball(3.0), Bounds(1.0, 1.0), 2, p))
     theta, rows = rng.standard_normal(p) / p, rng.integers(-X_STEPS, X_STEPS + 1, (50, p))
     order = rng.permutation(p)
-    one = minimum.gradient(Vector.of(theta)).margins(rows.astype(float))
-    other = minimum.gradient(Vector.of(theta[order])).margins(rows[:, order].astype(float))
+    one = minimum.gradient(Vector.of(theta)).margins(Block(rows.astype(float), None))
+    other = minimum.gradient(Vector.of(theta[order])).margins(
+        Block(rows[:, order].astype(float), None)
+    )
     np.testing.assert_array_equal(one, other)
