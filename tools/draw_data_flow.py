@@ -141,9 +141,9 @@ DASK = Flow(
             "Public facts: of the rows only ids, to count people",
             (
                 Step("cli/study.py", "load_study", "options, study file, schema"),
-                Step("data/schema.py", "load", "columns, bounds, person"),
+                Step("data/schema/schema.py", "load", "columns, bounds, person"),
                 Step("cli/fit.py", "fit", "the order of everything below"),
-                Step("data/opening.py", "read", "names and types of the files"),
+                Step("data/formats.py", "read", "names and types of the files"),
                 Step("fitting/rows.py", "read_table", "a source, and its bounds"),
                 Step("engines/gather.py", "gather", "workers send digests of ids: people"),
                 Step("fitting/planning.py", "plan", "PlannedFit, for a person"),
