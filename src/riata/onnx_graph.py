@@ -24,6 +24,10 @@ OPSET, IR_VERSION = 17, 8
 ROWS = "X"
 
 
+#: The operators that make means of margins, by the link of the loss.
+_INVERSE_LINKS = {"identity": "Identity", "log": "Exp", "logit": "Sigmoid"}
+
+
 def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted linear model as an ONNX graph. Needs the extra `riata[onnx]`.
 
@@ -55,7 +59,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     if about.output == "label":
         _classes(graph, about)
     else:
-        graph.output("margins", "prediction", [None])
+        link = getattr(getattr(model, "loss", None), "link", "identity")
+        graph.output(graph(_INVERSE_LINKS[link], "margins"), "prediction", [None])
     Path(path).write_bytes(graph.finished(model))
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from riata.curator import Curator
 from riata.engines import LocalEngine
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.fitting import PlannedFit, solve
 from riata.fitting import plan as plan_fit
@@ -135,6 +135,13 @@ def planned(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
             "projected already. Forecast the same model with compressed=False."
         )
     fit = plan_fit(estimator.request_for_shape(n_rows, n_features))
+    loss = fit.plan.problem.loss
+    if not loss.classifies and loss.link != "identity":
+        raise Incompatible(
+            "a forecast", f"the {loss.name} loss",
+            because="it simulates numbers whose mean is the margin itself",
+            instead="Use data of your own that is made up, and fit with a random_state",
+        )  # fmt: skip
     if (fits := fit.plan.fits) > 1:
         raise InvalidArgument(
             f"A forecast is for two classes, and {fits} are given. Forecast one class against "
