@@ -151,8 +151,9 @@ class _Table:
         return float(risk + self._pull * away @ away / 2)
 
     def _curvatures(self, line: np.ndarray) -> np.ndarray:
-        odds: np.ndarray = expit(self.rows @ line)
-        return odds * (1 - odds)
+        odds = expit(self.rows @ line)
+        found: np.ndarray = odds * (1 - odds)
+        return found
 
     def curvature(self, line: np.ndarray) -> np.ndarray:
         weighted = self.rows * (self.totals * self._curvatures(line))[:, None]
