@@ -26,6 +26,7 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import spent
 from riata.privacy.events import compose
 from riata.problem import Problem
+from riata.queries import ClassCounts
 from riata.sets import L1Ball
 from riata.solvers import FrankWolfe, NoisyGradient, PrivateFrankWolfe
 from riata.solvers.classes import LARGEST_WEIGHT, balanced_weights, calibrated_line
@@ -331,7 +332,7 @@ def test_no_extra_release_can_be_made_twice(role):
     def twice(plan, problem, curator, _):
         mechanism = plan.extra_releases[role].mechanism
         for _ in range(2):
-            curator.release(problem.class_counts(2), mechanism)
+            curator.release(ClassCounts(problem, 2), mechanism)
 
     with pytest.raises(BudgetExceeded):
         run_extra(np.zeros(50), 2, {role: 1}, Budget(1.0, 1e-6), use=twice)

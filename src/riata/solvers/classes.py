@@ -15,6 +15,7 @@ from scipy.special import expit
 from riata.curator import Curator
 from riata.mechanisms import ObjectivePerturbation
 from riata.problem import Problem
+from riata.queries import ClassCounts, MarginCounts, MarginSlopes
 from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noise_of
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
@@ -51,7 +52,7 @@ def balanced_weights(
     A class that the noise hides counts as if it had as many rows as the noise. The mean weight of
     a row is 1, or where the plan's cost rests on the loss's curvature the largest weight is.
     """
-    mechanism, query = plan.extra_releases[CLASS_COUNTS].mechanism, problem.class_counts(n_classes)
+    mechanism, query = plan.extra_releases[CLASS_COUNTS].mechanism, ClassCounts(problem, n_classes)
     found = curator.release(query, mechanism)
     shares = np.maximum(found, noise_of(mechanism, query) + 1 / problem.n_rows)
     shares = shares / shares.sum()
@@ -90,13 +91,13 @@ def _slopes(
     line: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
     mechanism = plan.extra_releases[MARGIN_SLOPES].mechanism
-    query = problem.margin_slopes(theta, cut, (float(line[0]), float(line[1])))
+    query = MarginSlopes(problem, theta, cut, (float(line[0]), float(line[1])))
     return curator.release(query, mechanism), noise_of(mechanism, query)
 
 
 def _counted(plan: Plan, problem: Problem, curator: Curator, theta: Vector) -> _Table | None:
     """The bins of margins that stand out from the noise, or None if none does."""
-    mechanism, query = plan.extra_releases[MARGIN_COUNTS].mechanism, problem.margin_counts(theta)
+    mechanism, query = plan.extra_releases[MARGIN_COUNTS].mechanism, MarginCounts(problem, theta)
     found = curator.release(query, mechanism)
     noise = noise_of(mechanism, query)
     totals = found.sum(axis=0)
