@@ -67,7 +67,7 @@ class CollectionRows(RowSource):
         return self.shape[0] * self.shape[1]
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
-        from dask import compute
+        from dask.base import compute
 
         with self.watched():
             for x, y, read in self._partitions():
