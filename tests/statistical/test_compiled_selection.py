@@ -39,7 +39,8 @@ from riata.engines.compiled import bounds as drift  # noqa: E402
 from riata.engines.compiled import moves, snapshot, transpose  # noqa: E402
 from riata.engines.compiled import selection as kernel  # noqa: E402
 from riata.engines.compiled import state as kinds  # noqa: E402
-from riata.engines.compiled.frank_wolfe import CompiledFrankWolfe, entries_by_column  # noqa: E402
+from riata.engines.compiled.entries import entries_by_column  # noqa: E402
+from riata.engines.compiled.frank_wolfe import CompiledFrankWolfe  # noqa: E402
 
 FALSE_ALARM = 1e-9
 STEPS = 2.0**16
