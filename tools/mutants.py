@@ -585,7 +585,7 @@ MUTANTS = [
     Mutant(
         "changes in a plane that are accounted for as on a line",
         "privacy/accountants/objective.py",
-        "return _ROOT_OF_2_PI * own * tail + _normal_excess(beside, level)",
+        "return _ROOT_OF_2_PI * own * tail + _normal_excess(others, level)",
         "return 2 * _normal_excess(together, level)",
         (f"{COSTS[0]}::test_the_claim_covers_its_envelope",),
     ),
@@ -599,7 +599,7 @@ MUTANTS = [
     ),
     Mutant(
         "losses below the floor that count as nothing", "privacy/accountants/objective.py",
-        "excess += _normal_excess(beside, level - above - beside**2 / 2)", "pass",
+        "excess += _normal_excess(others, level - above - others**2 / 2)", "pass",
         (f"{COSTS[0]}::test_the_claim_covers_its_envelope",),
     ),
     Mutant(
@@ -773,7 +773,7 @@ MUTANTS = [
         ("tests/faults/test_tampering.py",),
     ),
     Mutant(
-        "ledger that charges a run twice", "privacy/ledger/ledger.py",
+        "ledger that charges a run twice", "privacy/ledger/entries.py",
         "        if before is not None:\n", "        if False:\n",
         ("tests/unit/test_ledger_runs.py",),
     ),

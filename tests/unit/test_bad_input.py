@@ -85,7 +85,7 @@ BAD_PARAMETERS = {
     "steps twice": ({"solver": PrivateFrankWolfe(steps=3), "steps": 4}, "given twice"),
     "private solver without noise": (
         {"solver": PrivateFrankWolfe(), "epsilon": float("inf")},
-        "Cannot use frank-wolfe with epsilon=inf",
+        'Cannot use solver="frank-wolfe" with epsilon=inf',
     ),
     "Gaussian noise with pure privacy": (
         {"solver": GaussianFrankWolfe(), "delta": 0.0},
