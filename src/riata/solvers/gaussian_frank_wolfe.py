@@ -12,7 +12,7 @@ from riata.problem import Problem
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, counted
-from riata.solvers.requirements import require_convex, require_delta
+from riata.solvers.requirements import convex_set, positive_delta
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
 
     name = "gaussian-frank-wolfe"
     role = "gradient"
-    requirements = (require_convex, require_delta('solver="frank-wolfe" on a polytope'))
+    requirements = (convex_set, positive_delta('solver="frank-wolfe" on a polytope'))
 
     def oracle(self, strength: float, budget: Budget) -> Mechanism:
         return GaussianMechanism(1 / strength)

@@ -24,9 +24,9 @@ from riata.solvers.plan import (
     counted,
 )
 from riata.solvers.requirements import (
-    require_delta,
-    require_infinite_epsilon,
-    require_max_nonzeros,
+    infinite_epsilon,
+    max_nonzeros,
+    positive_delta,
 )
 from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
 from riata.vectors import Vector, length
@@ -60,8 +60,8 @@ class HardThresholding(Solver):
     name = "non-private hard-thresholding"
     private = False
     requirements = (
-        require_max_nonzeros,
-        require_infinite_epsilon('Use solver="hard-thresholding", which is private'),
+        max_nonzeros,
+        infinite_epsilon('Use solver="hard-thresholding", which is private'),
     )
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class PrivateHardThresholding(SparseDescent):
     """
 
     name = "hard-thresholding"
-    requirements = (require_delta('solver="peeling"'), *SparseDescent.requirements)
+    requirements = (positive_delta('solver="peeling"'), *SparseDescent.requirements)
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
         return GaussianMechanism(1 / strength)

@@ -13,7 +13,7 @@ from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechan
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.problem import Problem
 from riata.queries import Gradient
-from riata.solvers.intercept import Intercept, intercept_mechanism
+from riata.solvers.intercept import Intercept, with_intercept
 from riata.solvers.plan import (
     Callback,
     Plan,
@@ -23,7 +23,7 @@ from riata.solvers.plan import (
     check_steps,
     counted,
 )
-from riata.solvers.requirements import require_convex, require_delta
+from riata.solvers.requirements import convex_set, positive_delta
 from riata.vectors import Vector
 
 #: "auto" takes this many steps, times the longest gradient over the noise of a run of one step.
@@ -80,7 +80,7 @@ class NoisyGradient(Solver):
     sampling: float = 1.0
 
     name = "noisy-gradient"
-    requirements = (require_delta('solver="objective-perturbation"'), require_convex)
+    requirements = (positive_delta('solver="objective-perturbation"'), convex_set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,12 +120,7 @@ class NoisyGradient(Solver):
         gradient: Mechanism = GaussianMechanism(1 / strength)
         if self.sampling < 1:
             gradient = SampledGaussianMechanism(1 / strength, self.sampling)
-        if not problem.fit_intercept:
-            return {"gradient": gradient}
-        return {
-            "gradient": gradient,
-            "intercept": intercept_mechanism(gradient, budget, INTERCEPT_SHARE),
-        }
+        return with_intercept("gradient", gradient, problem, budget, INTERCEPT_SHARE)
 
     def _clip(self, problem: Problem) -> float:
         """The largest length of one row's gradient: given, or what it can be at the start."""
@@ -144,8 +139,10 @@ class NoisyGradient(Solver):
         """The root mean square length of the noise of a step's gradient."""
         problem, clip = plan.problem, self._clip(plan.problem)
         sensitivity = CHANGED_CONTRIBUTIONS[problem.adjacency] * clip / problem.n_rows
-        z = plan["gradient"].noise_multiplier  # type: ignore[attr-defined]
-        return z * sensitivity / self.sampling * math.sqrt(problem.n_features)
+        gradient = plan["gradient"]
+        assert isinstance(gradient, GaussianMechanism | SampledGaussianMechanism)
+        length = gradient.noise_multiplier * sensitivity / self.sampling
+        return length * math.sqrt(problem.n_features)
 
     def _length(self, plan: Plan) -> float:
         """The root mean square length of a step's noisy gradient, or a little more."""

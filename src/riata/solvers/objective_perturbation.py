@@ -26,9 +26,9 @@ from riata.solvers.plan import (
     counted,
 )
 from riata.solvers.requirements import (
-    require_curvature,
-    require_exact_projection,
-    require_smooth,
+    bounded_curvature,
+    exact_projection,
+    smooth_loss,
 )
 
 #: The stretch costs at most this part of epsilon, half of it where the user asks for a
@@ -87,7 +87,7 @@ class PerturbedObjective(Solver):
     regularisation: float | str = "auto"
 
     name = "objective-perturbation"
-    requirements = (require_smooth, require_curvature, require_exact_projection)
+    requirements = (smooth_loss, bounded_curvature, exact_projection)
 
     def __post_init__(self) -> None:
         if check_steps(self.steps) not in (None, 1):

@@ -26,7 +26,7 @@ from riata.sets import PolytopeSet
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, Step, counted
-from riata.solvers.requirements import require_vertices
+from riata.solvers.requirements import vertices
 from riata.vectors import Vector
 
 #: Compiled code tells its progress after steps that touch about this many rows, and so often.
@@ -76,7 +76,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
 
     name = "frank-wolfe"
     role = "select"
-    requirements = (require_vertices,)
+    requirements = (vertices,)
 
     def __post_init__(self) -> None:
         super().__post_init__()

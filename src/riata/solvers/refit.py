@@ -33,7 +33,7 @@ from riata.solvers.plan import (
     Step,
     check_steps,
 )
-from riata.solvers.requirements import Requirement, require_curvature, require_refit
+from riata.solvers.requirements import Requirement, bounded_curvature, refittable_set
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
 
@@ -53,7 +53,7 @@ class Refit(Solver):
 
     radius_policy: ClassVar[str] = "wide"
 
-    requirements: ClassVar[tuple[Requirement, ...]] = (require_refit, require_curvature)
+    requirements: ClassVar[tuple[Requirement, ...]] = (refittable_set, bounded_curvature)
 
     #: The refits, one after the other.
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.REFITS

@@ -33,10 +33,10 @@ from riata.solvers.plan import (
 )
 from riata.solvers.refit import compared, comparison
 from riata.solvers.requirements import (
-    require_columns_at_most,
-    require_curvature,
-    require_delta,
-    require_refit,
+    bounded_curvature,
+    columns_at_most,
+    positive_delta,
+    refittable_set,
 )
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
@@ -117,10 +117,10 @@ class ScaledGradient(Solver):
     name = "scaled-gradient"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        require_delta('solver="greedy"'),
-        require_refit,
-        require_curvature,
-        require_columns_at_most(
+        positive_delta('solver="greedy"'),
+        refittable_set,
+        bounded_curvature,
+        columns_at_most(
             MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
             'Use solver="noisy-gradient"',
         ),
@@ -185,10 +185,10 @@ class Run:
 
     def noise(self, role: str, query: Query) -> float:
         """The standard deviation of the noise of a release."""
-        return noise_std(self.plan[role], query)  # type: ignore[arg-type]
+        return noise_std(self.plan[role], query)
 
     def scale(self, role: str, query: Any) -> Scale:
-        return released_scale(query, self.plan[role], self.curator)  # type: ignore[arg-type]
+        return released_scale(query, self.plan[role], self.curator)
 
     @property
     def curvature(self) -> float:
@@ -241,7 +241,9 @@ class Run:
 
     def _count_noise(self) -> float:
         """The noise of a mean of ones, if all gradients were one release of it."""
-        z = self.plan["gradient"].noise_multiplier / math.sqrt(self.plan.steps)  # type: ignore[attr-defined]
+        gradient = self.plan["gradient"]
+        assert isinstance(gradient, GaussianMechanism)
+        z = gradient.noise_multiplier / math.sqrt(self.plan.steps)
         return float(CHANGED_CONTRIBUTIONS[self.problem.adjacency] * z / self.problem.n_rows)
 
     def limit(self, cut: float) -> float:
