@@ -101,7 +101,7 @@ class Minimum(Query):
     @property
     def size(self) -> int:
         """How many numbers are released: the coefficients, and the intercept if there is one."""
-        return self.set.known_size() + self.fit_intercept
+        return self.set.required_size() + self.fit_intercept
 
     @property
     def offset_bound(self) -> float:
@@ -111,7 +111,7 @@ class Minimum(Query):
     @property
     def row_length(self) -> float:
         """The largest Euclidean length of a row, with the intercept's 1."""
-        row = self.bounds.row_norm("l2", self.set.known_size())
+        row = self.bounds.row_norm("l2", self.set.required_size())
         return math.hypot(row, 1.0 if self.fit_intercept else 0.0) * ROUNDED_UP
 
     @property
@@ -178,6 +178,6 @@ class Minimum(Query):
         """How far the computed sum of gradients may be from the exact one, in l2."""
         assert self.bounds.y is not None
         curvature = self.loss.curvature_bound(self.bounds.y)
-        margin = (2.0**-48 + 2.0**-70 * self.set.known_size() ** 2) * self.margin_bound
+        margin = (2.0**-48 + 2.0**-70 * self.set.required_size() ** 2) * self.margin_bound
         row = 2 * SLOPE_ERROR * self.slope_bound + curvature * margin
         return self.n_rows * self.row_length * row

@@ -21,9 +21,9 @@ from riata.solvers.plan import (
     Plan,
     Solution,
     Solver,
-    calibrated,
+    calibrate_mechanisms,
     check_steps,
-    counted,
+    count_steps,
 )
 from riata.solvers.requirements import (
     Requirement,
@@ -144,7 +144,7 @@ class ClassSums(Solver):
         times = {role: count * fits for role, count in counts.items()}
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
-            self.name, problem, budget, steps, calibrated(at, times, budget), fits,
+            self.name, problem, budget, steps, calibrate_mechanisms(at, times, budget), fits,
             min(of_zero, problem.worst_excess_risk),
             assumes="the check against the best constant does not err",
             times=counts,
@@ -154,7 +154,7 @@ class ClassSums(Solver):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         run = _Run(plan, problem, curator)
-        for t in counted(plan.steps, callback):
+        for t in count_steps(plan.steps, callback):
             if t == 1:
                 run.begin()
                 run.calibrate()

@@ -11,7 +11,7 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, counted
+from riata.solvers.plan import Callback, Plan, Solution, count_steps
 from riata.solvers.requirements import convex_set, positive_delta
 
 
@@ -61,7 +61,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
         """Algorithm 3, line by line."""
         C, theta = problem.set, problem.set.start()  # line 1
         intercept = Intercept(plan, problem, curator)
-        for t in counted(plan.steps, callback):  # line 2
+        for t in count_steps(plan.steps, callback):  # line 2
             gradient = curator.release(problem.gradient(theta), plan["gradient"])  # line 3: + b_t
             s = C.minimiser(gradient)  # line 3
             b = intercept.descend(theta, intercept.slope(theta), t)

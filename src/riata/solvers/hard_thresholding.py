@@ -21,7 +21,7 @@ from riata.solvers.plan import (
     Solver,
     Step,
     check_steps,
-    counted,
+    count_steps,
 )
 from riata.solvers.requirements import (
     infinite_epsilon,
@@ -144,7 +144,7 @@ class PrivateHardThresholding(SparseDescent):
         """Algorithm 4, line by line."""
         C, theta, rate = problem.set, problem.set.start(), sparse_rate(problem, self.step_size)
         intercept = Intercept(plan, problem, curator)
-        for t in counted(plan.steps, callback):  # line 2
+        for t in count_steps(plan.steps, callback):  # line 2
             gradient = curator.release(problem.gradient(theta), plan["gradient"])  # line 3: + Z_t
             b = intercept.descend(theta, intercept.slope(theta), t)
             moved = C.project(theta.dense() - rate * np.asarray(gradient))  # lines 3-4

@@ -9,7 +9,7 @@ from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.solvers.intercept import with_intercept
-from riata.solvers.plan import Plan, Solver, calibrated, check_steps
+from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
 from riata.solvers.step_count import REFERENCE_STEPS, best_steps, excess_risk_bound
 
 
@@ -52,4 +52,4 @@ class NoisyFrankWolfe(Solver):
         def at(strength: float) -> dict[str, Mechanism]:
             return with_intercept(self.role, self.oracle(strength, budget), problem, budget)
 
-        return calibrated(at, times, budget)
+        return calibrate_mechanisms(at, times, budget)

@@ -19,9 +19,9 @@ from riata.solvers.plan import (
     Plan,
     Solution,
     Solver,
-    calibrated,
+    calibrate_mechanisms,
     check_steps,
-    counted,
+    count_steps,
 )
 from riata.solvers.requirements import convex_set, positive_delta
 from riata.vectors import Vector
@@ -109,7 +109,7 @@ class NoisyGradient(Solver):
             return self._mechanisms(problem, budget, strength)
 
         times = steps * fits
-        mechanisms = calibrated(at, times, budget)
+        mechanisms = calibrate_mechanisms(at, times, budget)
         assumes = "few gradients are clipped and the last step is as good as the average one"
         plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
         return replace(plan, excess_risk=self._excess_risk(plan))
@@ -177,7 +177,7 @@ class NoisyGradient(Solver):
         rate *= 1 - self.momentum
         intercept = Intercept(plan, problem, curator, LATER)
         move = np.zeros(problem.n_features)
-        for t in counted(plan.steps, callback):
+        for t in count_steps(plan.steps, callback):
             gradient = curator.release(self._query(problem, theta), plan["gradient"])
             b = intercept.descend(theta, intercept.slope(theta), t)
             before = theta.dense()

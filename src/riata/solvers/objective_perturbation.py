@@ -23,7 +23,7 @@ from riata.solvers.plan import (
     Solution,
     Solver,
     check_steps,
-    counted,
+    count_steps,
 )
 from riata.solvers.requirements import (
     bounded_curvature,
@@ -125,7 +125,7 @@ class PerturbedObjective(Solver):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Algorithm 7: line 1 draws b, line 2 minimises, both inside the mechanism."""
-        for _ in counted(plan.steps, callback):
+        for _ in count_steps(plan.steps, callback):
             theta = curator.release(problem.minimum(), plan["minimise"])
         return Solution(theta, plan.steps)
 

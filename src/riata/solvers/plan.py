@@ -309,7 +309,7 @@ class Solver(ABC):
         return (cls(),)
 
 
-def calibrated(
+def calibrate_mechanisms(
     at: Callable[[float], dict[str, Mechanism]], times: int | Mapping[str, int], budget: Budget
 ) -> dict[str, Mechanism]:
     """The mechanisms at the strength that spends the budget when each is used `times` times."""
@@ -322,7 +322,7 @@ def calibrated(
     return at(calibrate(event, budget))
 
 
-def counted(steps: int, callback: Callback | None) -> Iterator[int]:
+def count_steps(steps: int, callback: Callback | None) -> Iterator[int]:
     """1, 2, ..., steps, telling the callback after each."""
     for t in range(1, steps + 1):
         yield t

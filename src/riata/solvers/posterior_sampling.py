@@ -21,7 +21,7 @@ from riata.solvers.plan import (
     Solution,
     Solver,
     check_steps,
-    counted,
+    count_steps,
 )
 from riata.solvers.requirements import Requirement, columns_at_most, least_squares
 from riata.vectors import Vector
@@ -112,7 +112,7 @@ class PosteriorSampling(Solver):
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
-        for _ in counted(plan.steps, callback):
+        for _ in count_steps(plan.steps, callback):
             found = np.asarray(curator.release(self._query(problem), plan["draw"]))
         # With an intercept the draw is from a larger ball, which holds all of the set beside it.
         theta = Vector.of(problem.set.project(found[: problem.n_features]))

@@ -321,7 +321,7 @@ class Run:
         self.theta = self._projected()
         query = comparison(self.problem, self.theta, self.constant, self.slopes)
         released, noise = self._measured(query, self.remaining.left)
-        self.fit, better = compared(released, noise)
+        self.fit, better = read_comparison(released, noise)
         if not better:
             self.theta, self.support, self.errors = self.constant, [], None
             self.offset_error = None
@@ -350,7 +350,7 @@ def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale)
     return problem.improvement(theta, constant, most)
 
 
-def compared(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
+def read_comparison(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
     """The fit that a released comparison shows, and whether the model is surely better."""
     loss, gain = released
     scale = max(loss, noise)

@@ -27,11 +27,11 @@ from riata.solvers.plan import (
     Plan,
     Solution,
     Solver,
-    calibrated,
+    calibrate_mechanisms,
     check_steps,
-    counted,
+    count_steps,
 )
-from riata.solvers.refit import compared, comparison
+from riata.solvers.refit import comparison, read_comparison
 from riata.solvers.requirements import (
     bounded_curvature,
     columns_at_most,
@@ -138,7 +138,7 @@ class ScaledGradient(Solver):
                 for role, count in times.items()
             }
 
-        mechanisms = calibrated(at, {role: fits * k for role, k in times.items()}, budget)
+        mechanisms = calibrate_mechanisms(at, {role: fits * k for role, k in times.items()}, budget)
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
             self.name, problem, budget, steps, mechanisms, fits,
@@ -277,7 +277,7 @@ class Run:
         size, offset = len(self.scaling.columns), self.constant.offset
         w, move, first = np.zeros(size), np.zeros(size), math.floor(LEFT_OUT * self.plan.steps)
         visited, offsets, before = np.zeros(size), 0.0, np.zeros(size)
-        for t in counted(self.plan.steps, callback):
+        for t in count_steps(self.plan.steps, callback):
             theta = self.model(w, offset)
             query = problem.centred_gradient(theta, limit, self.scaling, self.length)
             gradient = self.release("gradient", query) + penalty * w
@@ -300,7 +300,7 @@ class Run:
     def checked(self) -> Solution:
         """The model if it is surely better than the constant, and otherwise the constant."""
         query = comparison(self.problem, self.theta, self.constant, self.slopes)
-        fit, better = compared(self.release("check", query), self.noise("check", query))
+        fit, better = read_comparison(self.release("check", query), self.noise("check", query))
         return Solution(self.theta if better else self.constant, self.plan.steps, fit=fit)
 
 

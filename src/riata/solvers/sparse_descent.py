@@ -12,7 +12,7 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.solvers.intercept import with_intercept
 from riata.solvers.noisy_gradient import check_step_size
-from riata.solvers.plan import Plan, Solver, calibrated, check_steps
+from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
 from riata.solvers.requirements import Requirement, bounded_curvature, max_nonzeros
 
 #: The step that "auto" takes, in units of 1 / (curvature of the loss * bound of a column squared).
@@ -78,7 +78,7 @@ class SparseDescent(Solver):
             step = self.mechanism(problem, budget, strength)
             return with_intercept(self.role, step, problem, budget)
 
-        mechanisms = calibrated(at, times, budget)
+        mechanisms = calibrate_mechanisms(at, times, budget)
         noise = self.noise_length(problem, mechanisms[self.role])
         risk = self.excess_risk(problem, self.distance(problem, steps, noise))
         return Plan(self.name, problem, budget, steps, mechanisms, fits, risk, assumes=ASSUMES)
