@@ -330,7 +330,7 @@ MUTANTS = [
         SAME,
     ),
     Mutant(
-        "a memory or disk that the rows decide", "data/schema.py",
+        "a memory or disk that the rows decide", "data/schema/schema.py",
         "return min(self.features.count, _ENTRIES_OF_WIDE_ROW)", "return 0", MEMORY,
     ),
     Mutant(
@@ -841,13 +841,13 @@ MUTANTS = [
     ),
     # Sources
     Mutant(
-        "data: empty lines that move the others", "data/lines.py",
+        "data: empty lines that move the others", "data/readers/lines.py",
         """                batch.append(line.rstrip(b"\\r\\n"))
 """, """                batch += [line.rstrip(b"\\r\\n")] if line.strip() else []
 """, BAD_FILES,
     ),
     Mutant(
-        "data: an open quote that swallows the next line", "data/csv_file.py",
+        "data: an open quote that swallows the next line", "data/readers/csv_file.py",
         "for lines in self.batches(rows):",
         'for lines in ([b"".join(m) for m in zip(b, [*b[1:], b""])] for b in self.batches(rows)):',
         BAD_FILES,
@@ -889,22 +889,22 @@ MUTANTS = [
         "        found[np.isnan(found)] = math.nan", "        pass", VISIBLE,
     ),
     Mutant(
-        "data: stored numbers out of range", "data/stored.py",
-        'with np.errstate(all="ignore"):', 'with np.errstate(all="warn"):', VISIBLE,
+        "data: stored numbers out of range", "data/readers/array_files.py",
+        'with self.guarded(), np.errstate(all="ignore"):',
+        'with self.guarded(), np.errstate(all="warn"):', VISIBLE,
     ),
     Mutant(
         "local: a kind of NaN that warns", "local/encoding.py",
         'with np.errstate(all="ignore"):', 'with np.errstate(all="warn"):', VISIBLE,
     ),
     Mutant(
-        "data: a first line that is quoted", "data/reader.py",
+        "data: a first line that is quoted", "data/readers/base.py",
         'f"{self.hint}"', 'f"{self.hint} {list(kinds)}"', BAD_FILES,
     ),
     Mutant(
-        "data: a chain of errors that quotes the file", "data/arrow.py",
-        """"came from."
-            ) from None""", """"came from."
-            )""", BAD_FILES,
+        "data: a chain of errors that quotes the file", "data/readers/base.py",
+        "        except (*_DAMAGE, *others):\n            raise self.damaged() from None\n",
+        "        except (*_DAMAGE, *others):\n            raise self.damaged()\n", BAD_FILES,
     ),
     Mutant(
         "data: a number of rows that is not kept", "data/source.py",
@@ -930,7 +930,7 @@ MUTANTS = [
         "each[1] + sum(map(len, digests))", "each[1]", OF_PEOPLE,
     ),
     Mutant(
-        "data: lines between two parts that both read", "data/lines.py",
+        "data: lines between two parts that both read", "data/readers/lines.py",
         "at = file.seek(start - 1)  # a line that begins at `start` has its end before it\n"
         "            at += len(file.readline())",
         "at = file.seek(start)", OF_PEOPLE,
@@ -986,8 +986,8 @@ MUTANTS = [
     ),
     Mutant(
         "dask: a partition's type that decides on an error", "data/partitions.py",
-        "    if not isinstance(value, int | float | Decimal):\n        return math.nan\n", "",
-        ANSWERS,
+        "    return number(value.strip() if isinstance(value, str | bytes) else value)\n",
+        "    return float(value)\n", ANSWERS,
     ),
     Mutant(
         "dask: rows of people in this process", "fitting/rows.py",
@@ -1045,7 +1045,7 @@ MUTANTS = [
         "if target.weight != 1.0:", "if target.weight > 1e9:", TASK_VECTORS,
     ),
     Mutant(
-        "local: numbers that other languages read in another way", "fields.py",
+        "local: numbers that other languages read in another way", "files/fields.py",
         "return float(value) + 0.0", "return float(value)", TASK_VECTORS,
     ),
     Mutant(
@@ -1099,12 +1099,12 @@ MUTANTS = [
         (f"{BOMBS}::test_a_value_that_grows_when_it_is_used",),
     ),
     Mutant(
-        "files: names of all buckets", "data/names.py",
+        "files: names of all buckets", "data/schema/column_names.py",
         "        if isinstance(feature, Text):\n            continue\n", "",
         (f"{TEXT_BOMBS}::test_buckets_that_no_list_could_name_are_a_schema",),
     ),
     Mutant(
-        "files: classes as wide as the longest", "data/target.py",
+        "files: classes as wide as the longest", "data/schema/target.py",
         "    limit.take(16 * longest * len(labels), ", "    limit.take(0, ", LIMITS,
     ),
     Mutant(

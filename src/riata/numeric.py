@@ -84,7 +84,7 @@ def as_targets(values: Any, name: str = "y") -> np.ndarray:
     found = as_numbers(values, name)
     if sparse.issparse(found):
         raise InvalidArgument(f"{name} is sparse, and targets must be dense. Use {name}.toarray().")
-    return found
+    return np.asarray(found)
 
 
 def as_labels(values: Any, name: str = "y") -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from riata.data.wide import Wide
+from riata.data.schema.numeric_block import NumericBlock
 
 if TYPE_CHECKING:
     from riata.data.schema import Schema
@@ -20,7 +20,7 @@ _COMMENTS_AT = 36
 def schema_text(schema: Schema, head: str = _HEAD) -> str:
     """The TOML of a schema, each line with its meaning."""
     parts = [head, _lines(_top(schema))]
-    if isinstance(schema.features, Wide):
+    if isinstance(schema.features, NumericBlock):
         parts.append("[features]\n" + _lines(schema.features.lines()))
     else:
         for feature in schema.features:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from riata.data.columns import Column, Numbers, as_number
-from riata.data.fields import Fields
+from riata.data.schema.schema_fields import SchemaFields
 
 #: Words for yes and no, as in the local model. What is not understood is missing.
 YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
@@ -141,7 +141,8 @@ class Choice(Feature):
 
     def encode(self, column: Column) -> Entries:
         table = {choice: place for place, choice in enumerate(self.choices)}
-        places = column.texts().looked_up(table, len(table) if self.other else -1)
+        other = len(table) if self.other else -1
+        places = column.texts().encode(lambda word: table.get(word, other), other)
         rows = np.flatnonzero(places >= 0)
         return Entries(rows, places[rows], np.ones(len(rows)))
 
@@ -188,9 +189,7 @@ def flags(column: Column) -> np.ndarray:
     if isinstance(column, Numbers):
         numbers = column.numbers()
         return np.where(numbers == 1, 1, np.where(numbers == 0, 0, -1))
-    texts = column.texts()
-    said = [-1 if word is None else _flag(word) for word in texts.words]
-    return np.array(said, dtype=np.int64)[texts.codes]
+    return column.texts().encode(_flag, -1)
 
 
 def _flag(word: str) -> int:
@@ -198,7 +197,7 @@ def _flag(word: str) -> int:
     return int(number) if number in (0.0, 1.0) else YES.get(word.lower(), -1)
 
 
-def read_feature(fields: Fields) -> Feature:
+def read_feature(fields: SchemaFields) -> Feature:
     """From a table of a schema."""
     name = fields.name("name")
     kind = fields.one_of("kind", tuple(KINDS))
