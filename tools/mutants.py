@@ -446,7 +446,7 @@ MUTANTS = [
     # The later solvers
     Mutant(
         "gradients that are not clipped", "queries/gradient.py",
-        "return x.T @ np.clip(steps, -limit, limit)", "return x.T @ steps",
+        "return block.sums(np.clip(steps, -limit, limit))", "return block.sums(steps)",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
@@ -456,13 +456,13 @@ MUTANTS = [
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
-        "clipping by one bound for all columns", "queries/gradient.py",
+        "clipping by one bound for all columns", "queries/block.py",
         "return np.sqrt(squared_lengths(x, weights)) * (unit / X_STEPS)",
-        "return np.sqrt(squared_lengths(x)) * (np.min(self.bounds.x) / X_STEPS)",
+        "return np.sqrt(squared_lengths(x)) * (np.min(bounds.x) / X_STEPS)",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
-        "lengths by weights that are rounded down", "queries/gradient.py",
+        "lengths by weights that are rounded down", "queries/block.py",
         "np.ceil(squares / step).astype(np.int64)", "np.floor(squares / step).astype(np.int64)",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
@@ -484,8 +484,8 @@ MUTANTS = [
     ),
     Mutant(
         "curvature of the length and not of its square", "queries/minimum.py",
-        "return self.loss.curvature_bound(self.bounds.y) * self.row_length**2 * ROUNDED_UP",
-        "return self.loss.curvature_bound(self.bounds.y) * self.row_length * ROUNDED_UP",
+        "return self.loss.curvature_bound(self.y_bound) * self.row_length**2 * ROUNDED_UP",
+        "return self.loss.curvature_bound(self.y_bound) * self.row_length * ROUNDED_UP",
         (f"{OBJECTIVE[0]}::test_no_pair_exceeds_a_pure_claim",),
     ),
     Mutant(
@@ -556,18 +556,17 @@ MUTANTS = [
     ),
     Mutant(
         "a sample that is drawn with too many", "mechanisms/sampled.py",
-        "words = self.coins.words(self.start, len(y)) >> np.uint64(1)",
-        "words = self.coins.words(self.start, len(y)) >> np.uint64(2)", SAMPLED,
+        "words = self.coins.words(block.start, len(block.y)) >> np.uint64(1)",
+        "words = self.coins.words(block.start, len(block.y)) >> np.uint64(2)", SAMPLED,
     ),
     Mutant(
         "the same coins for each block of rows", "mechanisms/sampled.py",
-        "words = self.coins.words(self.start, len(y))", "words = self.coins.words(0, len(y))",
-        SAMPLED,
+        "self.coins.words(block.start, len(block.y))", "self.coins.words(0, len(block.y))", SAMPLED,
     ),
     Mutant(
         "a sample of the first rows", "mechanisms/sampled.py",
-        "taken = np.flatnonzero(words < np.uint64(self.threshold))",
-        "taken = np.arange(int(len(y) * (self.threshold / 2**63)))", SAMPLED,
+        "sample = np.flatnonzero(words < np.uint64(self.threshold))",
+        "sample = np.arange(int(len(block.y) * (self.threshold / 2**63)))", SAMPLED,
     ),
     Mutant(
         "noise that shrinks with the sample", "mechanisms/sampled.py",
@@ -586,7 +585,7 @@ MUTANTS = [
     Mutant(
         "changes in a plane that are accounted for as on a line",
         "privacy/accountants/objective.py",
-        "return _ROOT_OF_2_PI * own * tail + _normal_excess(beside, level)",
+        "return _ROOT_OF_2_PI * own * tail + _normal_excess(others, level)",
         "return 2 * _normal_excess(together, level)",
         (f"{COSTS[0]}::test_the_claim_covers_its_envelope",),
     ),
@@ -600,7 +599,7 @@ MUTANTS = [
     ),
     Mutant(
         "losses below the floor that count as nothing", "privacy/accountants/objective.py",
-        "excess += _normal_excess(beside, level - above - beside**2 / 2)", "pass",
+        "excess += _normal_excess(others, level - above - others**2 / 2)", "pass",
         (f"{COSTS[0]}::test_the_claim_covers_its_envelope",),
     ),
     Mutant(
@@ -667,12 +666,12 @@ MUTANTS = [
     ),
     Mutant(
         "rows on a support that are not shortened", "queries/support.py",
-        "u = np.trunc(block * shrink[:, None])", "u = np.trunc(block)", REFITS,
+        "u = np.trunc(entries * shrink[:, None])", "u = np.trunc(entries)", REFITS,
     ),
     Mutant(
         "rows on a support that are rounded away from 0", "queries/support.py",
-        "u = np.trunc(block * shrink[:, None])",
-        "u = np.copysign(np.ceil(np.abs(block * shrink[:, None])), block)",
+        "u = np.trunc(entries * shrink[:, None])",
+        "u = np.copysign(np.ceil(np.abs(entries * shrink[:, None])), entries)",
         (f"{REFITS[0]}::test_rows_on_a_support_are_no_longer_than_allowed",),
     ),
     Mutant(
@@ -693,9 +692,9 @@ MUTANTS = [
         (f"{REFITS[0]}::test_a_curvature_that_breaks_its_promise_cannot_exceed_the_bound",),
     ),
     Mutant(
-        "entries that are not cut", "queries/correlations.py",
-        "return np.clip(entries, -self.most, self.most, out=out)",
-        "return np.clip(entries, -(2**16), 2**16, out=out)", REFITS,
+        "entries that are not clipped", "queries/correlations.py",
+        "return block.sums(self.slopes(block), self.most)",
+        "return block.sums(self.slopes(block))", REFITS,
     ),
     Mutant(
         "correlations without their rounding", "queries/correlations.py",
@@ -774,7 +773,7 @@ MUTANTS = [
         ("tests/faults/test_tampering.py",),
     ),
     Mutant(
-        "ledger that charges a run twice", "privacy/ledger/ledger.py",
+        "ledger that charges a run twice", "privacy/ledger/entries.py",
         "        if before is not None:\n", "        if False:\n",
         ("tests/unit/test_ledger_runs.py",),
     ),

@@ -15,7 +15,8 @@ from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.description import ModelDescription, describe
-from riata.estimators.local import LocalEstimator, LocalLasso, LocalLogisticRegression
+from riata.estimators.local import LocalLasso, LocalLogisticRegression
+from riata.estimators.local_base import LocalEstimator
 
 #: The version of ONNX's operators, and of the file format that goes with them: old enough for
 #: runtimes of some years ago.

@@ -111,6 +111,7 @@ def test_workers_read_and_the_model_is_the_same(kind, layout, client, tmp_path, 
     solver = {"solver": "frank-wolfe", "steps": 4}
     model = PrivateLasso(1.0, 1e-6, random_state=4, **solver)
     expected = clone(model).set_params(engine="scan").fit(read(path, said, random_state=2))
+    same(clone(model).set_params(engine="disk").fit(read(path, said, random_state=2)), expected)
     request.getfixturevalue("nothing_is_read_here")()
     same(clone(model).set_params(engine="dask").fit(read(path, said, random_state=2)), expected)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from riata.errors import InvalidArgument
 from riata.estimators import LocalLogisticRegression
-from riata.estimators.local import LocalEstimator
+from riata.estimators.local_base import LocalEstimator
 from riata.files.text import json_size
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task

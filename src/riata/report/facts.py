@@ -8,7 +8,7 @@ from typing import Any
 
 from riata.errors import InvalidArgument, RiataError
 from riata.estimators.base import PrivateLinearModel
-from riata.estimators.local import LocalEstimator
+from riata.estimators.local_base import LocalEstimator
 from riata.fitting import plan
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task

@@ -13,7 +13,7 @@ from typing import Any
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import coefficients
 from riata.estimators.description import ModelDescription, describe
-from riata.estimators.local import LocalEstimator
+from riata.estimators.local_base import LocalEstimator
 from riata.forecasting import Forecast
 from riata.report import facts
 from riata.report.card import card

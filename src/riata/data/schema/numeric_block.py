@@ -23,7 +23,7 @@ class NumericBlock:
     bound : float
         The largest absolute value of an entry; what is larger counts as the bound.
     nonnegative : bool
-        Whether no entry is below 0. Entries below count as 0.
+        Whether no entry is below 0. Nonzeros below count as 0.
     first_index : int
         The number of the first column in svmlight files: 1, or 0.
     """

@@ -22,7 +22,7 @@ class Target:
     name : str
         The column, or "" in files without named columns.
     bounds : tuple of float, or None
-        The smallest and the largest number; what lies outside counts as the nearer one, and what
+        The smallest and the largest number; values outside are clipped, and what
         is missing as the middle.
     labels : tuple
         The classes. A row with another label is in none of them.
@@ -68,8 +68,8 @@ class Target:
         """Its fields in a schema, each with its meaning."""
         named = [("name", self.name, "the column")] if self.name else []
         if self.bounds is None:
-            return [*named, ("classes", list(self.labels), "public: never taken from the rows")]
-        meaning = "what lies outside counts as the nearer bound, missing as the middle"
+            return [*named, ("classes", list(self.labels), "from public knowledge")]
+        meaning = "values outside are clipped, missing ones count as the middle"
         return [*named, ("bounds", list(self.bounds), meaning)]
 
 
