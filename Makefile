@@ -58,7 +58,7 @@ test-services: $(VENV)/.test-group
 
 audit: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m slow
-	$(BIN)/python -m riata.audit --strict
+	$(BIN)/riata audit --strict
 
 mutants: $(VENV)/.test-group
 	$(BIN)/python tools/mutants.py
@@ -100,6 +100,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/forecast.py --again 4 --again-below 200
 
 docs: $(VENV)/.docs-group
+	rm -rf docs/api/generated
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 package: $(VENV)/.supply-group

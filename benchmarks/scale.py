@@ -33,6 +33,7 @@ from riata.engines.dask import DaskEngine, InMemory
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -117,7 +118,7 @@ def clustered(made: DaskEngine, n: int, p: int, steps: int) -> float:
     problem, theta, took = Problem(Squared(), L1Ball(1.0), BOUNDS, n, p), Vector.zero(p), []
     for t in range(1, steps + 3):
         begin = time.perf_counter()
-        query = problem.gradient(theta)
+        query = Gradient(problem, theta)
         gradient = query.from_total(made.total(query))
         column = int(np.abs(gradient).argmax())
         vertex = Vector.unit(p, column, -float(np.sign(gradient[column])))

@@ -23,6 +23,7 @@ from riata.engines.shard import Shard
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -56,7 +57,7 @@ def measured() -> dict[str, float]:
         x, y = rows(n, 20_000, a_row)
         shard = Shard(*Preparation(BOUNDS)(x, y))
         problem = Problem(Squared(), L1Ball(1.0), BOUNDS, n, 20_000)
-        queries = [problem.gradient(Vector.unit(20_000, k, 0.1)) for k in range(42)]
+        queries = [Gradient(problem, Vector.unit(20_000, k, 0.1)) for k in range(42)]
         times = []
         for query in queries:
             begin = time.perf_counter()

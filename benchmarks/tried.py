@@ -17,6 +17,7 @@ import numpy as np
 
 from riata.mechanisms import TopK
 from riata.privacy.calibrate import bounded_range_at
+from riata.queries import Correlations
 from riata.solvers import PrivateGreedy, RefittedFrankWolfe, defaults
 from riata.solvers.plan import Solver
 from riata.solvers.refit import Run
@@ -35,7 +36,7 @@ class Batches(PrivateGreedy):
         amount = defaults.SEARCH * run.whole / ROUNDS
         each = max(1, round(run.steps / defaults.SELECTIONS / ROUNDS))
         for _ in range(ROUNDS):
-            query = run.problem.correlations(run.theta, run.ranking_limit, run.entry_limit)
+            query = Correlations(run.problem, run.theta, run.ranking_limit, run.entry_limit)
             price = (1 - defaults.MEASURED) * amount / each
             run.remaining.left -= price * each
             top = TopK(bounded_range_at(price), min(each, run.problem.n_features))

@@ -67,16 +67,8 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-_whole_width = (
-    "index",
-    "start",
-    "choose",
-    "epsilon",
-    "sharp_edges",
-    "algorithms/*",
-    "papers",
-    "changelog",
-)
+# Pages that are not part of a section have no navigation beside them.
+_whole_width = [page.stem for page in Path(__file__).parent.glob("*.md")] + ["algorithms/*"]
 html_sidebars: dict[str, list[str]] = {page: [] for page in _whole_width}
 
 

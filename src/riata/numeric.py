@@ -84,7 +84,7 @@ def as_targets(values: Any, name: str = "y") -> np.ndarray:
     found = as_numbers(values, name)
     if sparse.issparse(found):
         raise InvalidArgument(f"{name} is sparse, and targets must be dense. Use {name}.toarray().")
-    return found
+    return np.asarray(found)
 
 
 def as_labels(values: Any, name: str = "y") -> np.ndarray:
@@ -329,6 +329,6 @@ def _refused(name: str, kind: Any, code: str) -> InvalidArgument:
         )
     return InvalidArgument(
         f"{name} is not numeric: its type is {kind}. Turn dates into days since a public day, and "
-        "text and categories into columns of 0 and 1 from public lists; a Schema does so for "
+        "one-hot encode text and categorical columns from public lists; a Schema does so for "
         "files and frames."
     )

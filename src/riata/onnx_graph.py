@@ -14,12 +14,18 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import LogisticClassifier
-from riata.estimators.local import LocalEstimator, LocalLasso, LocalLogisticRegression
+from riata.estimators.description import ModelDescription, describe
+from riata.estimators.local import LocalLasso, LocalLogisticRegression
+from riata.estimators.local_base import LocalEstimator
 
 #: The version of ONNX's operators, and of the file format that goes with them: old enough for
 #: runtimes of some years ago.
 OPSET, IR_VERSION = 17, 8
 ROWS = "X"
+
+
+#: The operators that make means of margins, by the link of the loss.
+_INVERSE_LINKS = {"identity": "Identity", "log": "Exp", "logit": "Sigmoid"}
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
@@ -49,11 +55,12 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         _local_margins(graph, model)
     else:
         _margins(graph, model)
-    classifies = hasattr(model, "classes_") or _labels_are_signs(model)
-    if classifies:
-        _classes(graph, model)
+    about = describe(model)
+    if about.output == "label":
+        _classes(graph, about)
     else:
-        graph.output("margins", "prediction", [None])
+        link = getattr(getattr(model, "loss", None), "link", "identity")
+        graph.output(graph(_INVERSE_LINKS[link], "margins"), "prediction", [None])
     Path(path).write_bytes(graph.finished(model))
 
 
@@ -71,11 +78,6 @@ def _check(model: Any) -> None:
             "An ONNX file needs the package onnx, which is not installed. Install the extra: "
             'pip install "riata[onnx]".'
         )
-
-
-def _labels_are_signs(model: Any) -> bool:
-    """Whether it is a `PrivateErm` with a loss for labels, which are -1 and 1."""
-    return bool(getattr(getattr(model, "loss", None), "classifies", False))
 
 
 class _Graph:
@@ -202,11 +204,11 @@ def _local_margins(graph: _Graph, model: LocalEstimator) -> None:
     _flat(graph, margins, 1)
 
 
-def _classes(graph: _Graph, model: Any) -> None:
+def _classes(graph: _Graph, about: ModelDescription) -> None:
     """Labels, decisions and, if the margins are log odds, probabilities."""
     from onnx import TensorProto
 
-    labels = np.array([-1.0, 1.0]) if _labels_are_signs(model) else model.classes_
+    labels = about.labels
     two = len(labels) == 2
     if two:
         above = graph("Greater", "margins", np.float64(0.0))
@@ -216,7 +218,7 @@ def _classes(graph: _Graph, model: Any) -> None:
     values, kind = _labels(labels)
     graph.output(graph("Gather", values, winners), "label", [None], kind)
     graph.output("margins", "decision", [None] if two else [None, len(labels)])
-    if isinstance(model, LogisticClassifier | LocalLogisticRegression):
+    if about.probabilities:
         chances = _two_chances(graph) if two else _many_chances(graph)
         graph.output(chances, "probabilities", [None, len(labels)])
 

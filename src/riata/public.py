@@ -12,4 +12,5 @@ def public_normals(shape: tuple[int, ...], label: str) -> np.ndarray:
     """Standard normals that everybody who knows `label` can compute."""
     n = int(np.prod(shape))
     words = np.frombuffer(hashlib.shake_256(label.encode()).digest(8 * n), dtype="<u8")
-    return ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-52).reshape(shape)
+    uniform = ((words >> np.uint64(12)) + 0.5) * 2.0**-52
+    return np.asarray(ndtri(uniform)).reshape(shape)

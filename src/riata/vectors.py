@@ -127,10 +127,10 @@ class Vector:
 def product(x: Any, support: np.ndarray, values: np.ndarray) -> np.ndarray:
     """x @ v, for dense or sparse rows and a vector v with a support."""
     if isinstance(x, np.ndarray) and 4 * len(support) < x.shape[1]:
-        return x[:, support] @ values
+        return np.asarray(x[:, support] @ values)
     dense = np.zeros(x.shape[1])
     dense[support] = values
-    return x @ dense
+    return np.asarray(x @ dense)
 
 
 def _sum(

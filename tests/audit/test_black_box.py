@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from riata import Bounds, PrivateErm, PrivateLasso
 from riata.audit import epsilon_lower_bound, lower_bound, worst_pair
-from riata.audit.__main__ import main
+from riata.cli.exits import OK, UNSOUND
+from riata.cli.main import app
 from riata.errors import InvalidArgument
 from riata.losses import Squared
 from riata.sets import L1Ball
@@ -98,10 +100,15 @@ def test_the_bound_comes_near_the_truth():
     assert 0.93 <= epsilon_lower_bound(ours.astype(int), theirs.astype(int)) <= 1.0
 
 
-def test_the_report_of_a_short_audit(tmp_path, capsys):
+def audited(*options):
+    return CliRunner().invoke(app, ["audit", *options])
+
+
+def test_the_report_of_a_short_audit(tmp_path):
     out = tmp_path / "audit.html"
     short = ["--pairs", "2", "--tries", "1", "--draws", "40", "--fits", "12"]
-    assert main([*short, "--out", str(out)]) == 0
+    result = audited(*short, "--out", str(out))
+    assert result.exit_code == OK
     page = out.read_text()
     assert "No claim was exceeded." in page
     assert "PrivateLogisticRegression" in page
@@ -109,11 +116,11 @@ def test_the_report_of_a_short_audit(tmp_path, capsys):
     assert "<svg" in page
     assert "src=" not in page
     assert "<link" not in page
-    assert "exponential mechanism" in capsys.readouterr().out
+    assert "exponential mechanism" in result.output
 
 
 @pytest.mark.slow
 def test_a_strict_audit_wants_to_see_something(tmp_path):
     # Forty fits show nothing of a claim.
     short = ["--pairs", "1", "--tries", "1", "--draws", "40", "--fits", "10"]
-    assert main([*short, "--out", str(tmp_path / "a.html"), "--strict"]) == 1
+    assert audited(*short, "--out", str(tmp_path / "a.html"), "--strict").exit_code == UNSOUND

@@ -13,7 +13,7 @@ from riata.engines import LocalEngine
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.problem import Problem
-from riata.queries import Query
+from riata.queries import Query, VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, PolytopeSet, Simplex
 
 N_ROWS, N_COLUMNS, STEPS = 12, 8, 6
@@ -152,7 +152,7 @@ def test_some_row_reaches_the_claim_at_every_iterate(loss):
     theta = problem.set.start()
     for step in range(4):
         theta = theta.toward(problem.set.vertex(step), 0.5).with_offset(0.3)
-        scores = problem.set.scores(problem.gradient(theta))
+        scores = VertexUtilities(problem, theta)
         x, y = extreme_rows(problem, theta)
         summands = [
             scores.from_total(LocalEngine(x[i : i + 1], y[i : i + 1], problem.bounds).total(scores))

@@ -36,7 +36,7 @@ from riata.privacy import Budget, calibrate
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.privacy.events import Gaussian, compose
 from riata.problem import Problem
-from riata.queries import MeanSlope, VertexUtilities
+from riata.queries import Gradient, MeanSlope, VertexUtilities
 from riata.sets import L1Ball, Simplex
 from riata.solvers import PrivateFrankWolfe
 
@@ -87,8 +87,8 @@ def query_for(mechanism, problem):
     """Utilities for a selection, one number for additive noise."""
     start = problem.set.start()
     if isinstance(mechanism, Selection):
-        return problem.set.scores(problem.gradient(start))
-    return problem.mean_slope(start)
+        return VertexUtilities(problem, start)
+    return MeanSlope(problem, start)
 
 
 def outputs(mechanism, query, engine, draws, seed):
@@ -248,8 +248,8 @@ def test_a_sensitivity_divided_by_n_twice_is_caught(name):
     def query(mechanism):
         right = query_for(mechanism, problem)
         if isinstance(right, VertexUtilities):
-            return UtilitiesOverNTwice(right.gradient, right.polytope)
-        return SlopeOverNTwice(right.theta, right.loss, right.bounds, right.n_rows, right.adjacency)
+            return UtilitiesOverNTwice(problem, right.theta)
+        return SlopeOverNTwice(problem, right.theta)
 
     assert audit_twin(name, query=query, draws=1_500) > 2.0
 
@@ -348,7 +348,7 @@ def test_the_last_digits_tell_about_textbook_noise_only(name, norm_name, law, sh
     make, delta, _ = MECHANISMS[name]
     honest = make(1.0)
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 1, columns)
-    query = problem.gradient(problem.set.start())
+    query = Gradient(problem, problem.set.start())
     scale = getattr(honest, "noise_multiplier", 1.0) * query.sensitivity(norm_name)
     mechanism = honest if shipped else Naive(honest, scale, law)
     telling = []
@@ -413,7 +413,7 @@ def audit_simplex_step(budget, draws, n_tilted, strength=1.0):
     """One step on the pair that moves a score by 8 / n."""
     problem, pair = simplex_pair(30, n_tilted)
     start = problem.set.start()
-    scores = problem.set.scores(problem.gradient(start))
+    scores = VertexUtilities(problem, start)
     ours, theirs = (scores.from_total(rows.total(scores)) for rows in pair)
     np.testing.assert_allclose(problem.n_rows * (ours - theirs), [0, 8, -8], atol=1e-12)
     solver = PrivateFrankWolfe(1)

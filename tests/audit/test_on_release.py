@@ -31,7 +31,8 @@ from riata.curator import Account, Curator, Filter, Listed
 from riata.errors import InvalidArgument
 from riata.losses import Huber, Logistic, Squared
 from riata.privacy.events import BoundedRange, Gaussian, RandomlyRepeated, leaves
-from riata.queries import Query, SumsByClass
+from riata.problem import Problem
+from riata.queries import Block, Query, SumsByClass
 from riata.releases import described
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import SOLVERS, NoisyGradient, PrivateGreedy, PrivatePeeling, Projected
@@ -278,18 +279,17 @@ def test_the_exact_answer_is_not_in_a_record():
     fitted(logistic(solver="class-sums", steps=1), seen.append)
     (sums,) = (release for release in seen if release.query.name == "SumsByClass")
     fitted_bounds = LENGTH.with_y(1.0)
-    query = SumsByClass(
-        Logistic(), fitted_bounds, N_ROWS, N_COLUMNS, "replace-one", sums.query["part"]
-    )
+    problem = Problem(Logistic(), L1Ball(1.0), fitted_bounds, N_ROWS, N_COLUMNS)
+    query = SumsByClass(problem, sums.query["part"])
     rows = fitted_bounds.grid_x(X)
-    exact = query.from_total(query.block_sum(rows, np.where(LABELS, 1.0, -1.0)))
+    exact = query.from_total(query.block_sum(Block(rows, np.where(LABELS, 1.0, -1.0))))
     assert sums.value.shape == exact.shape
     for array in arrays_of(sums):
         if array.shape == exact.shape:
             assert not np.any(array == exact)
 
 
-# Checkpoints, walks, parts and searches
+# Checkpoints, compiled paths, parts and searches
 
 
 class Stopped(Exception):
@@ -331,7 +331,7 @@ def test_compiled_selections_have_a_record_for_each_selection(kept, tmp_path):
     assert all(isinstance(release.event, BoundedRange) for release in seen)
     theta = np.zeros(N_COLUMNS)  # Algorithm 2 again, from the records alone
     for t, release in enumerate(seen, start=1):
-        np.testing.assert_allclose(release.query["gradient"]["theta"].dense(), theta, atol=1e-12)
+        np.testing.assert_allclose(release.query["theta"].dense(), theta, atol=1e-12)
         assert isinstance(release.value, int)
         assert release.sensitivity > 0
         sign = 1.0 if release.value < N_COLUMNS else -1.0

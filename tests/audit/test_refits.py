@@ -142,9 +142,9 @@ def test_rows_on_a_support_that_are_not_shortened_are_accused(monkeypatch):
     pair = short_rows(1.0), short_rows(-1.0)
     assert replay(SHORT, *pair, seed=5).sound
 
-    def whole(self, block):
-        constant = np.full(len(block), np.floor(self.constant * 2**16))
-        return np.column_stack([block, constant]) if self.constant else block
+    def whole(self, entries):
+        constant = np.full(len(entries), np.floor(self.constant * 2**16))
+        return np.column_stack([entries, constant]) if self.constant else entries
 
     monkeypatch.setattr(SupportGradient, "rows", whole)
     assert not replay(SHORT, *pair, seed=5).sound
@@ -153,8 +153,8 @@ def test_rows_on_a_support_that_are_not_shortened_are_accused(monkeypatch):
 def test_every_entry_with_a_vote_of_its_own_is_accused(monkeypatch):
     model = MODELS["greedy"](REPLACE_ONE)
 
-    def every_entry(self, x, y):
-        return _bins_of_rows(x, self.parts).sum(axis=0) * float(SHARE_STEPS)
+    def every_entry(self, block):
+        return _bins_of_rows(block.rows, self.parts).sum(axis=0) * float(SHARE_STEPS)
 
     assert not caught(model)
     monkeypatch.setattr(EntrySizes, "block_sum", every_entry)

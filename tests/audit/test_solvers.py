@@ -46,7 +46,7 @@ from riata.privacy.events import (
     leaves,
 )
 from riata.problem import Problem
-from riata.queries import GradientEntries, Query
+from riata.queries import Gradient, GradientEntries, GradientStep, Minimum, Query
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import (
     NoisyGradient,
@@ -277,7 +277,7 @@ def objective_bound(epsilon, draws, factor=1.0):
     outputs = []
     for seed, rows in enumerate(([[1.0]], np.zeros((1, 1)))):
         engine = LocalEngine(np.array(rows), np.array([1.0]), bounds)
-        drawn = releases(mechanism, problem.minimum(), engine, draws, 80 + seed, ADD_REMOVE)
+        drawn = releases(mechanism, Minimum(problem), engine, draws, 80 + seed, ADD_REMOVE)
         outputs.append([float(theta.dense()[0]) for theta in drawn])
     return epsilon_lower_bound(*outputs)
 
@@ -295,7 +295,7 @@ def test_a_perturbed_objective_is_not_accused_in_a_long_audit():
 def peeling_bound(draws, values, claimed_values):
     """Two columns of which one is selected, and its value: one step on a pair of opposite rows."""
     problem = Problem(Squared(), SparseBall(1, 1.0), Bounds(1.0, 1.0), 2, 2)
-    query = problem.step(Vector.zero(2), 1.0)
+    query = GradientStep(problem, Vector.zero(2), 1.0)
     honest = Peeling(TopK(0.5, 1), claimed_values)
     mechanism = Twin(honest, Peeling(TopK(0.5, 1), values).release)
     outputs = []
@@ -320,7 +320,7 @@ def sampled_bound(draws, public=False):
     z = 1 / calibrate(lambda s: SampledGaussian(1 / s, rate), Budget(epsilon, DELTA))
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L2Ball(1.0), bounds, n, 1)
-    query = problem.gradient(Vector.zero(1))
+    query = Gradient(problem, Vector.zero(1))
     honest = SampledGaussianMechanism(z, rate)
 
     def first_rows(query, engine, noise):
@@ -366,7 +366,7 @@ def test_the_noise_of_a_pure_objective_is_scaled_to_its_epsilon():
     plan = PerturbedObjective().plan(problem, Budget(1.0))
     mechanism = plan["minimise"]
     assert isinstance(mechanism, GammaObjective)
-    scale = mechanism.scale(problem.minimum())
-    assert scale == pytest.approx(problem.minimum().sensitivity("l2") / mechanism.epsilon)
+    scale = mechanism.scale(Minimum(problem))
+    assert scale == pytest.approx(Minimum(problem).sensitivity("l2") / mechanism.epsilon)
     parts = mechanism.epsilon + mechanism.stretch + mechanism.hiding_epsilon
     assert 0.999 <= parts <= 1.0

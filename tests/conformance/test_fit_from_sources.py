@@ -309,7 +309,7 @@ def test_a_ledger_of_people_takes_no_fit_that_counts_rows(tmp_path):
 def test_people_are_drawn_once_for_a_run_that_goes_on(tmp_path, monkeypatch):
     several = schema({"name": "days", "bounds": [0, 40]}, person="person", rows_of_a_person=1)
     drawn = []
-    choose = people_module.drawn
+    choose = people_module.sample_rows
 
     def told(*given):
         drawn.append(choose(*given))
@@ -321,7 +321,7 @@ def test_people_are_drawn_once_for_a_run_that_goes_on(tmp_path, monkeypatch):
     def stop(*given):
         raise Stop
 
-    monkeypatch.setattr(people_module, "drawn", told)
+    monkeypatch.setattr(people_module, "sample_rows", told)
     fit = PrivateLasso(1.0, 1e-6).fit
     with monkeypatch.context() as patched:
         patched.setattr(Curator, "release", stop)

@@ -64,6 +64,19 @@ def test_a_broken_link_is_found(tmp_path):
     assert broken(page) == ["#two", "other.md"]
 
 
+def files_named_by(page):
+    """Paths of Python files and folders that a page writes as code."""
+    text = re.sub(r"^(`{3,}).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return set(re.findall(r"`([a-z_]+/[\w/.]*(?:\.py|/))`", text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_exist(page):
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "riata", ROOT / "src" / "riata" / "local")
+    named = sorted(files_named_by(page))
+    assert [name for name in named if not any((root / name).exists() for root in roots)] == []
+
+
 def test_every_entry_of_the_glossary_leads_to_a_page():
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     entries = re.findall(r"^(\S.*)\n: (.+)$", text, flags=re.M)

@@ -41,6 +41,7 @@ from riata.mechanisms import Exact, ExponentialMechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import compose
 from riata.problem import Problem
+from riata.queries import Gradient, VertexUtilities
 from riata.sets import L1Ball
 
 from model_cases import BOUNDS, ESTIMATORS, LENGTH, N_COLUMNS, N_ROWS, PHI, labels_for
@@ -131,7 +132,7 @@ def exact_statistics(x, y):
             continue
         targets = bounds.clip_y(y)
         problem = Problem(Squared(), L1Ball(1.0), bounds, len(x), x.shape[1])
-        query = problem.gradient(problem.set.start())
+        query = Gradient(problem, problem.set.start())
         total = LocalEngine(x, targets, bounds).total(query)
         numbers += [targets.mean(), targets.sum(), targets.std(), targets.var()]
         numbers += [*query.from_total(total), *total.astype(float), *(clipped.T @ targets)]
@@ -546,7 +547,7 @@ def test_a_release_outside_the_plan_is_refused_and_says_nothing_about_the_rows()
         noise=Noise(),
         adjacency="replace-one",
     )
-    scores = problem.set.scores(problem.gradient(problem.set.start()))
+    scores = VertexUtilities(problem, problem.set.start())
     assert isinstance(curator.release(scores, mechanism), int)
     for outside in (mechanism, ExponentialMechanism(math.nextafter(1.0, 2.0)), Exact()):
         with pytest.raises(BudgetExceeded) as caught:

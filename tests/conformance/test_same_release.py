@@ -29,12 +29,35 @@ from riata.problem import Problem
 from riata.projections import GaussianProjection, SparseSignProjection, StructuredProjection
 from riata.queries import (
     AbsoluteError,
+    CentredGradient,
+    ClassCounts,
+    ClippedGradient,
+    ColumnSquares,
+    ColumnSums,
+    Coordinate,
+    Correlations,
+    EntrySizes,
     FineGradient,
+    FrankWolfePath,
+    Gradient,
+    GradientStep,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    MarginCounts,
+    MarginSlopes,
+    MeanSlope,
     RowDigest,
     Scaling,
+    ScoreCounts,
+    SlopeSizes,
     SquaredError,
     SquaredMoments,
+    SumsByClass,
     Support,
+    SupportCurvature,
+    SupportGradient,
+    VertexUtilities,
     WrongLabels,
 )
 from riata.sets import L1Ball, L2Ball, Simplex
@@ -132,7 +155,7 @@ def _model(draw, rng, problem) -> Vector:
     kind = draw(st.sampled_from(["zero", "path", "sums", "dense"]))
     if kind == "path":
         steps = draw(st.sampled_from([1, 5, 40]))
-        return problem.frank_wolfe_path(40).theta(rng.integers(0, problem.set.n_vertices, steps))
+        return FrankWolfePath(problem, 40).theta(rng.integers(0, problem.set.n_vertices, steps))
     theta = Vector.zero(p)
     if kind == "sums":
         for _ in range(5):
@@ -152,36 +175,36 @@ def queries(case: Case) -> dict[str, object]:
     zero = Vector.zero(p)
     at = (bounds, n, problem.adjacency)
     found = {
-        "gradient": problem.gradient(theta),
-        "clipped gradient": problem.clipped_gradient(theta, 0.3),
-        "vertex utilities": problem.set.scores(problem.gradient(theta)),
-        "gradient step": problem.step(theta, 0.5),
-        "mean slope": problem.mean_slope(theta),
-        "slope sizes": problem.slope_sizes(theta),
-        "entry sizes": problem.entry_sizes(),
-        "fine entry sizes": problem.entry_sizes(8),
-        "length sizes": problem.length_sizes(support),
-        "limited slope": problem.limited_slope(theta, 0.4),
-        "correlations": problem.correlations(theta, 0.4, 0.3),
-        "whole correlations": problem.correlations(theta, 0.4, 1.0),
-        "coordinate": problem.coordinate(theta, 0.4, 0.3, int(few[0])),
-        "support gradient": problem.support_gradient(theta, 0.4, support, 0.7, 0.5),
-        "support curvature": problem.support_curvature(theta, 0.4, support, 0.7, 0.0),
-        "column sums": problem.column_sums(),
-        "column squares": problem.column_squares(0.4),
-        "centred gradient": problem.centred_gradient(theta, 0.4, scaling, 1.1),
-        "improvement": problem.improvement(theta, zero, 0.6),
-        "class counts": problem.class_counts(3),
-        "margin counts": problem.margin_counts(theta),
-        "margin slopes": problem.margin_slopes(theta, 0.8, (1.2, -0.1)),
-        "class sums": problem.class_sums(0.2),
-        "score counts": problem.score_counts(theta, 0.1, 0.5),
-        "fine gradient": FineGradient(theta, problem.loss, *at),
+        "gradient": Gradient(problem, theta),
+        "clipped gradient": ClippedGradient(problem, theta, 0.3),
+        "vertex utilities": VertexUtilities(problem, theta),
+        "gradient step": GradientStep(problem, theta, 0.5),
+        "mean slope": MeanSlope(problem, theta),
+        "slope sizes": SlopeSizes(problem, theta),
+        "entry sizes": EntrySizes(problem),
+        "fine entry sizes": EntrySizes(problem, 8),
+        "length sizes": LengthSizes(problem, support),
+        "limited slope": LimitedSlope(problem, theta, 0.4),
+        "correlations": Correlations(problem, theta, 0.4, 0.3),
+        "whole correlations": Correlations(problem, theta, 0.4, 1.0),
+        "coordinate": Coordinate(problem, theta, 0.4, 0.3, int(few[0])),
+        "support gradient": SupportGradient(problem, theta, 0.4, support, 0.7, 0.5),
+        "support curvature": SupportCurvature(problem, theta, 0.4, support, 0.7, 0.0),
+        "column sums": ColumnSums(problem),
+        "column squares": ColumnSquares(problem, 0.4),
+        "centred gradient": CentredGradient(problem, theta, 0.4, scaling, 1.1),
+        "improvement": Improvement(problem, theta, zero, 0.6),
+        "class counts": ClassCounts(problem, 3),
+        "margin counts": MarginCounts(problem, theta),
+        "margin slopes": MarginSlopes(problem, theta, 0.8, (1.2, -0.1)),
+        "class sums": SumsByClass(problem, 0.2),
+        "score counts": ScoreCounts(problem, theta, 0.1, 0.5),
+        "fine gradient": FineGradient(problem, theta),
         "squared error": SquaredError((theta,), *at),
         "absolute error": AbsoluteError((theta,), *at),
         "wrong labels": WrongLabels((theta, zero), *at, (1.0, 0.0), ((1.3, 0.2), (0.4, -0.1))),
         "row digest": RowDigest(b"k" * 32, n, problem.adjacency),
-        "gradient entries": problem.step(theta, 0.5).entries(few),
+        "gradient entries": GradientStep(problem, theta, 0.5).entries(few),
     }
     if bounds.norm == "l2":
         found["squared moments"] = SquaredMoments(bounds, 1.0, n, problem.adjacency, p, True)
@@ -281,7 +304,7 @@ def test_same_release_projected_rows(case, data):
     asked = Bounds(1.3, bounds.y, norm="l2")
     preparation = Preparation(bounds, kind(dimension, p, 3), asked)
     problem = Problem(case.problem.loss, L2Ball(1.0), asked, len(case.y), dimension)
-    query = problem.gradient(Vector.of(np.linspace(-1, 1, dimension)))
+    query = Gradient(problem, Vector.of(np.linspace(-1, 1, dimension)))
     expected = None
     for name in ENGINES:
         for container in ("C order", "Fortran order", "CSR", "CSC"):
@@ -317,9 +340,9 @@ def test_same_release_after_any_history(case):
     for theta in thetas:
         fresh = engine("scan", "C order", case)
         for query in (
-            problem.mean_slope(theta),
-            problem.gradient(theta),
-            problem.coordinate(theta, 0.5, 0.5, 0),
+            MeanSlope(problem, theta),
+            Gradient(problem, theta),
+            Coordinate(problem, theta, 0.5, 0.5, 0),
         ):
             expected = fresh.total(query)
             for other in engines:
@@ -332,8 +355,8 @@ def test_same_release_single_columns_have_the_integers_of_the_whole_sum(case):
     """What a selection looks at one by one is what it would have summed."""
     problem = case.problem
     for query in (
-        problem.set.scores(problem.gradient(case.theta)),
-        problem.correlations(case.theta, 0.4, 0.3),
+        VertexUtilities(problem, case.theta),
+        Correlations(problem, case.theta, 0.4, 0.3),
     ):
         totals = engine("scan", "C order", case).total(query)
         expected = query.from_total(totals)
@@ -364,7 +387,7 @@ def test_same_release_compiled_columns_have_the_integers_of_the_whole_sum(seed):
     limits = rng.choice([1.0, 0.1, 0.77, 1e-5], p) if seed % 2 else 0.7
     bounds = Bounds(limits, 1.3, nonnegative=bool(seed % 3 == 0))
     problem = Problem(loss, L1Ball(3.3) if seed % 4 else Simplex(0.9), bounds, n, p)
-    path = problem.frank_wolfe_path(50)
+    path = FrankWolfePath(problem, 50)
     compiled = LocalEngine(sparse.csr_array(x), y, bounds, kernels="numba")
     plain = LocalEngine(x, y, bounds, kernels="numpy")
     noise, released = Noise(seed), np.empty(0, dtype=np.int64)

@@ -23,6 +23,7 @@ from riata.errors import ClusterError, DataError
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -226,7 +227,7 @@ def engine_for(client):
     return DaskEngine(rows, Preparation(UNIT), client)
 
 
-QUERY = Problem(Squared(), L1Ball(1.0), UNIT, N, P).gradient(Vector.unit(P, 1, 0.5))
+QUERY = Gradient(Problem(Squared(), L1Ball(1.0), UNIT, N, P), Vector.unit(P, 1, 0.5))
 
 
 def answer_with(make):

@@ -25,6 +25,7 @@ from riata.engines.shard import Shard
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -113,7 +114,7 @@ def test_the_same_attacks_work_on_a_cluster_without_keys(uid):
 
 def test_those_with_the_key_are_served(own):
     client, _, engine = own
-    query = Problem(Squared(), L1Ball(1.0), UNIT, len(X), 6).gradient(Vector.unit(6, 1, 0.5))
+    query = Gradient(Problem(Squared(), L1Ball(1.0), UNIT, len(X), 6), Vector.unit(6, 1, 0.5))
     expected = Shard(*Preparation(UNIT)(X, Y)).total(query)
     np.testing.assert_array_equal(engine.total(query), expected)
     with Client(

@@ -39,6 +39,7 @@ from riata.errors import ClusterLost, InvalidArgument
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.sets import GroupL1Ball, L1Ball, L2Ball
 from riata.solvers import SOLVERS
 from riata.vectors import Vector
@@ -181,7 +182,7 @@ def test_workers_that_die_are_replaced_and_the_sum_is_the_same(fan, monkeypatch)
         engine, whole = engine_for(client), Shard(*Preparation(UNIT)(X, Y))
         problem = Problem(Squared(), L1Ball(1.0), UNIT, N, P)
         for k in range(5):
-            query = problem.gradient(Vector.unit(P, k, 0.5))
+            query = Gradient(problem, Vector.unit(P, k, 0.5))
             np.testing.assert_array_equal(engine.total(query), whole.total(query))
             np.testing.assert_array_equal(
                 engine.part(1, 3).total(query), whole.part(1, 3).total(query)
@@ -199,7 +200,7 @@ def test_an_actor_that_is_asked_again_before_it_answered_sums_alike(short, monke
     actor = RowActor(rows, preparation, {})
     whole = Shard(*preparation(X, Y))
     problem = Problem(Squared(), L1Ball(1.0), UNIT, N, P)
-    queries = [problem.gradient(Vector.unit(P, k, 0.5)) for k in (1, 2, 1, 3)]
+    queries = [Gradient(problem, Vector.unit(P, k, 0.5)) for k in (1, 2, 1, 3)]
     questions = [Question(writer.write(query), k % 2, 2) for k, query in enumerate(queries)]
 
     async def answers():
@@ -244,6 +245,6 @@ def test_a_cluster_without_workers_is_an_error_that_says_what_to_do(monkeypatch)
         engine = engine_for(client)
         client.cluster.scale(0)
         client.sync(client.cluster._correct_state)
-        query = Problem(Squared(), L1Ball(1.0), UNIT, N, P).gradient(Vector.zero(P))
+        query = Gradient(Problem(Squared(), L1Ball(1.0), UNIT, N, P), Vector.zero(P))
         with pytest.raises(ClusterLost, match="stays charged"):
             engine.total(query)

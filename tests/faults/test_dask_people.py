@@ -17,11 +17,11 @@ import pytest
 from sklearn.base import clone
 
 from riata import Budget, Ledger, PrivateLasso, PrivateLogisticRegression, Schema, read
-from riata.data import lines
-from riata.data.arrow import ParquetReader
-from riata.data.csv_file import CsvReader
-from riata.data.lines import LineReader
 from riata.data.people import PeopleSource, PersonIds
+from riata.data.readers import lines
+from riata.data.readers.arrow import ParquetDirectory, ParquetReader
+from riata.data.readers.csv_file import CsvReader
+from riata.data.readers.lines import LineReader
 from riata.engines.dask import DaskEngine
 from riata.engines.gather import gather
 from riata.errors import ClusterError
@@ -91,7 +91,7 @@ def nothing_is_read_here(monkeypatch):
     return lambda: [
         monkeypatch.setattr(where, name, refuse)
         for where, name in (
-            (ParquetReader, "_file_chunks"), (ParquetReader, "chunks"), (CsvReader, "chunks"),
+            (ParquetReader, "chunks"), (ParquetDirectory, "chunks"), (CsvReader, "chunks"),
             (LineReader, "batches"), (LineReader, "count"), (PersonIds, "__call__"),
         )
     ]  # fmt: skip
@@ -111,6 +111,7 @@ def test_workers_read_and_the_model_is_the_same(kind, layout, client, tmp_path, 
     solver = {"solver": "frank-wolfe", "steps": 4}
     model = PrivateLasso(1.0, 1e-6, random_state=4, **solver)
     expected = clone(model).set_params(engine="scan").fit(read(path, said, random_state=2))
+    same(clone(model).set_params(engine="disk").fit(read(path, said, random_state=2)), expected)
     request.getfixturevalue("nothing_is_read_here")()
     same(clone(model).set_params(engine="dask").fit(read(path, said, random_state=2)), expected)
 

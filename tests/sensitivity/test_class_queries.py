@@ -53,11 +53,11 @@ def points(rng):
 
 
 def queries(problem, rng):
-    yield problem.class_counts(K)
+    yield ClassCounts(problem, K)
     for theta in points(rng):
-        yield problem.margin_counts(theta)
+        yield MarginCounts(problem, theta)
         for cut, line in ((1e-3, (0.2, 0.0)), (2.0, (-3.0, 5.0)), (500.0, (400.0, -1.0))):
-            yield problem.margin_slopes(theta, cut, line)
+            yield MarginSlopes(problem, theta, cut, line)
 
 
 def squares(changes, norm):
@@ -111,15 +111,15 @@ def test_a_worst_pair_reaches_each_sensitivity(adjacency, norm):
     y = np.array([1.0, 1.0, 1.0, 0.0])
     reached = {
         # Of two counts in different cells no single one changes by more than one row.
-        problem.class_counts(K): 1 if norm != "linf" or adjacency == ADD_REMOVE else 1 / 4,
-        problem.margin_counts(theta): 1 if norm != "linf" or adjacency == ADD_REMOVE else 1 / 4,
+        ClassCounts(problem, K): 1 if norm != "linf" or adjacency == ADD_REMOVE else 1 / 4,
+        MarginCounts(problem, theta): 1 if norm != "linf" or adjacency == ADD_REMOVE else 1 / 4,
     }
     for query, expected in reached.items():
         found = worst_ratio(query, answers(query, bounds, x, y), norm)
         assert 0.999 * expected <= found <= expected
     # A positive row on the wrong side, and its opposite, where both labels weigh the same.
     same = Problem(PLAIN, L1Ball(1.0), bounds, 4, P, adjacency)
-    query = same.margin_slopes(theta, 3.0, (0.0, 0.0))
+    query = MarginSlopes(same, theta, 3.0, (0.0, 0.0))
     y = np.array([1.0, 0.0, 0.0, 1.0])
     found = worst_ratio(query, answers(query, bounds, x, y), norm)
     assert 0.999 <= found <= 1
@@ -144,27 +144,25 @@ class HalfMarginSlopes(MarginSlopes):
 
 
 @dataclass(frozen=True, eq=False)
-class AcuteMarginSlopes(MarginSlopes):
+class NonnegativeMarginSlopes(MarginSlopes):
     nonnegative_inner = True  # it is not: two rows can point in opposite directions
 
 
 @pytest.mark.parametrize(
-    "twin", [HalfClassCounts, HalfMarginCounts, HalfMarginSlopes, AcuteMarginSlopes]
+    "twin", [HalfClassCounts, HalfMarginCounts, HalfMarginSlopes, NonnegativeMarginSlopes]
 )
 @every_adjacency
 def test_a_broken_twin_is_caught(twin, adjacency):
-    if twin is AcuteMarginSlopes and adjacency == ADD_REMOVE:
+    if twin is NonnegativeMarginSlopes and adjacency == ADD_REMOVE:
         pytest.skip("with one row there is no angle")
     bounds = Bounds(1.0, float(K))
     x = np.zeros((4, P))
     x[:, 0] = [1, -1, 1, -1]
     y = np.array([1.0, 1.0, 0.0, 0.0])
     theta = Vector.unit(P, 0, 3.0)
-    at = (theta, PLAIN, bounds, 4, adjacency)
-    if twin is HalfClassCounts:
-        query = twin(K, 4, adjacency)
-    else:
-        query = twin(*at) if twin is HalfMarginCounts else twin(*at, 3.0, (0.0, 0.0))
+    problem = Problem(PLAIN, L1Ball(1.0), bounds, 4, P, adjacency)
+    about = {HalfClassCounts: (K,), HalfMarginCounts: (theta,)}
+    query = twin(problem, *about.get(twin, (theta, 3.0, (0.0, 0.0))))
     assert worst_ratio(query, answers(query, bounds, x, y), "l2") > 1
 
 
@@ -186,12 +184,12 @@ def test_counts_are_counts():
     bounds = Bounds(1.0, float(K))
     problem = Problem(LOSSES[1], L1Ball(1.0), bounds, 6, P)
     y = np.array([0.0, 1.0, 1.0, 2.0, -1.0, 0.5])
-    counts = problem.class_counts(K)
+    counts = ClassCounts(problem, K)
     total = LocalEngine(np.zeros((6, P)), y, bounds).total(counts)
     np.testing.assert_allclose(counts.from_total(total), [1 / 6, 2 / 6, 1 / 6])
     x = np.zeros((6, P))
     x[:, 0] = [1, -1, 0.5, 0.26, 0, 1]
-    query = problem.margin_counts(Vector.unit(P, 0, 2.0))
+    query = MarginCounts(problem, Vector.unit(P, 0, 2.0))
     table = query.from_total(LocalEngine(x, y, bounds).total(query))
     margins, weights = query.sizes(), np.array([0.3, 7.0, 7.0, 1.1, 0.3, 0.3])
     assert table.sum() == pytest.approx(weights.sum() / 6, rel=1e-4)
@@ -209,7 +207,7 @@ def test_slopes_of_the_identity_are_those_of_the_risk():
     margins = x @ theta.dense() + 0.3
     problem = Problem(LOSSES[2], L1Ball(1.0), bounds, 50, P)
     cut = 10.0
-    query = problem.margin_slopes(theta, cut, (cut, 0.0))
+    query = MarginSlopes(problem, theta, cut, (cut, 0.0))
     found = query.from_total(LocalEngine(x, y, bounds).total(query))
     slopes = LOSSES[2].slope(margins, y)
     np.testing.assert_allclose(found, [slopes @ margins / cut / 50, slopes.mean()], atol=1e-3)

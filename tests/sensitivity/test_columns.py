@@ -32,6 +32,7 @@ from riata.mechanisms import GaussianMechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
+from riata.queries import Block, CentredGradient, ColumnSquares, ColumnSums
 from riata.queries.columns import MOST_COLUMNS, WEIGHT_STEPS, Scaling
 from riata.sets import L2Ball
 from riata.vectors import Vector
@@ -75,7 +76,7 @@ def typical_length(scaled):
 def test_moments_of_columns_keep_their_sensitivity(bounds, adjacency, layout, limit):
     x, y = hostile_rows(np.random.default_rng(1), 15)
     problem = problem_of(bounds=bounds, n=2, adjacency=adjacency)
-    query = problem.column_sums() if limit is None else problem.column_squares(limit)
+    query = ColumnSums(problem) if limit is None else ColumnSquares(problem, limit)
     assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
 
 
@@ -95,7 +96,7 @@ def test_moments_are_what_integers_give_in_any_storage_and_order(bounds, limit):
             [sum(min(abs(v), cut) ** 2 // cut for v in column) for column in columns],
         )
         for query, sums in zip(
-            (problem.column_sums(), problem.column_squares(limit)), expected, strict=True
+            (ColumnSums(problem), ColumnSquares(problem, limit)), expected, strict=True
         ):
             for block in (1, 13, 10**6):
                 order = rng.permutation(len(x))
@@ -103,7 +104,8 @@ def test_moments_are_what_integers_give_in_any_storage_and_order(bounds, limit):
                 assert engine.total(query).tolist() == sums
             targets = bounds.clip_y(y)
             np.testing.assert_array_equal(
-                query.partial(sparse.csr_array(rows), targets), query.block_sum(rows, targets)
+                query.block_sum(Block(sparse.csr_array(rows), targets)),
+                query.block_sum(Block(rows, targets)),
             )
 
 
@@ -112,7 +114,7 @@ def test_worst_pairs_reach_the_sensitivities_of_moments(adjacency):
     problem = problem_of(n=3, adjacency=adjacency)
     rows = np.zeros((3, P))
     rows[0, 0], rows[1, 0], rows[2, 1] = 9.0, -9.0, 9.0
-    for query, other in ((problem.column_sums(), 1), (problem.column_squares(1.0), 2)):
+    for query, other in ((ColumnSums(problem), 1), (ColumnSquares(problem, 1.0), 2)):
         ours, theirs = (
             LocalEngine(rows[[i]], np.zeros(1), LENGTH).total(query) for i in (0, other)
         )
@@ -122,10 +124,10 @@ def test_worst_pairs_reach_the_sensitivities_of_moments(adjacency):
 
 
 def test_moments_of_no_rows_are_zero():
-    for query in (problem_of().column_sums(), problem_of().column_squares(0.5)):
+    for query in (ColumnSums(problem_of()), ColumnSquares(problem_of(), 0.5)):
         for layout in (np.asarray, sparse.csr_array):
             none = LENGTH.grid_x(layout(np.zeros((0, P))))
-            np.testing.assert_array_equal(query.block_sum(none, np.zeros(0)), np.zeros(P))
+            np.testing.assert_array_equal(query.block_sum(Block(none, np.zeros(0))), np.zeros(P))
 
 
 # Scalings
@@ -201,7 +203,7 @@ def test_no_row_adds_more_than_the_length_allows(loss, bounds, layout, name):
         some_points(rng, 3), (1e-7, 0.3, 1e3), (np.inf, 0.2, 1e9), strict=True
     ):
         size = part * typical_length(scaled)
-        query = problem.centred_gradient(theta, limit, scaled, size)
+        query = CentredGradient(problem, theta, limit, scaled, size)
         alone = summands(query, x, y, layout)
         allowed = (Fraction(query.slope_bound()) * Fraction(size) * (1 + Fraction(1, 2**40))) ** 2
         for one in alone:
@@ -213,7 +215,7 @@ def test_no_row_adds_more_than_the_length_allows(loss, bounds, layout, name):
         short = lengths <= 0.999 * size
         assert short.any() or part < 1
         np.testing.assert_array_equal(
-            query.shortened(grid, targets)[short], query.slopes(grid, targets)[short]
+            query.shortened(Block(grid, targets))[short], query.slopes(Block(grid, targets))[short]
         )
 
 
@@ -226,7 +228,7 @@ def test_neighbours_keep_the_sensitivity_of_a_centred_gradient(adjacency, layout
     scaled = SCALINGS[name]
     problem = problem_of(bounds=LENGTH, n=3, adjacency=adjacency)
     for theta, part in itertools.product(some_points(rng, 2), (0.05, 2.0)):
-        query = problem.centred_gradient(theta, 0.7, scaled, part * typical_length(scaled))
+        query = CentredGradient(problem, theta, 0.7, scaled, part * typical_length(scaled))
         assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
 
 
@@ -238,11 +240,11 @@ def test_a_centred_sum_is_what_integers_give_in_any_storage_and_order(name, boun
     scaled = SCALINGS[name]
     problem = problem_of(bounds=bounds, n=len(x))
     theta = Vector.of(np.arange(P) / 5).with_offset(-0.2)
-    query = problem.centred_gradient(theta, 0.8, scaled, 0.4 * typical_length(scaled))
+    query = CentredGradient(problem, theta, 0.8, scaled, 0.4 * typical_length(scaled))
     for layout in (np.asarray, sparse.csr_array):
         grid, targets = bounds.grid_x(layout(x)), bounds.clip_y(y)
         rows = grid.toarray() if sparse.issparse(grid) else grid
-        slopes = [int(s) for s in query.shortened(grid, targets)]
+        slopes = [int(s) for s in query.shortened(Block(grid, targets))]
         expected = [
             sum(s * (int(row[j]) - int(c)) for s, row in zip(slopes, rows, strict=True))
             for j, c in zip(scaled.columns, scaled.centre_steps, strict=True)
@@ -252,7 +254,8 @@ def test_a_centred_sum_is_what_integers_give_in_any_storage_and_order(name, boun
             engine = LocalEngine(layout(x[order]), y[order], bounds, block_rows=block)
             assert engine.total(query).tolist() == expected
         np.testing.assert_array_equal(
-            query.partial(sparse.csr_array(rows), targets), query.block_sum(rows, targets)
+            query.block_sum(Block(sparse.csr_array(rows), targets)),
+            query.block_sum(Block(rows, targets)),
         )
 
 
@@ -260,7 +263,7 @@ def test_a_centred_sum_is_what_integers_give_in_any_storage_and_order(name, boun
 def test_a_worst_pair_reaches_the_sensitivity_of_a_centred_gradient(adjacency):
     scaled = scaling([0, 2], [30_000, -9], [50, 3])
     problem = problem_of(n=4, adjacency=adjacency)
-    query = problem.centred_gradient(Vector.zero(P), np.inf, scaled, 0.1 * typical_length(scaled))
+    query = CentredGradient(problem, Vector.zero(P), np.inf, scaled, 0.1 * typical_length(scaled))
     row = 0.9 * np.eye(1, P, 2)
     ours, theirs = (LocalEngine(row, [y], LENGTH).total(query) for y in (1.3, -1.3))
     change = ours - theirs if adjacency == REPLACE_ONE else ours
@@ -271,7 +274,7 @@ def test_a_worst_pair_reaches_the_sensitivity_of_a_centred_gradient(adjacency):
 def test_the_noise_is_the_same_in_every_direction_of_the_scaled_space():
     scaled = scaling([1, 2, 5], [9, 800, -3], [1, 400, 2**20])
     problem = problem_of(n=5)
-    query = problem.centred_gradient(Vector.zero(P), np.inf, scaled, 0.3)
+    query = CentredGradient(problem, Vector.zero(P), np.inf, scaled, 0.3)
     engine, noise = LocalEngine(np.zeros((5, P)), np.zeros(5), LENGTH), Noise(7)
     mechanism = GaussianMechanism(1.7)
     draws = np.array([mechanism.release(query, engine, noise) for _ in range(3_000)])
@@ -284,7 +287,7 @@ def test_rows_whose_length_is_measured_before_centring_are_caught(monkeypatch):
     scaled = SCALINGS["far"]
     problem = problem_of(n=3)
     size = 0.5 * typical_length(scaled)
-    query = problem.centred_gradient(Vector.zero(P), np.inf, scaled, size)
+    query = CentredGradient(problem, Vector.zero(P), np.inf, scaled, size)
     x, y = np.zeros((2, P)), np.array([1.3, -1.3])
     assert_no_neighbour_exceeds(query, summands(query, x, y), ["l2"])
 

@@ -19,6 +19,7 @@ from riata.errors import InvalidArgument
 from riata.grid import BLOCK_ROWS, MOST_ROWS, MOST_SLOPE_STEPS, X_STEPS, slope_steps
 from riata.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from riata.problem import Problem
+from riata.queries import Block, Gradient, MeanSlope, Minimum
 from riata.sets import L1Ball, L2Ball
 from riata.solvers import GaussianFrankWolfe
 from riata.vectors import Vector
@@ -45,7 +46,7 @@ def totals(loss, bounds, x, y, **how):
     engine = LocalEngine(x, y, bounds, **how)
     found = []
     for theta in (THETA, Vector.unit(P, 3, 0.7)):
-        found += [engine.total(problem.gradient(theta)), engine.total(problem.mean_slope(theta))]
+        found += [engine.total(Gradient(problem, theta)), engine.total(MeanSlope(problem, theta))]
     assert all(total.dtype == np.int64 for total in found)
     return np.concatenate(found)
 
@@ -188,7 +189,7 @@ def block_of_largest_rows(last):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_a_block_of_the_largest_rows_is_summed_without_rounding(container):
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), BLOCK_ROWS, 1)
-    query = problem.gradient(problem.set.start())
+    query = Gradient(problem, problem.set.start())
     for last, expected in [
         (None, LARGEST),
         ((1, 1), LARGEST - X_STEPS * MOST_SLOPE_STEPS + 1),  # odd: float64 has no more such numbers
@@ -202,7 +203,7 @@ def test_a_block_of_the_largest_rows_is_summed_without_rounding(container):
 
 def test_a_sum_beyond_float64_is_exact():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), BLOCK_ROWS, 1)
-    query = problem.gradient(problem.set.start())
+    query = Gradient(problem, problem.set.start())
     engine = LocalEngine(*block_of_largest_rows((1, 1)), problem.bounds)
     engine._blocks = engine._blocks * 33
     total = 33 * (LARGEST - X_STEPS * MOST_SLOPE_STEPS + 1)
@@ -223,15 +224,17 @@ def test_margins_are_exact_for_the_longest_rows(p):
     rng = np.random.default_rng(53)
     problem = Problem(Squared(), L1Ball(3.0), Bounds(1.0, 1.0), 2, p)
     theta = Vector.of(rng.dirichlet(np.ones(p)) * rng.choice([-3.0, 3.0], p))
-    query = problem.gradient(theta)
+    query = Gradient(problem, theta)
     signs = np.sign(theta.dense())
-    margins = query.margins(X_STEPS * np.vstack([signs, -signs]))
+    margins = query.margins(Block(X_STEPS * np.vstack([signs, -signs]), None))
     assert margins[0] == -margins[1]
     assert margins[0] == pytest.approx(3.0, abs=p * 3.0 * 2.0**-34)
     shuffled = rng.permutation(p)
-    again = problem.gradient(Vector.of(theta.dense()[shuffled]))
+    again = Gradient(problem, Vector.of(theta.dense()[shuffled]))
     rows = rng.integers(-X_STEPS, X_STEPS + 1, (2, p)).astype(float)
-    np.testing.assert_array_equal(query.margins(rows), again.margins(rows[:, shuffled]))
+    np.testing.assert_array_equal(
+        query.margins(Block(rows, None)), again.margins(Block(rows[:, shuffled], None))
+    )
 
 
 class Broken(Loss):
@@ -266,8 +269,8 @@ def test_a_loss_that_breaks_its_promise_cannot_exceed_the_bound(slope):
     problem = Problem(Broken(slope), L1Ball(1.0), Bounds(1.0, 1.0), 3, 2)
     engine = LocalEngine(np.ones((3, 2)), np.ones(3), problem.bounds)
     theta = problem.set.start()
-    assert np.abs(engine.total(problem.mean_slope(theta))).max() <= 3 * MOST_SLOPE_STEPS
-    assert np.abs(engine.total(problem.gradient(theta))).max() <= 3 * MOST_SLOPE_STEPS * X_STEPS
+    assert np.abs(engine.total(MeanSlope(problem, theta))).max() <= 3 * MOST_SLOPE_STEPS
+    assert np.abs(engine.total(Gradient(problem, theta))).max() <= 3 * MOST_SLOPE_STEPS * X_STEPS
 
 
 # Rows on the grid.
@@ -367,9 +370,11 @@ def test_the_longest_row_loses_almost_nothing(norm):
 def test_fine_margins_do_not_depend_on_the_order_of_the_columns():
     # Those of objective perturbation: two products of integers, each exact in any order.
     rng, p = np.random.default_rng(54), 2_000
-    minimum = Problem(Squared(), L1Ball(3.0), Bounds(1.0, 1.0), 2, p).minimum()
+    minimum = Minimum(Problem(Squared(), L1Ball(3.0), Bounds(1.0, 1.0), 2, p))
     theta, rows = rng.standard_normal(p) / p, rng.integers(-X_STEPS, X_STEPS + 1, (50, p))
     order = rng.permutation(p)
-    one = minimum.gradient(Vector.of(theta)).margins(rows.astype(float))
-    other = minimum.gradient(Vector.of(theta[order])).margins(rows[:, order].astype(float))
+    one = minimum.gradient(Vector.of(theta)).margins(Block(rows.astype(float), None))
+    other = minimum.gradient(Vector.of(theta[order])).margins(
+        Block(rows[:, order].astype(float), None)
+    )
     np.testing.assert_array_equal(one, other)

@@ -13,6 +13,7 @@ from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
 from riata.grid import MOST_ROWS, X_STEPS
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
+from riata.queries import Block
 from riata.queries.moments import MOST_COEFFICIENTS, Y_STEPS, SquaredMoments
 
 P, N = 4, 523
@@ -91,8 +92,8 @@ def test_sparse_rows_give_the_same_integers(bounds, intercept, container):
     assert LocalEngine(container(x), y, bounds).total(asked).tolist() == expected
     # And with zeros, from the same rows on the grid.
     grid, targets = bounds.grid_x(hostile()[0]), bounds.clip_y(y)
-    dense = asked.block_sum(grid, targets)
-    assert asked.partial(sparse.csr_array(grid), targets).tolist() == dense.tolist()
+    dense = asked.block_sum(Block(grid, targets))
+    assert asked.block_sum(Block(sparse.csr_array(grid), targets)).tolist() == dense.tolist()
 
 
 def test_the_largest_block_is_summed_without_rounding():
@@ -101,7 +102,7 @@ def test_the_largest_block_is_summed_without_rounding():
     x = np.full((n, 1), float(X_STEPS))
     y = np.ones(n)
     x[-1] -= 1
-    total = query(bounds, True, size=1, n_rows=n).block_sum(x, y).astype(np.int64).tolist()
+    total = query(bounds, True, size=1, n_rows=n).block_sum(Block(x, y)).astype(np.int64).tolist()
     full, less = n * 2**32, n * 2**32 - 2**16
     assert total == [full - 2 * 2**16 + 1, less, less, full, full, full]
 

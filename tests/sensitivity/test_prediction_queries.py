@@ -12,7 +12,7 @@ from riata.engines import LocalEngine
 from riata.engines.shard import Shard
 from riata.grid import MOST_SLOPE_STEPS
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
-from riata.queries import AbsoluteError, SquaredError, WrongLabels
+from riata.queries import AbsoluteError, Block, SquaredError, WrongLabels
 from riata.vectors import Vector
 
 LINES = ((2.0, -0.1), (0.5, 0.0), (1.0, 0.3))
@@ -33,7 +33,7 @@ def queries(bounds, adjacency, n_rows):
 
 def summands(query, x, y):
     rows, targets = query.bounds.grid_x(x), query.bounds.clip_y(y)
-    return [query.block_sum(rows[[i]], targets[[i]]) for i in range(len(targets))]
+    return [query.block_sum(Block(rows[[i]], targets[[i]])) for i in range(len(targets))]
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=repr)

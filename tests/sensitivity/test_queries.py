@@ -23,7 +23,7 @@ from riata.grid import MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.problem import Problem
-from riata.queries import VertexUtilities
+from riata.queries import Block, Gradient, MeanSlope, VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, PolytopeSet, Simplex
 from riata.vectors import Vector
 
@@ -58,7 +58,7 @@ def exact_change(query, ours, theirs):
 
 def squares_of_change_over_sensitivity(problem, theta, engine, neighbour):
     """For each query and norm, (change between two engines / derived sensitivity)^2, exactly."""
-    gradient, slope = problem.gradient(theta), problem.mean_slope(theta)
+    gradient, slope = Gradient(problem, theta), MeanSlope(problem, theta)
     squares = {}
     for name, query in (("gradient", gradient), ("mean slope", slope)):
         change = exact_change(query, engine.total(query), neighbour.total(query))
@@ -66,7 +66,7 @@ def squares_of_change_over_sensitivity(problem, theta, engine, neighbour):
             square = squared_length(change, norm) / Fraction(query.sensitivity(norm)) ** 2
             squares[f"{name} {norm}"] = square
     if isinstance(problem.set, PolytopeSet):
-        scores = problem.set.scores(gradient)
+        scores = VertexUtilities(problem, theta)
         ours, theirs = (scores.from_total(e.total(scores)) for e in (engine, neighbour))
         change = max(abs(Fraction(a) - Fraction(b)) for a, b in zip(ours, theirs, strict=True))
         squares["vertex utilities linf"] = (change / Fraction(scores.sensitivity("linf"))) ** 2
@@ -190,9 +190,9 @@ def test_no_summand_of_thousands_of_hostile_rows_exceeds_what_adding_it_may_chan
     for t in range(4):
         theta = theta.toward(constraint.minimiser(rng.standard_normal(P)), 2 / (t + 2))
         theta = theta.with_offset(0.5 * t)
-        query = problem.gradient(theta)
+        query = Gradient(problem, theta)
         rows = bounds.grid_x(x)
-        slopes = query.slopes(rows, bounds.clip_y(y))
+        slopes = query.slopes(Block(rows, bounds.clip_y(y)))
         summands = slopes[:, None] * rows  # up to 2^32, so exact
         assert np.array_equal(summands, np.rint(summands))
         assert np.abs(slopes).max() <= MOST_SLOPE_STEPS
@@ -202,7 +202,7 @@ def test_no_summand_of_thousands_of_hostile_rows_exceeds_what_adding_it_may_chan
             change = exact_change(query, longest, np.zeros(P))
             assert squared_length(change, norm) <= Fraction(query.sensitivity(norm)) ** 2
         if isinstance(constraint, PolytopeSet):
-            scores = constraint.scores(query)
+            scores = VertexUtilities(problem, theta)
             largest = max(np.abs(scores.from_total(row)).max() for row in summands)
             assert largest <= scores.sensitivity("linf")
 
@@ -334,7 +334,7 @@ def test_a_worst_pair_reaches_the_sensitivity(loss, constraint, extreme, short, 
 def test_the_unit_lasso_has_a_pair_that_moves_a_score_by_eight_over_n():
     n = 5
     problem = Problem(Squared(), Simplex(1.0), Bounds(1.0, 1.0), n, 2)
-    scores = problem.set.scores(problem.gradient(problem.set.start()))
+    scores = VertexUtilities(problem, problem.set.start())
     assert scores.sensitivity("linf") == pytest.approx(8 / n, rel=1e-12)
     rest = np.ones((n - 1, 2)), np.zeros(n - 1)
 
@@ -355,13 +355,13 @@ def test_replacing_a_row_counts_twice_what_adding_one_counts(norm):
     }
     theta = Vector.of(np.array([0.5, 0.0, -0.2, 0.0]))
     for order in NORMS:
-        replaced = at[REPLACE_ONE].gradient(theta).sensitivity(order)
-        assert replaced == 2 * at[ADD_REMOVE].gradient(theta).sensitivity(order)
+        replaced = Gradient(at[REPLACE_ONE], theta).sensitivity(order)
+        assert replaced == 2 * Gradient(at[ADD_REMOVE], theta).sensitivity(order)
 
 
 def test_utilities_have_no_sensitivity_in_other_norms():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 9, 4)
-    scores = problem.set.scores(problem.gradient(problem.set.start()))
+    scores = VertexUtilities(problem, problem.set.start())
     assert isinstance(scores, VertexUtilities)
     for norm in ("l1", "l2"):
         with pytest.raises(ValueError, match="one utility"):
@@ -408,10 +408,10 @@ def extreme_change(problem, theta):
 
 def check_extreme(problem):
     theta = problem.set.vertex(0) if isinstance(problem.set, PolytopeSet) else problem.set.start()
-    for query in (problem.gradient(theta), problem.mean_slope(theta)):
+    for query in (Gradient(problem, theta), MeanSlope(problem, theta)):
         for norm in NORMS:
             assert 0 < query.sensitivity(norm) < np.inf
-    scores = problem.set.scores(problem.gradient(theta))
+    scores = VertexUtilities(problem, theta)
     assert 0 < scores.sensitivity("linf") < np.inf
     for what, square in extreme_change(problem, theta).items():
         assert square <= 1, what

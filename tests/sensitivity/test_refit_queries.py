@@ -33,7 +33,19 @@ from riata.mechanisms.noise import Noise
 from riata.mechanisms.sampled import _Sampled
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
-from riata.queries import Coordinate, Correlations, SupportCurvature, SupportGradient
+from riata.queries import (
+    Block,
+    Coordinate,
+    Correlations,
+    EntrySizes,
+    Gradient,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    SlopeSizes,
+    SupportCurvature,
+    SupportGradient,
+)
 from riata.queries.sizes import N_BINS, SHARE_STEPS, bins_of, upper_edges
 from riata.queries.support import Support
 from riata.sets import L1Ball, L2Ball
@@ -60,7 +72,7 @@ def on_support(kind, **fixed):
         support = Support(FEW[: 1 + k % 3], problem.bounds)
         length = [0.37, support.longest, 2.0**-16, 3 * support.longest, 1e-300][k]
         constant = [0.0, 0.5, 1.0, 2.0**-17, 0.0][k] if "constant" not in fixed else 0.0
-        return getattr(problem, kind)(theta, LIMITS[k], support, length, constant)
+        return kind(problem, theta, LIMITS[k], support, length, constant)
 
     return make
 
@@ -69,23 +81,26 @@ def on_support(kind, **fixed):
 LIMITS = [0.03, 1.0, math.inf, 1e-300, 1e300]
 ENTRY_LIMITS = [0.01, 1.0, 2.0**-16, 1e-300, 7.0]
 MAKERS = {
-    "slope sizes": lambda problem, theta, k: problem.slope_sizes(theta),
-    "entry sizes": lambda problem, theta, k: problem.entry_sizes(),
-    "length sizes": lambda problem, theta, k: problem.length_sizes(
-        Support(FEW[: 1 + k % 3], problem.bounds)
+    "slope sizes": lambda problem, theta, k: SlopeSizes(problem, theta),
+    "entry sizes": lambda problem, theta, k: EntrySizes(problem),
+    "length sizes": lambda problem, theta, k: LengthSizes(
+        problem, Support(FEW[: 1 + k % 3], problem.bounds)
     ),
-    "limited slope": lambda problem, theta, k: problem.limited_slope(theta, LIMITS[k]),
-    "correlations": lambda problem, theta, k: problem.correlations(
-        theta, LIMITS[k], ENTRY_LIMITS[-1 - k]
+    "limited slope": lambda problem, theta, k: LimitedSlope(problem, theta, LIMITS[k]),
+    "correlations": lambda problem, theta, k: Correlations(
+        problem, theta, LIMITS[k], ENTRY_LIMITS[-1 - k]
     ),
-    "coordinate": lambda problem, theta, k: problem.coordinate(
-        theta, LIMITS[k], ENTRY_LIMITS[k], k % P
+    "coordinate": lambda problem, theta, k: Coordinate(
+        problem, theta, LIMITS[k], ENTRY_LIMITS[k], k % P
     ),
-    "support gradient": on_support("support_gradient"),
-    "support curvature": on_support("support_curvature"),
-    "support curvature without constant": on_support("support_curvature", constant=0.0),
-    "improvement": lambda problem, theta, k: problem.improvement(
-        theta, Vector.unit(P, 2, 0.3).with_offset(0.1), [0.1, 2.0, 1e6, 1e-300, math.inf][k]
+    "support gradient": on_support(SupportGradient),
+    "support curvature": on_support(SupportCurvature),
+    "support curvature without constant": on_support(SupportCurvature, constant=0.0),
+    "improvement": lambda problem, theta, k: Improvement(
+        problem,
+        theta,
+        Vector.unit(P, 2, 0.3).with_offset(0.1),
+        [0.1, 2.0, 1e6, 1e-300, math.inf][k],
     ),
 }
 every_query = pytest.mark.parametrize("name", MAKERS)
@@ -103,7 +118,7 @@ def norms(query):
 def summands(query, bounds, x, y, layout=np.asarray):
     """What each row alone adds to the sum, as integers."""
     rows, targets = bounds.grid_x(layout(x)), bounds.clip_y(y)
-    each = [query.block_sum(rows[[i]], targets[[i]]) for i in range(len(targets))]
+    each = [query.block_sum(Block(rows[[i]], targets[[i]])) for i in range(len(targets))]
     assert all(np.array_equal(one, np.rint(one)) for one in each)
     return np.array(each).astype(np.int64)
 
@@ -170,8 +185,8 @@ def test_small_pieces_of_a_block_do_not_change_its_sum(monkeypatch, name):
         engine = [LocalEngine(layout(x), y, BOUNDS[1]) for layout in LAYOUTS]
         whole = engine[0].total(query)
         with monkeypatch.context() as patch:
-            for place, entries in (("support", 7), ("correlations", 13)):
-                patch.setattr(f"riata.queries.{place}._ENTRIES_AT_ONCE", entries)
+            for limit, entries in (("_ENTRIES_AT_ONCE", 7), ("_CLIPPED_AT_ONCE", 13)):
+                patch.setattr(f"riata.queries.block.{limit}", entries)
             patch.setattr("riata.queries.sizes._ROWS_AT_ONCE", 3)
             for each in engine:
                 np.testing.assert_array_equal(each.total(query), whole)
@@ -183,7 +198,7 @@ def test_no_rows_add_nothing(name, layout):
     problem = Problem(Squared(), L1Ball(1.0), BOUNDS[0], 5, P)
     none = BOUNDS[0].grid_x(layout(np.zeros((0, P))))
     for query in queries(name, problem, [Vector.zero(P)]):
-        np.testing.assert_array_equal(query.block_sum(none, np.zeros(0)), 0.0)
+        np.testing.assert_array_equal(query.block_sum(Block(none, np.zeros(0))), 0.0)
 
 
 # Acute summands
@@ -209,12 +224,12 @@ def test_queries_are_acute_exactly_where_no_two_rows_pull_apart(name, loss, boun
         found = min((inner(a, b, units) for a, b in pairs), default=0)
         assert found >= 0 or not query.nonnegative_inner
         smallest = min(smallest, found)
-    assert query.nonnegative_inner == (name in ACUTE)
+    assert query.nonnegative_inner == (name in NONNEGATIVE)
     if name != "improvement":  # whose first number, a loss, often outweighs the second
-        assert (smallest < 0) == (name not in ACUTE)
+        assert (smallest < 0) == (name not in NONNEGATIVE)
 
 
-ACUTE = (
+NONNEGATIVE = (
     "slope sizes", "entry sizes", "length sizes", "support curvature",
     "support curvature without constant",
 )  # fmt: skip
@@ -222,12 +237,12 @@ ACUTE = (
 
 def test_only_the_euclidean_sensitivity_of_acute_summands_is_smaller():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 8, P)
-    sizes = problem.slope_sizes(Vector.zero(P))
+    sizes = SlopeSizes(problem, Vector.zero(P))
     assert sizes.sensitivity("l2") == pytest.approx(math.sqrt(2) / 8, rel=1e-9)
     assert sizes.sensitivity("l1") == sizes.sensitivity("linf") == pytest.approx(2 / 8, rel=1e-9)
     removed = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 8, P, ADD_REMOVE)
     for norm in ("l1", "l2", "linf"):
-        found = removed.slope_sizes(Vector.zero(P)).sensitivity(norm)
+        found = SlopeSizes(removed, Vector.zero(P)).sensitivity(norm)
         assert found == pytest.approx(1 / 8, rel=1e-9)
 
 
@@ -235,12 +250,12 @@ def test_a_secret_sample_does_not_count_on_acute_summands():
     # The replaced row and its replacement are sampled by different coins: each of them, alone, is
     # half of what the accountant of samples takes the sensitivity for.
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 8, P)
-    for query in (problem.slope_sizes(Vector.zero(P)), problem.gradient(Vector.zero(P))):
+    for query in (SlopeSizes(problem, Vector.zero(P)), Gradient(problem, Vector.zero(P))):
         sampled = _Sampled(query, 2**62, Noise(0).coins())
         assert sampled.sensitivity("l2") >= 2 * query.row_bound("l2") / query.n_rows
     mechanism = SampledGaussianMechanism(1e-6, 1.0)
     engine = LocalEngine(np.zeros((8, P)), np.ones(8), problem.bounds)
-    assert len(mechanism.release(problem.slope_sizes(Vector.zero(P)), engine, Noise(0))) == N_BINS
+    assert len(mechanism.release(SlopeSizes(problem, Vector.zero(P)), engine, Noise(0))) == N_BINS
 
 
 # Pairs that reach the bounds
@@ -252,19 +267,19 @@ def worst_pairs():
     problem = Problem(Squared(), L1Ball(1.0), entries, 4, P)
     support = Support(FEW, entries)
     zero = Vector.zero(P)
-    yield "limited slope", problem.limited_slope(zero, 0.5), (up, 1.3), (up, -1.3)
-    yield "coordinate", problem.coordinate(zero, 0.5, 0.2, 1), (up, 1.3), (-up, 1.3)
-    yield "correlations", problem.correlations(zero, 0.5, 0.2), (up, 1.3), (-up, 1.3)
-    gradient = problem.support_gradient(zero, 0.5, support, 0.4, 0.3)
+    yield "limited slope", LimitedSlope(problem, zero, 0.5), (up, 1.3), (up, -1.3)
+    yield "coordinate", Coordinate(problem, zero, 0.5, 0.2, 1), (up, 1.3), (-up, 1.3)
+    yield "correlations", Correlations(problem, zero, 0.5, 0.2), (up, 1.3), (-up, 1.3)
+    gradient = SupportGradient(problem, zero, 0.5, support, 0.4, 0.3)
     yield "support gradient", gradient, (up, 1.3), (up, -1.3)
     # Orthogonal rows: the change of a curvature is sqrt(2) lengths.
     first, second = (up * (np.arange(P) == j) for j in (1, 4))
-    curvature = problem.support_curvature(zero, math.inf, support, 0.9, 0.0)
+    curvature = SupportCurvature(problem, zero, math.inf, support, 0.9, 0.0)
     yield "support curvature", curvature, (first, 1.3), (second, 1.3)
-    yield "slope sizes", problem.slope_sizes(zero), (up, 1.3), (up, 0.01)
-    yield "entry sizes", problem.entry_sizes(), (up, 1.3), (up / 9, 1.3)
-    yield "length sizes", problem.length_sizes(support), (up, 1.3), (up / 9, 1.3)
-    improvement = problem.improvement(Vector.unit(P, 1, 1.0), zero, 0.1)
+    yield "slope sizes", SlopeSizes(problem, zero), (up, 1.3), (up, 0.01)
+    yield "entry sizes", EntrySizes(problem), (up, 1.3), (up / 9, 1.3)
+    yield "length sizes", LengthSizes(problem, support), (up, 1.3), (up / 9, 1.3)
+    improvement = Improvement(problem, Vector.unit(P, 1, 1.0), zero, 0.1)
     yield "improvement", improvement, (up, 1.3), (0 * up, 0.0)
 
 
@@ -272,11 +287,8 @@ def worst_pairs():
 @every_adjacency
 def test_a_worst_pair_comes_near_to_the_sensitivity(pair, adjacency):
     name, query, ours, theirs = pair
-    if name in ("slope sizes",):
-        query = type(query)(replace(query.slope, adjacency=adjacency))
-    else:
-        query = replace(query, adjacency=adjacency)
-    bounds = query.slope.bounds if name == "slope sizes" else BOUNDS[1]
+    query = replace(query, problem=replace(query.problem, adjacency=adjacency))
+    bounds = query.bounds
     sums = [
         LocalEngine(np.atleast_2d(x), np.array([y]), bounds).total(query) for x, y in (ours, theirs)
     ]
@@ -295,14 +307,14 @@ def largest_queries():
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L1Ball(1.0), bounds, MOST_ROWS, 1)
     zero, support = Vector.zero(1), Support(np.array([0]), bounds)
-    yield "correlations", problem.correlations(zero, math.inf, 1.0)
-    yield "coordinate", problem.coordinate(zero, math.inf, 1.0, 0)
-    yield "support gradient", problem.support_gradient(zero, math.inf, support, 2.0, 1.0)
-    yield "support curvature", problem.support_curvature(zero, math.inf, support, 2.0, 1.0)
-    yield "entry sizes", problem.entry_sizes()
-    yield "length sizes", problem.length_sizes(support)
-    yield "slope sizes", problem.slope_sizes(zero)
-    yield "improvement", problem.improvement(Vector.unit(1, 0, 1.0), zero, 0.5)
+    yield "correlations", Correlations(problem, zero, math.inf, 1.0)
+    yield "coordinate", Coordinate(problem, zero, math.inf, 1.0, 0)
+    yield "support gradient", SupportGradient(problem, zero, math.inf, support, 2.0, 1.0)
+    yield "support curvature", SupportCurvature(problem, zero, math.inf, support, 2.0, 1.0)
+    yield "entry sizes", EntrySizes(problem)
+    yield "length sizes", LengthSizes(problem, support)
+    yield "slope sizes", SlopeSizes(problem, zero)
+    yield "improvement", Improvement(problem, Vector.unit(1, 0, 1.0), zero, 0.5)
 
 
 @pytest.mark.parametrize("query", [pytest.param(q, id=name) for name, q in largest_queries()])
@@ -312,7 +324,8 @@ def test_a_block_of_the_largest_rows_is_summed_without_rounding(query, container
     x, y = np.ones((BLOCK_ROWS, 1)), np.full(BLOCK_ROWS, -1.0)
     x[-1], y[-1] = 1 / X_STEPS, -1 / MOST_SLOPE_STEPS  # an odd last digit
     one, last = (
-        query.partial(bounds.grid_x(x[[i]]), y[[i]]).astype(np.int64).tolist() for i in (0, -1)
+        query.block_sum(Block(bounds.grid_x(x[[i]]), y[[i]])).astype(np.int64).tolist()
+        for i in (0, -1)
     )
     engine = LocalEngine(container(x), y, bounds)
     assert len(engine._blocks) == 1
@@ -335,12 +348,12 @@ def test_every_limit_leaves_ordinary_noise(limit, loss):
     theta = Vector.unit(P, 1, 0.4)
     support = Support(FEW, problem.bounds)
     made = [
-        problem.limited_slope(theta, limit),
-        problem.coordinate(theta, limit, 0.5, 2),
-        problem.correlations(theta, limit, 0.5),
-        problem.support_gradient(theta, limit, support, 0.5, 0.2),
-        problem.support_curvature(theta, limit, support, 0.5, 0.2),
-        problem.improvement(theta, Vector.zero(P), limit),
+        LimitedSlope(problem, theta, limit),
+        Coordinate(problem, theta, limit, 0.5, 2),
+        Correlations(problem, theta, limit, 0.5),
+        SupportGradient(problem, theta, limit, support, 0.5, 0.2),
+        SupportCurvature(problem, theta, limit, support, 0.5, 0.2),
+        Improvement(problem, theta, Vector.zero(P), limit),
     ]
     for query in made:
         assert_no_neighbour_exceeds(query, summands(query, problem.bounds, x, y))
@@ -356,11 +369,11 @@ def test_every_limit_leaves_ordinary_noise(limit, loss):
 def test_a_length_or_constant_out_of_range_is_refused(length):
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 3, P)
     support = Support(FEW, problem.bounds)
-    for kind in (problem.support_gradient, problem.support_curvature):
+    for kind in (SupportGradient, SupportCurvature):
         with pytest.raises(InvalidArgument, match="length"):
-            kind(Vector.zero(P), 1.0, support, length, 0.0)
+            kind(problem, Vector.zero(P), 1.0, support, length, 0.0)
         with pytest.raises(InvalidArgument, match="constant"):
-            kind(Vector.zero(P), 1.0, support, 1.0, 1.0 + abs(length or 1.0))
+            kind(problem, Vector.zero(P), 1.0, support, 1.0, 1.0 + abs(length or 1.0))
 
 
 @every_bound
@@ -373,7 +386,7 @@ def test_rows_on_a_support_are_no_longer_than_allowed(bounds):
     lengths = support.lengths(block) / X_STEPS
     for length in (*lengths[lengths > 0][:40], 0.1, 1.0, math.sqrt(3), 1e-5):
         for constant in (0.0, 0.3, 1 / 3):
-            query = problem.support_gradient(Vector.zero(P), 1.0, support, float(length), constant)
+            query = SupportGradient(problem, Vector.zero(P), 1.0, support, float(length), constant)
             rows = query.rows(block)
             assert np.array_equal(rows, np.rint(rows))
             allowed = Fraction(float(length)) ** 2 + Fraction(constant) ** 2
@@ -407,12 +420,12 @@ def test_a_curvature_that_breaks_its_promise_cannot_exceed_the_bound(returned):
     theta, support = Vector.unit(P, 2, 0.5), Support(FEW, problem.bounds)
     for limit in (0.1, math.inf):
         for query in (
-            problem.support_curvature(theta, limit, support, 0.7, 0.4),
-            problem.coordinate(theta, limit, 0.3, 2),
+            SupportCurvature(problem, theta, limit, support, 0.7, 0.4),
+            Coordinate(problem, theta, limit, 0.3, 2),
         ):
             alone = summands(query, problem.bounds, x, y)
             assert_no_neighbour_exceeds(query, alone)
-            weights = query.weights(problem.bounds.grid_x(x), problem.bounds.clip_y(y))
+            weights = query.weights(Block(problem.bounds.grid_x(x), problem.bounds.clip_y(y)))
             assert ((weights >= 0) & (weights <= 1)).all()
 
 
@@ -420,8 +433,8 @@ def test_a_curvature_that_breaks_its_promise_cannot_exceed_the_bound(returned):
 def test_a_curvature_bound_that_no_noise_can_be_scaled_to_is_refused(bound):
     problem = Problem(Odd(2.0, bound), L1Ball(1.0), Bounds(1.0, 1.0), 3, P)
     theta, support = Vector.zero(P), Support(FEW, problem.bounds)
-    curvature = problem.support_curvature(theta, 1.0, support, 0.7, 0.4)
-    coordinate = problem.coordinate(theta, 1.0, 0.3, 2)
+    curvature = SupportCurvature(problem, theta, 1.0, support, 0.7, 0.4)
+    coordinate = Coordinate(problem, theta, 1.0, 0.3, 2)
     engine = LocalEngine(np.ones((3, P)), np.ones(3), problem.bounds)
     for query in (curvature, coordinate):
         with pytest.raises(InvalidArgument, match="curvature bound"):
@@ -435,15 +448,15 @@ def test_weights_are_curvatures_as_parts_of_the_largest_one(loss):
     x, y = rng.uniform(-1, 1, (200, P)), rng.choice([-1.0, 1.0], 200)
     rows = problem.bounds.grid_x(x)
     theta = Vector.of(np.array([0.3, 0.0, -0.2, 0.0, 0.5, 0.0]))
-    free = problem.limited_slope(theta, math.inf)
-    margins = free.margins(rows)
+    free = LimitedSlope(problem, theta, math.inf)
+    margins = free.margins(Block(rows, y))
     expected = loss.curvature(margins, y) / loss.curvature_bound(1.0)
-    np.testing.assert_allclose(free.weights(rows, y), expected, rtol=1e-12)
+    np.testing.assert_allclose(free.weights(Block(rows, y)), expected, rtol=1e-12)
     slopes = np.abs(loss.slope(margins, y))
-    cut = problem.limited_slope(theta, 0.1)
+    cut = LimitedSlope(problem, theta, 0.1)
     with np.errstate(divide="ignore"):
         expected = expected * np.minimum(1.0, 0.1 / slopes)
-    np.testing.assert_allclose(cut.weights(rows, y), expected, rtol=1e-12)
+    np.testing.assert_allclose(cut.weights(Block(rows, y)), expected, rtol=1e-12)
 
 
 # What each query means
@@ -465,11 +478,11 @@ def test_answers_are_the_means_that_they_are_named_for():
     entries = np.clip(units, -0.4, 0.4)
     weight = 2 * np.minimum(1, 0.8 / np.abs(slope))
     near = {"rtol": 1e-3, "atol": 1e-4}
-    np.testing.assert_allclose(answer(problem.limited_slope(theta, 0.8)), [cut.mean()], **near)
-    found = answer(problem.correlations(theta, 0.8, 0.4))
+    np.testing.assert_allclose(answer(LimitedSlope(problem, theta, 0.8)), [cut.mean()], **near)
+    found = answer(Correlations(problem, theta, 0.8, 0.4))
     np.testing.assert_allclose(found, cut @ entries / n, **near)
     for j in range(P):
-        found = answer(problem.coordinate(theta, 0.8, 0.4, j))
+        found = answer(Coordinate(problem, theta, 0.8, 0.4, j))
         falls = (weight * np.abs(units[:, j] * entries[:, j])).mean()
         np.testing.assert_allclose(found, [(cut * entries[:, j]).mean(), falls], **near)
     support = Support(FEW, bounds)
@@ -477,13 +490,13 @@ def test_answers_are_the_means_that_they_are_named_for():
     u = u * np.minimum(1, 0.9 / np.linalg.norm(u, axis=1))[:, None]
     u = np.column_stack([u, np.full(n, 0.25)])
     at = (theta, 0.8, support, 0.9, 0.25)
-    np.testing.assert_allclose(answer(problem.support_gradient(*at)), cut @ u / n, **near)
+    np.testing.assert_allclose(answer(SupportGradient(problem, *at)), cut @ u / n, **near)
     expected = (u * weight[:, None]).T @ u / n
-    np.testing.assert_allclose(answer(problem.support_curvature(*at)), expected, **near)
+    np.testing.assert_allclose(answer(SupportCurvature(problem, *at)), expected, **near)
     other = Vector.zero(P)
     losses = [(x @ t.dense() + t.offset - y) ** 2 for t in (other, theta)]
     expected = np.clip([losses[0], losses[0] - losses[1]], -0.6, 0.6).mean(axis=1)
-    np.testing.assert_allclose(answer(problem.improvement(theta, other, 0.6)), expected, **near)
+    np.testing.assert_allclose(answer(Improvement(problem, theta, other, 0.6)), expected, **near)
 
 
 def test_sizes_are_counted_in_the_bins_that_the_edges_name():
@@ -499,7 +512,7 @@ def test_sizes_are_counted_in_the_bins_that_the_edges_name():
 def test_a_row_has_one_vote_on_the_sizes_of_its_entries():
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L1Ball(1.0), bounds, 3, 7)
-    query = problem.entry_sizes()
+    query = EntrySizes(problem)
     x = np.array([[1, 1, 1, 0.1, 0, 0, 0], [0.0] * 7, [1e9, -1e9, np.nan, 1, 1, 1, 1]])
     alone = summands(query, bounds, x, np.zeros(3))
     top = int(bins_of(np.array([X_STEPS]))[0])
@@ -523,7 +536,7 @@ def test_correlations_keep_their_sensitivity_as_computed(loss, bounds, adjacency
     for n_rows in (1, 3, MOST_ROWS):
         problem = Problem(loss, L1Ball(1.0), bounds, n_rows, P, adjacency)
         for k, theta in enumerate(some_points(rng, 3)):
-            query = problem.correlations(theta, LIMITS[k], ENTRY_LIMITS[k])
+            query = Correlations(problem, theta, LIMITS[k], ENTRY_LIMITS[k])
             most = int(query.most) * query.slope_steps
             alone = np.unique(summands(query, bounds, x, y), axis=0)
             # What all other rows add: nothing, or nearly as much as they can, with odd digits.
@@ -543,7 +556,7 @@ def test_correlations_keep_their_sensitivity_as_computed(loss, bounds, adjacency
 def test_correlations_of_many_rows_need_the_room_for_rounding():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), MOST_ROWS, 1, ADD_REMOVE)
     rng = np.random.default_rng(50)
-    query = problem.correlations(Vector.zero(1), 1.1, 1.0)
+    query = Correlations(problem, Vector.zero(1), 1.1, 1.0)
     row = query.slope_steps * X_STEPS
     exceeded = 0
     exact = Fraction(query.row_bound("linf")) / MOST_ROWS * (1 + Fraction(1, 2**40))
@@ -559,7 +572,7 @@ def test_correlations_of_many_rows_need_the_room_for_rounding():
 
 def test_correlations_are_for_selections_alone():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 3, P)
-    query = problem.correlations(Vector.zero(P), 1.0, 1.0)
+    query = Correlations(problem, Vector.zero(P), 1.0, 1.0)
     for norm in ("l1", "l2"):
         with pytest.raises(ValueError, match="Selection"):
             query.sensitivity(norm)
@@ -574,7 +587,7 @@ def test_correlations_are_for_selections_alone():
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(0.7), LaplaceMechanism(1.5)])
 def test_both_numbers_of_a_coordinate_get_the_noise_of_the_sensitivity(mechanism):
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 50, P)
-    query = problem.coordinate(Vector.zero(P), 0.4, 0.3, 2)
+    query = Coordinate(problem, Vector.zero(P), 0.4, 0.3, 2)
     engine = LocalEngine(np.full((50, P), 0.5), np.linspace(-1, 1, 50), problem.bounds)
     exact, noise = query.from_total(engine.total(query)), Noise(51)
     drawn = np.array([mechanism.release(query, engine, noise) for _ in range(4_000)]) - exact
@@ -600,13 +613,13 @@ def test_the_norm_of_a_wide_support_is_its_length_times_the_root_of_its_width(lo
     theta = Vector.zero(P)
     row = bounds.grid_x(np.ones((1, P)))
     for query, least in (
-        (problem.support_gradient(theta, math.inf, support, 1.0, 0.0), 0.999),
-        (problem.support_curvature(theta, math.inf, support, 1.0, 0.0), 0.999),
+        (SupportGradient(problem, theta, math.inf, support, 1.0, 0.0), 0.999),
+        (SupportCurvature(problem, theta, math.inf, support, 1.0, 0.0), 0.999),
     ):
         assert isinstance(
             query, SupportGradient if not query.nonnegative_inner else SupportCurvature
         )
-        one = query.block_sum(row, np.array([-1.0])).astype(np.int64)
+        one = query.block_sum(Block(row, np.array([-1.0]))).astype(np.int64)
         share = sum(map(abs, in_fractions(query, one))) / Fraction(query.sensitivity("l1"))
         if isinstance(loss, Squared):
             assert least <= share <= 1

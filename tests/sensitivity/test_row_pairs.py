@@ -17,6 +17,7 @@ from riata.losses import Logistic, OneAgainstRest, Squared, Weighted
 from riata.losses.base import Loss
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
+from riata.queries import Minimum
 from riata.queries.minimum import SLOPE_ERROR
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex
 
@@ -93,7 +94,7 @@ def measured(problem, seed, n=600):
     """The change of the gradient, the margin's curvature and the slopes, for many pairs."""
     rng = np.random.default_rng(seed)
     points, rows = points_and_pairs(problem, rng, n)
-    limit = problem.minimum().offset_bound
+    limit = Minimum(problem).offset_bound
     offset = rng.choice([-limit, limit, 0.0], n) * rng.choice([1.0, rng.random()], n)
     whole = [np.hstack([r, np.ones((n, 1))]) if problem.fit_intercept else r for r in rows]
     margins = [np.sum(r * points, axis=1) + offset for r in rows]
@@ -113,7 +114,7 @@ def measured(problem, seed, n=600):
 def test_no_pair_of_rows_moves_the_gradient_by_more(loss, constraint, bound, fit_intercept):
     for adjacency in (REPLACE_ONE, ADD_REMOVE):
         problem = problem_of(loss, constraint, bound, fit_intercept, adjacency)
-        query = problem.minimum()
+        query = Minimum(problem)
         moved, _, _ = measured(problem, seed=60)
         assert moved.max() <= query.sensitivity("l2") <= query.sensitivity("l2", 1)
 
@@ -125,7 +126,7 @@ def test_no_pair_of_rows_moves_the_gradient_by_more(loss, constraint, bound, fit
 def test_no_pair_costs_more_in_gradient_and_determinant_at_once(loss, constraint, bound, adjacency):
     """For each pair the stretch that it realises, less what it lacks in the loss of the term."""
     problem = problem_of(loss, constraint, bound, True, adjacency)
-    query = problem.minimum()
+    query = Minimum(problem)
     moved, curvature, slopes = measured(problem, seed=61)
     free = slopes[0] + (query.slope_bound if adjacency == REPLACE_ONE else 0.0)
     shares = {
@@ -151,7 +152,7 @@ def test_searched_pairs_come_near_the_sensitivity(loss, radius, fit_intercept):
     """Rows at an angle on both sides of the point, or of what is against it, in a plane."""
     problem = Problem(loss, L2Ball(radius), Bounds(1.0, 1.0, norm="l2"), 10, 2,
                       fit_intercept=fit_intercept)  # fmt: skip
-    query = problem.minimum()
+    query = Minimum(problem)
     limit = query.offset_bound
     best = 0.0
     angles = np.linspace(0, np.pi, 181)
@@ -179,7 +180,7 @@ def test_bounds_of_every_size_have_a_sensitivity(loss, scales):
     y = 1.0 if isinstance(loss, Logistic) else y
     for norm, fit_intercept in itertools.product(("inf", "l2"), (False, True)):
         bounds = Bounds(x, y, norm=norm)
-        query = Problem(loss, L2Ball(radius), bounds, 10, 2, fit_intercept=fit_intercept).minimum()
+        query = Minimum(Problem(loss, L2Ball(radius), bounds, 10, 2, fit_intercept=fit_intercept))
         tight, free = query.sensitivity("l2"), query.sensitivity("l2", 1)
         assert 0.2 * free <= tight <= free < math.inf
         whole = query.stretch(query.row_curvature)

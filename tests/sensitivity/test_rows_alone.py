@@ -18,6 +18,7 @@ from riata.privacy.budget import ADD_REMOVE
 from riata.privacy.events import Gaussian
 from riata.problem import Problem
 from riata.projections import PROJECTIONS, GivenProjection
+from riata.queries import ClippedGradient, Minimum
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import PrivatePeeling
 from riata.vectors import Vector
@@ -59,7 +60,7 @@ def test_a_sparse_row_is_clipped_alike_last_or_not():
     row = np.array([68.0, 3196.0, 9754.0, 65482.0, 12516.0, 42754.0, 49168.0, 15370.0])
     bounds = Bounds(bx, 1.0)
     problem = Problem(Squared(), L2Ball(1.0), bounds, 2, 8, ADD_REMOVE)
-    query = problem.clipped_gradient(Vector.zero(8), 2.8179485929534802e-05)
+    query = ClippedGradient(problem, Vector.zero(8), 2.8179485929534802e-05)
     x = np.vstack([row, row / 2]) * bx / 2**16
     ours = LocalEngine(sparse.csr_array(x), np.ones(2), bounds).total(query)
     theirs = LocalEngine(sparse.csr_array(x[:1]), np.ones(1), bounds).total(query)
@@ -80,7 +81,7 @@ def test_a_fine_gradient_is_within_its_error_on_wide_rows(p):
         coarse, step = coefficient_steps(theta)
         fine, small = coefficient_steps(theta - coarse * step)
         row = np.sign(theta - coarse * step - fine * small)  # along what the two grids leave
-        query = problem.minimum()
+        query = Minimum(problem)
         gradient = query.gradient(Vector.of(theta))
         engine = LocalEngine(row[None, :], np.zeros(1), problem.bounds)
         found = gradient.from_total(engine.total(gradient))

@@ -20,6 +20,7 @@ from riata.grid import MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
+from riata.queries import Block, ClippedGradient, Gradient, GradientStep, Minimum
 from riata.queries.minimum import SLOPE_ERROR
 from riata.sets import L1Ball, L2Ball
 from riata.vectors import Vector
@@ -73,7 +74,7 @@ def in_fractions(query, total):
 def summands(query, x, y, layout=np.asarray):
     """What each row alone adds to the sum, as integers."""
     rows, targets = query.bounds.grid_x(layout(x)), query.bounds.clip_y(y)
-    each = [query.block_sum(rows[[i]], targets[[i]]) for i in range(len(targets))]
+    each = [query.block_sum(Block(rows[[i]], targets[[i]])) for i in range(len(targets))]
     assert all(np.array_equal(one, np.rint(one)) for one in each)
     return np.array(each).astype(np.int64)
 
@@ -106,7 +107,7 @@ def test_entries_of_a_gradient_keep_their_sensitivity(loss, bounds, adjacency, c
     x, y = hostile_rows(rng, N_HOSTILE // 3)
     problem = Problem(loss, L2Ball(1.0), bounds, 3, P, adjacency)
     for theta in some_points(rng, 3):
-        query = problem.step(theta, 0.7).entries(np.array(columns))
+        query = GradientStep(problem, theta, 0.7).entries(np.array(columns))
         assert_no_neighbour_exceeds(query, summands(query, x, y), ("l1", "l2", "linf"))
 
 
@@ -117,8 +118,8 @@ def test_entries_are_those_of_the_gradient_dense_or_sparse(bounds):
     problem = Problem(Squared(), L2Ball(1.0), bounds, len(x), P)
     columns = np.array([4, 1, 5])
     for theta in some_points(rng):
-        gradient = problem.gradient(theta)
-        entries = problem.step(theta, 0.7).entries(columns)
+        gradient = Gradient(problem, theta)
+        entries = GradientStep(problem, theta, 0.7).entries(columns)
         whole = LocalEngine(x, y, bounds).total(gradient)
         for layout, block in itertools.product((np.asarray, sparse.csr_array), (7, 10**6)):
             part = LocalEngine(layout(x), y, bounds, block_rows=block).total(entries)
@@ -130,7 +131,7 @@ def test_entries_are_those_of_the_gradient_dense_or_sparse(bounds):
 def test_a_worst_pair_reaches_the_sensitivity_of_entries(adjacency):
     bounds = Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3)
     problem = Problem(Squared(), L2Ball(1.0), bounds, 4, P, adjacency)
-    query = problem.step(Vector.zero(P), 1.0).entries(np.array([1, 2]))
+    query = GradientStep(problem, Vector.zero(P), 1.0).entries(np.array([1, 2]))
     row = np.sign([0, 1, 1, 0, 0, 0]) * bounds.x
     ours, theirs = (LocalEngine(s * row[None, :], [1.3], bounds).total(query) for s in (1, -1))
     theirs = theirs if adjacency == REPLACE_ONE else 0 * theirs
@@ -151,13 +152,13 @@ def test_no_row_adds_more_than_the_clip(loss, bounds, layout, clip):
     x, y = hostile_rows(rng, 12)
     problem = Problem(loss, L2Ball(1.0), bounds, 1, P, ADD_REMOVE)
     for theta in some_points(rng, 3):
-        query = problem.clipped_gradient(theta, clip)
+        query = ClippedGradient(problem, theta, clip)
         alone = summands(query, x, y, layout)
         for one in alone:
             assert squared_length(in_fractions(query, one), "l2") <= Fraction(clip) ** 2
         assert_no_neighbour_exceeds(query, alone, ("l1", "l2", "linf"))
         # Short gradients are not touched: clipping is no other function of the rows.
-        free = summands(problem.gradient(theta), x, y, layout)
+        free = summands(Gradient(problem, theta), x, y, layout)
         lengths = [squared_length(in_fractions(query, one), "l2") for one in free]
         short = [i for i, size in enumerate(lengths) if size <= Fraction(clip * 0.999) ** 2]
         assert clip < 1 or short
@@ -171,7 +172,7 @@ def test_replacing_a_row_of_a_clipped_gradient_keeps_its_sensitivity(bounds, adj
     x, y = hostile_rows(rng, 20)
     problem = Problem(Squared(), L2Ball(1.0), bounds, 2, P, adjacency)
     for theta, clip in itertools.product(some_points(rng, 3), (0.05, 2.0)):
-        query = problem.clipped_gradient(theta, clip)
+        query = ClippedGradient(problem, theta, clip)
         assert_no_neighbour_exceeds(query, summands(query, x, y), ("l1", "l2", "linf"))
 
 
@@ -180,7 +181,7 @@ def test_replacing_a_row_of_a_clipped_gradient_keeps_its_sensitivity(bounds, adj
 def test_a_worst_pair_reaches_the_clip(layout, adjacency):
     bounds = Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3)
     problem = Problem(Squared(), L2Ball(1.0), bounds, 4, P, adjacency)
-    query = problem.clipped_gradient(Vector.zero(P), 0.4)
+    query = ClippedGradient(problem, Vector.zero(P), 0.4)
     assert query.sensitivity("l2") == pytest.approx(0.4 / 4 * (1 + (adjacency == REPLACE_ONE)))
     ours, theirs = (
         LocalEngine(layout(s * bounds.x[None, :]), [1.3], bounds).total(query) for s in (1, -1)
@@ -195,7 +196,7 @@ def test_a_clipped_sum_depends_neither_on_blocks_nor_on_order_nor_on_storage(bou
     rng = np.random.default_rng(34)
     x, y = hostile_rows(rng, 25)
     problem = Problem(Logistic(), L2Ball(1.0), bounds, len(x), P)
-    query = problem.clipped_gradient(Vector.of(np.arange(P) / 5).with_offset(-0.2), 0.3)
+    query = ClippedGradient(problem, Vector.of(np.arange(P) / 5).with_offset(-0.2), 0.3)
     expected = {
         layout: LocalEngine(layout(x), y, bounds).total(query)
         for layout in (np.asarray, sparse.csr_array)
@@ -211,7 +212,7 @@ def test_a_clipped_sum_depends_neither_on_blocks_nor_on_order_nor_on_storage(bou
 def test_empty_rows_in_every_place_add_nothing():
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L2Ball(1.0), bounds, 9, P)
-    query = problem.clipped_gradient(Vector.zero(P), 0.1)
+    query = ClippedGradient(problem, Vector.zero(P), 0.1)
     full = np.vstack([np.eye(P)[:3], np.ones((2, P))])
     places = [[0, 1, 2, 3, 4], [2, 3, 5, 6, 8], [0, 3, 4, 7, 8]]
     expected = LocalEngine(full, np.ones(5), bounds).total(query)
@@ -223,7 +224,7 @@ def test_empty_rows_in_every_place_add_nothing():
             np.testing.assert_array_equal(engine.total(query), expected)
     for layout in (np.asarray, sparse.csr_array):
         none = bounds.grid_x(layout(np.zeros((0, P))))
-        np.testing.assert_array_equal(query.block_sum(none, np.zeros(0)), np.zeros(P))
+        np.testing.assert_array_equal(query.block_sum(Block(none, np.zeros(0))), np.zeros(P))
 
 
 @every_layout
@@ -233,8 +234,7 @@ def test_the_length_of_a_wide_row_is_known_to_the_digits_that_clipping_leaves(la
     p = 2**17
     steps = np.ones((1, p))
     steps[0, 0] = X_STEPS
-    problem = Problem(Squared(), L2Ball(1.0), Bounds(bound, 1.0), 1, p)
-    found = problem.clipped_gradient(Vector.zero(p), 1.0)._row_lengths(layout(steps))[0]
+    found = Block(layout(steps), np.zeros(1)).row_lengths(Bounds(bound, 1.0))[0]
     exact = (Fraction(bound) / X_STEPS) ** 2 * (X_STEPS**2 + p - 1)
     assert abs(Fraction(found) ** 2 / exact - 1) <= Fraction(2) ** -40
 
@@ -252,7 +252,7 @@ def test_a_gradient_step_keeps_its_sensitivity_as_computed(loss, bounds, adjacen
     x, y = hostile_rows(rng, 6)
     problem = Problem(loss, L2Ball(1.0), bounds, 2, P, adjacency)
     for theta in some_points(rng):
-        query = problem.step(theta, rate)
+        query = GradientStep(problem, theta, rate)
         common = LocalEngine(x[:1], y[:1], bounds).total(query)
         totals = common + summands(query.gradient, x, y)
         answers = [[Fraction(float(v)) for v in query.from_total(total)] for total in totals]
@@ -269,7 +269,7 @@ def test_a_step_from_far_away_needs_the_room_for_rounding():
     # theta is so large that rounding theta - rate * gradient moves it by more than a row does.
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Huber(1e-3), L2Ball(1e9), bounds, 1, 1, ADD_REMOVE)
-    query = problem.step(Vector.of(np.array([1e9 / 3])), 2e-5)
+    query = GradientStep(problem, Vector.of(np.array([1e9 / 3])), 2e-5)
     total = LocalEngine(np.array([[1.0]]), np.zeros(1), bounds).total(query)
     ours, theirs = (Fraction(float(query.from_total(t)[0])) for t in (total, 0 * total))
     change = abs(ours - theirs)
@@ -281,7 +281,7 @@ def test_a_step_is_moved_by_its_entries():
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L2Ball(1.0), bounds, 3, P)
     theta = Vector.of(np.array([0.5, 0.0, -0.25, 0.0, 0.0, 1.0]))
-    query = problem.step(theta, 0.5)
+    query = GradientStep(problem, theta, 0.5)
     x, y = np.eye(P)[:3], np.array([1.0, -1.0, 0.5])
     engine = LocalEngine(x, y, bounds)
     columns = np.array([5, 0, 1])
@@ -318,7 +318,7 @@ def test_a_fine_gradient_is_within_its_stated_error(loss, bounds, layout):
     x, y = hostile_rows(rng, 5)
     bounds = bounds.with_y(1.0) if isinstance(loss, Logistic) else bounds
     problem = Problem(loss, L2Ball(2.0), bounds, len(x), P, fit_intercept=True)
-    query = problem.minimum()
+    query = Minimum(problem)
     rows, targets = bounds.grid_x(x), bounds.clip_y(y)
     for k in range(4):
         theta = Vector.of(2.0 * rng.standard_normal(P) / 4 ** (k + 1)).with_offset(0.9 * (k > 1))
@@ -336,7 +336,7 @@ def test_a_fine_gradient_depends_neither_on_blocks_nor_on_order(bounds, layout):
     rng = np.random.default_rng(37)
     x, y = hostile_rows(rng, 25)
     problem = Problem(Logistic(), L2Ball(2.0), bounds, len(x), P, fit_intercept=True)
-    fine = problem.minimum().gradient(Vector.of(rng.standard_normal(P)).with_offset(0.7))
+    fine = Minimum(problem).gradient(Vector.of(rng.standard_normal(P)).with_offset(0.7))
     expected = LocalEngine(layout(x), y, bounds).total(fine)
     for block in (1, 13, 50):
         order = rng.permutation(len(x))
@@ -348,7 +348,7 @@ def test_the_limbs_of_a_fine_slope_are_exact_to_the_largest_block():
     # Three limbs of 16 bits: a block's products and sums stay below 2^53, the total below 2^63.
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L2Ball(1.0), bounds, 4, 1, fit_intercept=True)
-    fine = problem.minimum().gradient(Vector.zero(1))
+    fine = Minimum(problem).gradient(Vector.zero(1))
     x = np.array([[1.0], [1.0], [-1.0], [1.0]])
     y = np.array([1.0, -1.0, 2.0**-30, -(2.0**-30)])
     limbs = fine._limbs(bounds.grid_x(x), y)
@@ -380,7 +380,7 @@ def test_the_curvature_of_a_row_is_that_of_its_squared_length(row, fit_intercept
     bounds = Bounds(row, 1.5, norm="l2")
     for loss, curvature in ((Squared(), 2.0), (Logistic(), 1.5**2 / 4)):
         problem = Problem(loss, L2Ball(1.0), bounds, 7, P, fit_intercept=fit_intercept)
-        query = problem.minimum()
+        query = Minimum(problem)
         square = row**2 + fit_intercept
         assert query.row_curvature == pytest.approx(curvature * square, rel=1e-9)
         assert Fraction(query.row_curvature) >= Fraction(curvature) * (
@@ -399,7 +399,7 @@ def test_no_neighbour_changes_the_sum_of_gradients_by_more(loss, fit_intercept, 
     rng = np.random.default_rng(38)
     x, y = hostile_rows(rng, 20)
     problem = Problem(loss, L2Ball(1.5), bounds, 50, P, adjacency, fit_intercept=fit_intercept)
-    query = problem.minimum()
+    query = Minimum(problem)
     largest = 0.0
     for _ in range(6):
         dense = rng.standard_normal(P)
@@ -408,7 +408,7 @@ def test_no_neighbour_changes_the_sum_of_gradients_by_more(loss, fit_intercept, 
         fine = query.gradient(theta)
         grid, targets = bounds.grid_x(x), bounds.clip_y(y)
         alone = np.array(
-            [fine.from_total(fine.block_sum(grid[[i]], targets[[i]])) for i in range(len(y))]
+            [fine.from_total(fine.block_sum(Block(grid[[i]], targets[[i]]))) for i in range(len(y))]
         )[:, : query.size]
         apart = alone[:, None] - (alone[None] if adjacency == REPLACE_ONE else 0)
         largest = max(largest, np.sqrt(np.square(apart).sum(axis=-1)).max())
@@ -425,4 +425,4 @@ def test_a_minimum_has_no_sensitivity_in_other_norms():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 5, P)
     for norm in ("l1", "linf"):
         with pytest.raises(ValueError, match="Euclidean"):
-            problem.minimum().sensitivity(norm)
+            Minimum(problem).sensitivity(norm)

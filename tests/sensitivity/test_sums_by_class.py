@@ -15,7 +15,7 @@ from riata.engines import LocalEngine
 from riata.losses import Logistic, OneAgainstRest, SmoothedHinge
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
-from riata.queries import class_sums
+from riata.queries import Block, ScoreCounts, SumsByClass, class_sums
 from riata.queries.class_sums import N_SCORE_BINS
 from riata.sets import L2Ball
 from riata.vectors import Vector
@@ -47,9 +47,9 @@ def hostile_rows(rng, n=6):
 
 
 def some_queries(problem, rng):
-    yield problem.class_sums(0.1)
+    yield SumsByClass(problem, 0.1)
     for k, theta in enumerate((np.zeros(P), 1e6 * rng.standard_normal(P))):
-        yield problem.score_counts(Vector.of(theta), 0.3 * k, 10.0 ** (k - 2))
+        yield ScoreCounts(problem, Vector.of(theta), 0.3 * k, 10.0 ** (k - 2))
 
 
 def squared_length(vector, norm):
@@ -63,7 +63,7 @@ def summands(query, x, y, layout):
     """What each row alone adds, exactly."""
     rows, targets = query.bounds.grid_x(layout(x)), query.bounds.clip_y(y)
     for i in range(len(targets)):
-        one = query.block_sum(rows[[i]], targets[[i]])
+        one = query.block_sum(Block(rows[[i]], targets[[i]]))
         assert np.array_equal(one, np.rint(one))
         units = np.broadcast_to(query.unit, one.shape)
         yield [int(t) * Fraction(float(u)) for t, u in zip(one, units, strict=True)]
@@ -96,7 +96,7 @@ def test_no_hostile_neighbour_exceeds_the_sensitivity(loss, bounds, adjacency, l
 @every_adjacency
 def test_a_worst_pair_reaches_the_sensitivity(adjacency):
     problem = Problem(Logistic(), L2Ball(1.0), Bounds(1.4, 1.0, norm="l2"), 2, P, adjacency)
-    query = problem.class_sums(0.1)
+    query = SumsByClass(problem, 0.1)
     row = np.eye(P)[:1] * 1.4
     ours, theirs = (LocalEngine(row, [s], problem.bounds).total(query) for s in (1.0, -1.0))
     theirs = theirs if adjacency == REPLACE_ONE else 0 * theirs
@@ -110,7 +110,7 @@ def test_negative_entries_that_are_kept_are_caught(monkeypatch, layout):
     # Opposite rows of one class are then 2 lengths apart, and the noise is for sqrt(2) of them.
     rng = np.random.default_rng(41)
     x, y = hostile_rows(rng)
-    query = Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 3, P).class_sums(0.1)
+    query = SumsByClass(Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 3, P), 0.1)
     assert not exceeds(query, x, np.ones(len(y)), layout, "l2")
     monkeypatch.setattr(class_sums, "_without_negatives", lambda rows: rows)
     assert exceeds(query, x, np.ones(len(y)), layout, "l2")
@@ -119,7 +119,7 @@ def test_negative_entries_that_are_kept_are_caught(monkeypatch, layout):
 @every_layout
 def test_a_row_that_is_added_to_both_classes_is_caught(monkeypatch, layout):
     x, y = hostile_rows(np.random.default_rng(42))
-    query = Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 3, P, ADD_REMOVE).class_sums(0.1)
+    query = SumsByClass(Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 3, P, ADD_REMOVE), 0.1)
     monkeypatch.setattr(class_sums, "is_positive", lambda loss, y: np.full(len(y), 2.0))
     assert exceeds(query, x, y, layout, "l2")
 
@@ -145,12 +145,12 @@ def test_sums_and_scores_are_those_of_the_rows():
     rng = np.random.default_rng(44)
     x, y = rng.random((40, P)) * 0.3, rng.choice([-1.0, 1.0], 40)
     problem = Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 40, P)
-    query, engine = problem.class_sums(0.5), LocalEngine(x, y, BOUNDS[0])
+    query, engine = SumsByClass(problem, 0.5), LocalEngine(x, y, BOUNDS[0])
     positive, other = query.from_total(engine.total(query))
     np.testing.assert_allclose(positive[:-1], x[y > 0].sum(axis=0) / 40, atol=1e-4)
     np.testing.assert_allclose(other[:-1], x[y < 0].sum(axis=0) / 40, atol=1e-4)
     assert positive[-1] / query.constant == pytest.approx(np.mean(y > 0))
-    scores = problem.score_counts(Vector.of(np.ones(P)), 0.9, 0.2)
+    scores = ScoreCounts(problem, Vector.of(np.ones(P)), 0.9, 0.2)
     found = scores.from_total(engine.total(scores))
     assert found.shape == (2, N_SCORE_BINS)
     assert found.sum(axis=1) == pytest.approx([np.mean(y > 0), np.mean(y < 0)])

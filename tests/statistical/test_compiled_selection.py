@@ -28,6 +28,7 @@ from riata.mechanisms.noise import Noise
 from riata.mechanisms.noisy_max import Scale
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.queries import FrankWolfePath
 from riata.queries.coefficients import WEIGHT_STEP
 from riata.sets import L1Ball, Simplex
 from riata.solvers import PrivateFrankWolfe
@@ -78,7 +79,7 @@ class Case:
     def frank_wolfe(self):
         """A path at its beginning, with its snapshot taken."""
         frank_wolfe = self.engine().compiled_path(
-            self.problem().frank_wolfe_path(self.steps), self.epsilon
+            FrankWolfePath(self.problem(), self.steps), self.epsilon
         )
         return watched(frank_wolfe)
 
@@ -104,7 +105,7 @@ class Truth:
     """What is so, computed without the kernels, from the rows and the vertices that were picked."""
 
     def __init__(self, case):
-        self.case, self.query = case, case.problem().frank_wolfe_path(case.steps)
+        self.case, self.query = case, FrankWolfePath(case.problem(), case.steps)
         x = case.x.toarray() if sparse.issparse(case.x) else case.x
         self.x = case.bounds.grid_x(np.asarray(x, dtype=np.float64))
         self.n, self.p = self.x.shape
@@ -452,7 +453,7 @@ def test_a_row_has_the_same_margin_whether_others_are_alike_or_not():
     other.x.data[other.x.indices == 239] = 0.7
     found = []
     for each, kind in ((case, np.int32), (other, np.float64)):
-        frank_wolfe = each.engine().compiled_path(each.problem().frank_wolfe_path(60), 1.0)
+        frank_wolfe = each.engine().compiled_path(FrankWolfePath(each.problem(), 60), 1.0)
         follow(frank_wolfe, vertices)
         assert frank_wolfe._rows.v.dtype == kind
         found.append(product_with_w(frank_wolfe))
@@ -691,7 +692,7 @@ def test_selections_of_random_paths_follow_their_exact_law(seed):
 
 def test_releases_from_the_beginning_follow_their_exact_law():
     case = small_case(Squared(), 1.0, 30, 2, 2)
-    noise, query = Noise(33), case.problem().frank_wolfe_path(2)
+    noise, query = Noise(33), FrankWolfePath(case.problem(), 2)
     mechanism = CompiledSelections(ExponentialMechanism(case.epsilon), 2)
     engine, truth = case.engine(), Truth(case)
     engine.compiled_path(query, case.epsilon)
@@ -726,7 +727,7 @@ def test_a_huge_epsilon_selects_the_best_vertex(loss, set_):
 @pytest.mark.parametrize("loss", LOSSES, **named)
 def test_utilities_are_those_of_single_selections(loss):
     case = dense_case(loss, 1.0, 20)
-    truth, query = Truth(case), case.problem().frank_wolfe_path(20)
+    truth, query = Truth(case), FrankWolfePath(case.problem(), 20)
     frank_wolfe = at_step(case, 15)
     utilities = query.utilities(query.theta(frank_wolfe.vertices))
     totals = case.engine("numpy").total(utilities)
@@ -935,7 +936,7 @@ def test_a_release_in_pieces_is_one_release(loss, pieces):
     case = dense_case(loss, 3.0, 40)
 
     def released(pieces):
-        engine, noise, query = case.engine(), Noise(8), case.problem().frank_wolfe_path(40)
+        engine, noise, query = case.engine(), Noise(8), FrankWolfePath(case.problem(), 40)
         selection = ExponentialMechanism(case.epsilon)
         return np.concatenate(
             [CompiledSelections(selection, n).release(query, engine, noise) for n in pieces]
@@ -946,7 +947,7 @@ def test_a_release_in_pieces_is_one_release(loss, pieces):
 
 def test_each_release_has_its_own_epsilon():
     case = small_case(Squared(), 1e-6, 100, 6, 400)
-    engine, noise, query = case.engine(), Noise(9), case.problem().frank_wolfe_path(400)
+    engine, noise, query = case.engine(), Noise(9), FrankWolfePath(case.problem(), 400)
     flat = CompiledSelections(ExponentialMechanism(1e-6), 200).release(query, engine, noise)
     assert len(np.unique(flat)) == 12
     peaked = CompiledSelections(ExponentialMechanism(1e4), 100).release(query, engine, noise)
@@ -1081,7 +1082,7 @@ def test_whether_a_path_is_compiled_depends_on_public_facts_alone():
             for filled in (0.0, 0.1, 1.0):
                 x = sparse.csr_array(np.where(rng.random((50, 6)) < filled, np.inf, 0.0))
                 case = Case(x, rng.normal(size=50) * 1e9, steps=steps)
-                query = case.problem().frank_wolfe_path(steps)
+                query = FrankWolfePath(case.problem(), steps)
                 answers.add(LocalEngine(x, case.y, case.bounds).compiles(query, epsilon))
                 assert not case.engine("numpy").compiles(query, epsilon)
                 assert case.engine("numba").compiles(query, epsilon) == (epsilon < 1e6)
@@ -1098,7 +1099,7 @@ def test_paths_beyond_what_32_bits_hold_are_not_compiled(scale):
         replace(case, set=L1Ball(scale)),
         replace(case, loss=Huber(scale)),
     ):
-        query = changed.problem().frank_wolfe_path(5)
+        query = FrankWolfePath(changed.problem(), 5)
         assert not changed.engine().compiles(query, 1.0)
         with pytest.raises(ValueError, match="does not know"):
             changed.engine().compiled_path(query, 1.0)

@@ -21,6 +21,7 @@ from riata.mechanisms.noise import Noise
 from riata.mechanisms.noisy_max import Scale
 from riata.mechanisms.rejection import draw
 from riata.problem import Problem
+from riata.queries import VertexUtilities
 from riata.sets import L1Ball, Simplex
 
 FALSE_ALARM = 1e-9
@@ -74,7 +75,7 @@ class Case:
         self.epsilon, self.intercept = epsilon, intercept
 
     def query(self, theta):
-        return self.problem.set.scores(self.problem.gradient(theta))
+        return VertexUtilities(self.problem, theta)
 
     def drifted(self, moves=6):
         """Scores after some moves, the snapshot before them."""

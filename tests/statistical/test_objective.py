@@ -127,7 +127,7 @@ def gamma_losses(problem, mechanism, ours, theirs, scale):
 
 def worst_gamma_loss(problem, plan, factor=1.0):
     mechanism = plan["minimise"]
-    scale = mechanism.scale(problem.minimum()) * factor
+    scale = mechanism.scale(Minimum(problem)) * factor
     row = problem.bounds.x
     return max(
         gamma_losses(problem, mechanism, *pair, scale).max()
@@ -208,7 +208,7 @@ def inside_plane(problem, mechanism, sigma, epsilon, ours, theirs, fine=300):
 
 def worst_delta(problem, plan, factor=1.0):
     mechanism = plan["minimise"]
-    sigma = mechanism.scale(problem.minimum()) * factor
+    sigma = mechanism.scale(Minimum(problem)) * factor
     measure = inside_plane if problem.fit_intercept else one_sided
     row = problem.bounds.x
     return max(
@@ -281,7 +281,7 @@ def test_no_pair_of_people_exceeds_a_pure_claim(loss, rows, row):
     for epsilon, reach in ((0.5, 0.3), (4.0, 3.0)):
         budget = Budget(epsilon, 0.0, REPLACE_PERSON, rows)
         problem, plan = planned(loss, row, REPLACE_ONE, budget, reach=reach)
-        scale = plan["minimise"].scale(problem.minimum())
+        scale = plan["minimise"].scale(Minimum(problem))
         worst = max(
             gamma_losses(problem, plan["minimise"], *pair, scale).max()
             for pair in rows_of_people(row, rows)
@@ -297,7 +297,7 @@ def test_no_pair_of_people_exceeds_a_gaussian_claim(loss, rows, regularisation):
     budget = Budget(1.0, 1e-3, REPLACE_PERSON, rows)
     problem, plan = planned(loss, 1.0, REPLACE_ONE, budget, regularisation, reach=0.3)
     mechanism = plan["minimise"]
-    sigma = mechanism.scale(problem.minimum())
+    sigma = mechanism.scale(Minimum(problem))
 
     def worst(factor):
         return max(
@@ -445,7 +445,7 @@ def exact_minimiser(mp, problem, engine_rows, regularisation, term, steps):
     limits = problem.bounds.per_column(P)
     x = [[mp.mpf(int(v)) * mp.mpf(float(b)) / X_STEPS for v, b in zip(row, limits, strict=True)]
          + [mp.mpf(1)] * problem.fit_intercept for row in rows]  # fmt: skip
-    query = problem.minimum()
+    query = Minimum(problem)
     smooth = len(rows) * query.row_curvature + regularisation
     limit = mp.mpf(query.offset_bound)
     theta = [mp.mpf(0)] * query.size
@@ -470,7 +470,7 @@ def test_the_computed_minimiser_is_as_near_as_its_certificate_says(loss, constra
     rng = np.random.default_rng(51)
     bounds = Bounds(1.0, Y)
     problem = Problem(loss, constraint, bounds, 6, P, fit_intercept=fit_intercept)
-    query, mp = problem.minimum(), mpmath.mp.clone()
+    query, mp = Minimum(problem), mpmath.mp.clone()
     mp.prec = 110
     x, y = rng.uniform(-1.5, 1.5, (6, P)), rng.choice([-1.0, 1.0], 6)
     engine = LocalEngine(x, y, bounds)
@@ -574,7 +574,7 @@ FALSE_ALARM = 1e-9
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_the_linear_terms_have_their_laws(size):
     problem = Problem(Squared(), L2Ball(1.0), Bounds(1.0, Y, norm="l2"), 10, size)
-    query, noise = problem.minimum(), Noise(seed=53)
+    query, noise = Minimum(problem), Noise(seed=53)
     gaussian = GaussianObjective(1.0, 10.0, 1.7, 30.0)
     pure = GammaObjective(1.0, 10.0, 0.5, 0.01)
     for directions in (1, 2):
@@ -620,7 +620,7 @@ def test_a_release_is_a_multiple_of_a_public_grid(loss, delta):
     problem = Problem(loss, L2Ball(3.0), Bounds(1.0, Y, norm="l2"), 2_000, P, fit_intercept=True)
     plan = PerturbedObjective().plan(problem, Budget(8.0, delta))
     x, y = rng.standard_normal((2_000, P)), rng.choice([-1.0, 1.0], 2_000)
-    grid = plan["minimise"].grid(problem.minimum())
+    grid = plan["minimise"].grid(Minimum(problem))
     assert np.frexp(grid)[0] == 0.5
     for seed in range(5):
         theta = release(problem, plan, x, y, seed)
@@ -632,7 +632,7 @@ def test_a_release_is_a_multiple_of_a_public_grid(loss, delta):
 def test_the_hiding_noise_has_the_scale_that_is_charged():
     # A term of (almost) no length: what is left is the hiding noise on the grid.
     problem = Problem(Squared(), L2Ball(1.0), Bounds(1.0, Y, norm="l2"), 5, 2)
-    query = problem.minimum()
+    query = Minimum(problem)
     x, y = np.full((5, 2), 0.5), np.linspace(-1, 1, 5)
     engine = LocalEngine(x, y, problem.bounds)
     regularisation = 2.0
@@ -656,7 +656,7 @@ def test_the_hiding_noise_has_the_scale_that_is_charged():
 
 def test_a_stretch_that_was_not_charged_is_refused():
     problem = Problem(Squared(), L2Ball(1.0), Bounds(1.0, Y, norm="l2"), 5, 2)
-    query = problem.minimum()
+    query = Minimum(problem)
     engine = LocalEngine(np.ones((5, 2)), np.ones(5), problem.bounds)
     stretch = query.stretch(1.0)
     for charged in (0.0, stretch * (1 - 1e-9)):
@@ -670,7 +670,7 @@ def test_a_stretch_that_was_not_charged_is_refused():
 @pytest.mark.parametrize("directions", [1, 2])
 def test_a_stretch_beside_steep_slopes_that_was_not_charged_is_refused(directions):
     problem = Problem(Logistic(), L2Ball(1.0), Bounds(1.0, Y, norm="l2"), 5, 2)
-    query = problem.minimum()
+    query = Minimum(problem)
     engine = LocalEngine(np.ones((5, 2)), np.ones(5), problem.bounds)
     stretch = query.stretch(1.0)
     steep = query.stretch(1.0, 0.5, directions)
@@ -694,7 +694,7 @@ def test_a_huge_epsilon_returns_the_constrained_optimum(loss, constraint):
     y = np.where(x @ [2.0, -1.0, 0.0, 0.5] + 0.3 * rng.standard_normal(n) > 0.2, 1.0, -1.0)
     plan = PerturbedObjective(regularisation=1e-9).plan(problem, Budget(1e5, 1e-6))
     found = release(problem, plan, x, y, 57)
-    query, size = problem.minimum(), problem.minimum().size
+    query, size = Minimum(problem), Minimum(problem).size
     engine = LocalEngine(x, y, problem.bounds)
 
     def risk_gradient(v):

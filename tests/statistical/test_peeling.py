@@ -22,6 +22,7 @@ from riata.mechanisms.noisy_max import Candidates, Gumbel, Scale, largest
 from riata.privacy.budget import REPLACE_ONE, Budget
 from riata.privacy.events import compose, leaves
 from riata.problem import Problem
+from riata.queries import Gradient, GradientStep
 from riata.sets import SparseBall
 from riata.solvers import PrivatePeeling
 from riata.vectors import Vector
@@ -71,7 +72,7 @@ def step_query(p, sparsity, rows=3, rate=0.4):
     theta = Vector.of(np.linspace(-0.4, 0.4, p)).with_offset(0.1)
     rng = np.random.default_rng(61)
     engine = LocalEngine(rng.uniform(-1, 1, (rows, p)), rng.uniform(-1, 1, rows), problem.bounds)
-    return problem.step(theta, rate), engine
+    return GradientStep(problem, theta, rate), engine
 
 
 def test_peeling_selects_by_the_size_of_the_entries():
@@ -145,7 +146,7 @@ def split_plan(n_rows=17, parts=4, p=5):
 def test_every_row_is_in_exactly_one_part(layout, n, parts):
     problem = Problem(Squared(), SparseBall(1, 1.0), Bounds(1.0, 1.0), n, n)
     engine = LocalEngine(layout(np.eye(n)), np.ones(n), problem.bounds, block_rows=3)
-    query = problem.gradient(Vector.zero(n))
+    query = Gradient(problem, Vector.zero(n))
     whole = engine.total(query)
     assert np.all(whole != 0)  # row i, and no other, speaks of column i
     for part in range(parts):
@@ -160,7 +161,7 @@ def test_replacing_a_row_changes_its_own_part_only():
     rng = np.random.default_rng(64)
     x, y = rng.uniform(-1, 1, (17, 5)), rng.uniform(-1, 1, 17)
     engine = LocalEngine(x, y, problem.bounds)
-    query = problem.gradient(Vector.of(np.full(5, 0.2)))
+    query = Gradient(problem, Vector.of(np.full(5, 0.2)))
     for row in range(17):
         their_x, their_y = x.copy(), y.copy()
         their_x[row], their_y[row] = 1e300, -np.inf
@@ -180,7 +181,7 @@ def test_each_part_is_charged_by_itself_and_only_once():
         adjacency=REPLACE_ONE,
         parts=plan.parts,
     )
-    step = problem.step(Vector.zero(5), 0.1)
+    step = GradientStep(problem, Vector.zero(5), 0.1)
     for part in (2, 0, 3, 1):
         curator.release(step, plan["peel"], part)
         with pytest.raises(BudgetExceeded):
@@ -192,7 +193,7 @@ def test_each_part_is_charged_by_itself_and_only_once():
 
 def test_a_curator_without_parts_reads_all_rows():
     problem = Problem(Squared(), SparseBall(1, 1.0), Bounds(1.0, 1.0), 3, 3)
-    query, asked = problem.gradient(Vector.zero(3)), []
+    query, asked = Gradient(problem, Vector.zero(3)), []
 
     class Watching(LocalEngine):
         def total(self, query):

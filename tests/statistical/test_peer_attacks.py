@@ -29,6 +29,7 @@ from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Gaussian, leaves
 from riata.problem import Problem
+from riata.queries import Gradient, MeanSlope
 from riata.sets import L1Ball, L2Ball
 from riata.solvers import GaussianFrankWolfe, PrivateFrankWolfe
 from riata.vectors import Vector
@@ -42,7 +43,7 @@ every_additive = pytest.mark.parametrize("mechanism", ADDITIVE, ids=repr)
 
 N = 8
 PROBLEM = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), N, 1)
-QUERY = PROBLEM.mean_slope(PROBLEM.set.start())
+QUERY = MeanSlope(PROBLEM, PROBLEM.set.start())
 
 
 def neighbours():
@@ -191,7 +192,7 @@ def test_every_released_query_has_noise(monkeypatch, model, bounds, case):
 def test_every_coordinate_of_a_release_has_the_same_noise(mechanism, case, scale):
     x, y = DATA[case]
     bounds = Bounds(scale, scale)
-    query = Problem(Squared(), L1Ball(1.0), bounds, 40, 5).gradient(Vector.unit(5, 0, 0.5))
+    query = Gradient(Problem(Squared(), L1Ball(1.0), bounds, 40, 5), Vector.unit(5, 0, 0.5))
     engine, noise, draws = LocalEngine(scale * x, scale * y, bounds), Noise(76), 400
     exact = query.from_total(engine.total(query))
     residuals = np.array([mechanism.release(query, engine, noise) for _ in range(draws)]) - exact
@@ -238,7 +239,7 @@ def known_scale(mechanism, query):
 )
 def test_additive_noise_has_mean_zero_and_the_scale_of_its_event(mechanism):
     p = 100_000
-    query = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 1, p).gradient(Vector.zero(p))
+    query = Gradient(Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 1, p), Vector.zero(p))
     engine = LocalEngine(np.ones((1, p)), np.array([-0.3]), Bounds(1.0, 1.0))
     noise = mechanism.release(query, engine, Noise(77)) - query.from_total(engine.total(query))
     law = known_scale(mechanism, query)

@@ -19,6 +19,7 @@ from riata.mechanisms.noise import Noise
 from riata.mechanisms.sampled import _Sampled
 from riata.privacy.events import SampledGaussian
 from riata.problem import Problem
+from riata.queries import Block, ClippedGradient, Gradient
 from riata.sets import L2Ball
 from riata.vectors import Vector
 
@@ -29,7 +30,7 @@ def one_column_a_row(n, layout=np.asarray, block_rows=10**6):
     """Row i is the only one with an entry in column i: a sum shows who is in the sample."""
     problem = Problem(Squared(), L2Ball(1.0), Bounds(1.0, 1.0), n, n)
     engine = LocalEngine(layout(np.eye(n)), np.ones(n), problem.bounds, block_rows=block_rows)
-    return problem.gradient(Vector.zero(n)), engine
+    return Gradient(problem, Vector.zero(n)), engine
 
 
 def samples(rate, n, releases, layout=np.asarray, block_rows=10**6, seed=70):
@@ -87,10 +88,12 @@ def test_the_coin_turns_at_exactly_the_right_word():
     words = [0, 2 * threshold - 2, 2 * threshold - 1, 2 * threshold, 2 * threshold + 1, 2**64 - 1]
     query, _ = one_column_a_row(6)
     rows = query.bounds.grid_x(np.eye(6))
-    sampled = _Sampled(query, threshold, Scripted(words)).block_sum(rows, np.ones(6))
+    sampled = _Sampled(query, threshold, Scripted(words)).block_sum(Block(rows, np.ones(6)))
     np.testing.assert_array_equal(sampled != 0, [True, True, True, False, False, False])
     assert threshold / 2**63 <= rate  # never more than what is charged
-    everybody = _Sampled(query, int(1.0 * 2**63), Scripted(words)).block_sum(rows, np.ones(6))
+    everybody = _Sampled(query, int(1.0 * 2**63), Scripted(words)).block_sum(
+        Block(rows, np.ones(6))
+    )
     assert np.all(everybody != 0)
 
 
@@ -98,7 +101,7 @@ def test_the_coin_turns_at_exactly_the_right_word():
 def test_the_noise_is_that_of_the_whole_sum_over_the_rate(rate):
     p, z = 40, 1.7
     problem = Problem(Squared(), L2Ball(1.0), Bounds(1.0, 1.0, norm="l2"), 25, p)
-    query = problem.clipped_gradient(Vector.zero(p), 0.5)
+    query = ClippedGradient(problem, Vector.zero(p), 0.5)
     engine = LocalEngine(np.zeros((25, p)), np.ones(25), problem.bounds)  # rows that say nothing
     mechanism, noise = SampledGaussianMechanism(z, rate), Noise(seed=71)
     released = np.array([mechanism.release(query, engine, noise) for _ in range(200)])
@@ -146,7 +149,7 @@ def test_an_empty_sample_is_no_error(layout):
     engine = LocalEngine(layout(np.ones((4, 3))), np.ones(4), problem.bounds, block_rows=2)
     mechanism = SampledGaussianMechanism(1.0, 1e-12)
     theta = Vector.of(np.array([0.1, 0.0, 0.2]))
-    for query in (problem.gradient(theta), problem.clipped_gradient(theta, 0.1)):
+    for query in (Gradient(problem, theta), ClippedGradient(problem, theta, 0.1)):
         assert np.all(np.isfinite(mechanism.release(query, engine, Noise(seed=74))))
 
 

@@ -26,6 +26,7 @@ from riata.mechanisms import (
 from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.problem import Problem
+from riata.queries import Gradient, VertexUtilities
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -215,7 +216,7 @@ def test_mirrored_candidates_are_the_vertices_of_the_l1_ball_in_order(kind):
     for sign in (1.0, -1.0):
         x = np.array([[0.1, sign, 0.2]] * 4)
         engine = LocalEngine(x, np.ones(4), problem.bounds)
-        scores = problem.set.scores(problem.gradient(problem.set.start()))
+        scores = VertexUtilities(problem, problem.set.start())
         assert scores.symmetric
         index = kind(1e6).release(scores, engine, Noise(25))
         np.testing.assert_array_equal(problem.set.vertex(index).dense(), [0.0, 2.0 * sign, 0.0])
@@ -304,7 +305,7 @@ def residuals(mechanism):
     x, y = rng.uniform(-0.8, 0.8, (20, COLUMNS)), rng.uniform(-1.7, 1.7, 20)
     engine, noise = LocalEngine(x, y, problem.bounds), Noise(29)
     theta = Vector.of(np.array([0.5, *np.zeros(COLUMNS - 2), -0.25]))
-    query = problem.gradient(theta)
+    query = Gradient(problem, theta)
     exact = (x.T @ (2 * (x @ theta.dense() - y))) / 20
     released = np.array([mechanism.release(query, engine, noise) for _ in range(RELEASES)])
     return released - exact, query

@@ -177,7 +177,7 @@ def test_parquet_that_is_cut_off_is_refused_before_a_row_is_read(tmp_path):
     whole = path.read_bytes()
     for size in [*range(0, 12), *range(12, len(whole), 97), len(whole) - 1]:
         path.write_bytes(whole[:size])
-        assert "damaged, cut off" in told(lambda: read(path, SCHEMA)), size
+        assert "damaged, truncated" in told(lambda: read(path, SCHEMA)), size
 
 
 def test_parquet_with_wrong_bytes_says_nothing_about_them(tmp_path):
@@ -199,9 +199,9 @@ def test_gzip_that_is_cut_off_is_found_by_counting(tmp_path):
         def count():
             return read(path, SCHEMA).n_rows
 
-        assert "damaged or cut off" in told(count), size
+        assert "damaged, truncated" in told(count), size
     path.write_bytes(b"no gzip")
-    assert "damaged or cut off" in told(lambda: read(path, SCHEMA))
+    assert "damaged, truncated" in told(lambda: read(path, SCHEMA))
 
 
 def test_gzip_that_is_cut_off_after_the_public_count_quotes_nothing(tmp_path):

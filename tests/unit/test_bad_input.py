@@ -20,6 +20,7 @@ from riata.losses import Huber, Squared
 from riata.mechanisms import ExponentialMechanism, GaussianMechanism
 from riata.mechanisms.noise import Noise
 from riata.problem import Problem
+from riata.queries import Gradient, VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.solvers import FrankWolfe, GaussianFrankWolfe, PrivateFrankWolfe
 
@@ -84,7 +85,7 @@ BAD_PARAMETERS = {
     "steps twice": ({"solver": PrivateFrankWolfe(steps=3), "steps": 4}, "given twice"),
     "private solver without noise": (
         {"solver": PrivateFrankWolfe(), "epsilon": float("inf")},
-        "Cannot use frank-wolfe with epsilon=inf",
+        'Cannot use solver="frank-wolfe" with epsilon=inf',
     ),
     "Gaussian noise with pure privacy": (
         {"solver": GaussianFrankWolfe(), "delta": 0.0},
@@ -245,7 +246,7 @@ def curator(event_count, mechanism):
 
 def test_a_release_beyond_the_plan_is_refused():
     problem = Problem(Squared(), L1Ball(1.0), BOUNDS, *X.shape)
-    scores = problem.set.scores(problem.gradient(problem.set.start()))
+    scores = VertexUtilities(problem, problem.set.start())
     mechanism = ExponentialMechanism(0.5)
     door = curator(2, mechanism)
     door.release(scores, mechanism)
@@ -258,8 +259,8 @@ def test_a_release_outside_the_plan_is_refused():
     problem = Problem(Squared(), L1Ball(1.0), BOUNDS, *X.shape)
     door = curator(2, ExponentialMechanism(0.5))
     with pytest.raises(BudgetExceeded):
-        door.release(problem.gradient(problem.set.start()), GaussianMechanism(1.0))
-    scores = problem.set.scores(problem.gradient(problem.set.start()))
+        door.release(Gradient(problem, problem.set.start()), GaussianMechanism(1.0))
+    scores = VertexUtilities(problem, problem.set.start())
     with pytest.raises(BudgetExceeded):
         door.release(scores, ExponentialMechanism(0.6))
 

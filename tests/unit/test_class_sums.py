@@ -13,6 +13,7 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE, Budget
 from riata.privacy.events import leaves
 from riata.problem import Problem
+from riata.queries import SumsByClass
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex, SparseBall
 from riata.solvers import SOLVERS, ClassSums
 from riata.solvers.class_sums import fitted_line, log_odds
@@ -69,7 +70,7 @@ def test_a_run_makes_the_releases_of_its_plan_and_no_other(adjacency, steps):
     assert solver.run(plan, problem, curator).steps == steps
     assert repr(curator) == "<Curator with 0 releases left>"
     with pytest.raises(BudgetExceeded):
-        curator.release(problem.class_sums(0.1), plan["class sums"])
+        curator.release(SumsByClass(problem, 0.1), plan["class sums"])
 
 
 def test_corrections_follow_from_public_facts_alone():

@@ -21,20 +21,21 @@ from riata import (
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
-from riata.losses import Logistic, OneAgainstRest, SmoothedHinge, Weighted
-from riata.mechanisms.noise import Noise
-from riata.privacy.accountants import spent
-from riata.privacy.events import compose
-from riata.problem import Problem
-from riata.sets import L1Ball
-from riata.solvers import FrankWolfe, NoisyGradient, PrivateFrankWolfe
-from riata.solvers.classes import LARGEST_WEIGHT, balanced_weights, calibrated_line
-from riata.solvers.extra_releases import (
+from riata.fitting.class_releases import LARGEST_WEIGHT, balanced_weights, calibrated_line
+from riata.fitting.extra_planning import (
     CLASS_COUNTS,
     MARGIN_COUNTS,
     MARGIN_SLOPES,
     plan_with_extra_releases,
 )
+from riata.losses import Logistic, OneAgainstRest, SmoothedHinge, Weighted
+from riata.mechanisms.noise import Noise
+from riata.privacy.accountants import spent
+from riata.privacy.events import compose
+from riata.problem import Problem
+from riata.queries import ClassCounts
+from riata.sets import L1Ball
+from riata.solvers import FrankWolfe, NoisyGradient, PrivateFrankWolfe
 from riata.vectors import Vector
 
 ENTRIES, LENGTH = Bounds(1.0), Bounds(1.0, norm="l2")
@@ -331,7 +332,7 @@ def test_no_extra_release_can_be_made_twice(role):
     def twice(plan, problem, curator, _):
         mechanism = plan.extra_releases[role].mechanism
         for _ in range(2):
-            curator.release(problem.class_counts(2), mechanism)
+            curator.release(ClassCounts(problem, 2), mechanism)
 
     with pytest.raises(BudgetExceeded):
         run_extra(np.zeros(50), 2, {role: 1}, Budget(1.0, 1e-6), use=twice)

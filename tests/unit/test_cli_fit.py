@@ -9,7 +9,7 @@ import pytest
 import riata
 from riata import Budget, Ledger
 from riata.cli.study import load_study
-from riata.data.csv_file import CsvReader
+from riata.data.readers.csv_file import CsvReader
 from riata.errors import InvalidArgument, SchemaError
 
 SCHEMA = """
@@ -156,7 +156,7 @@ def test_a_file_that_is_cut_off_is_found_after_the_charge_and_quotes_nothing(her
         "fit", "study.toml", "--schema", "fixed.toml", "--data", "claims.csv.gz", "--yes"
     )
     assert done.code == 4
-    assert "cut off" in done.err
+    assert "truncated" in done.err
     assert "Counting" not in done.err
     assert SECRET not in done.err
     assert len(charges()) == 1

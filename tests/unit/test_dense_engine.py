@@ -15,7 +15,7 @@ from riata.engines.dense import DenseColumns, DenseRows
 from riata.grid import X_STEPS
 from riata.losses import Logistic
 from riata.problem import Problem
-from riata.queries import Correlations
+from riata.queries import Block, ClippedGradient, Correlations, Gradient, VertexUtilities
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -160,10 +160,9 @@ def test_sums_are_those_of_the_whole(layout, bounds, small_pieces, monkeypatch):
     y = rng.choice([-1.0, 1.0, np.nan], N)
     problem = Problem(Logistic(), L1Ball(3.0), bounds, N, P)
     thetas = [Vector.zero(P), Vector.unit(P, 3, 2.0), Vector.of(rng.standard_normal(P))]
-    queries = [problem.gradient(theta) for theta in thetas]
+    queries = [Gradient(problem, theta) for theta in thetas]
     if bounds.norm == "inf":
-        facts = (problem.loss, problem.bounds, N, "replace-one")
-        queries += [Correlations(theta, *facts, 0.5, 0.4) for theta in thetas]
+        queries += [Correlations(problem, theta, 0.5, 0.4) for theta in thetas]
     pieces = LocalEngine(x, y, problem.bounds)
     assert pieces._in_pieces
     found = [pieces.total(query) for query in queries]
@@ -176,12 +175,12 @@ def test_sums_are_those_of_the_whole(layout, bounds, small_pieces, monkeypatch):
         assert found[i].dtype == np.int64
         assert_array_equal(found[i], whole.total(query))
         assert_array_equal(sum(part[i] for part in parts), found[i])
-        assert_array_equal(margins[i], query.margins(whole._x))
+        assert_array_equal(margins[i], query.margins(Block(whole._x, y)))
 
 
 def test_threads_do_not_matter(small_pieces, monkeypatch):
     problem = Problem(Logistic(), L1Ball(3.0), BOUNDS["one"], N, P)
-    query = problem.gradient(Vector.of(np.random.default_rng(3).standard_normal(P)))
+    query = Gradient(problem, Vector.of(np.random.default_rng(3).standard_normal(P)))
     found = []
     for threads in (1, 2, 5, 1000):
         monkeypatch.setattr(dense, "THREADS", threads)
@@ -196,12 +195,12 @@ def test_large_rows_are_not_copied_and_not_changed(monkeypatch):
     x, y = hostile(n, p), np.ones(n)
     before = x.copy()
     problem = Problem(Logistic(), L1Ball(3.0), Bounds(0.7, 1.0), n, p)
-    query = problem.gradient(Vector.unit(p, 3, 2.0))
+    query = Gradient(problem, Vector.unit(p, 3, 2.0))
     tracemalloc.start()
     engine = LocalEngine(x, y, problem.bounds)
     assert np.shares_memory(engine._dense._x, x)
     engine.total(query)
-    scores = engine.scores(problem.set.scores(query), 1.0)
+    scores = engine.scores(VertexUtilities(problem, query.theta), 1.0)
     assert scores is not None
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -232,8 +231,8 @@ def test_what_is_kept_beside_sparse_rows_is_never_out_of_date():
     second = first.toward(Vector.unit(p, 3, 2.0), Fraction(3, 10))
     asked = [first, first.with_offset(0.4), second, first, second.with_offset(0.1), second, first]
     for theta in asked:
-        for query in (problem.gradient(theta), problem.clipped_gradient(theta, 0.3)):
+        for query in (Gradient(problem, theta), ClippedGradient(problem, theta, 0.3)):
             new = LocalEngine(x, y, problem.bounds)
             assert_array_equal(engine.total(query), new.total(query))
-        found = engine.scores(problem.set.scores(problem.gradient(theta)), 1.0)
+        found = engine.scores(VertexUtilities(problem, theta), 1.0)
         assert found is not None

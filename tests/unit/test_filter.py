@@ -39,6 +39,7 @@ from riata.privacy.events import (
     to_json,
 )
 from riata.problem import Problem
+from riata.queries import Correlations, Gradient, GradientStep
 from riata.sets import L1Ball
 from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
 from riata.vectors import Vector
@@ -193,8 +194,8 @@ def curator(event, adaptive=True, **options):
 
 
 PROBLEM = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 4, 2)
-GRADIENT = PROBLEM.gradient(Vector.zero(2))
-CORRELATIONS = PROBLEM.correlations(Vector.zero(2), 1.0, 1.0)
+GRADIENT = Gradient(PROBLEM, Vector.zero(2))
+CORRELATIONS = Correlations(PROBLEM, Vector.zero(2), 1.0, 1.0)
 
 
 def test_a_refused_release_sums_nothing():
@@ -216,7 +217,7 @@ def test_a_curator_spends_a_filter_on_whatever_is_asked(adjacency):
     opened.release(GRADIENT, LaplaceMechanism(0.5))  # 1/8
     with pytest.raises(BudgetExceeded):
         opened.release(GRADIENT, GaussianMechanism(1.0))
-    step = PROBLEM.step(Vector.zero(2), 1.0)
+    step = GradientStep(PROBLEM, Vector.zero(2), 1.0)
     opened.release(step, TopK(1.0, 2))  # 2/8
     with pytest.raises(BudgetExceeded):
         opened.release(GRADIENT, GaussianMechanism(1e9))

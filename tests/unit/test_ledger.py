@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-import threading
 
 import numpy as np
 import pytest
@@ -26,6 +25,8 @@ from riata.privacy.events import (
     compose,
     leaves,
 )
+
+from races import in_processes, in_threads
 
 REPLACE_ONE = "replace-one"
 CEILING = Budget(2.0, 1e-6)
@@ -430,21 +431,15 @@ def test_eight_threads_overspend_nothing(where, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ledger = make(where, PLAIN)
     granted, refused = [], []
-    start = threading.Barrier(8)
 
-    def spend():
-        start.wait()
-        for _ in range(6):
+    def spend(times):
+        for _ in range(times):
             try:
                 granted.append(charge(ledger, Pure(0.125)))
             except BudgetExceeded:
                 refused.append(1)
 
-    threads = [threading.Thread(target=spend) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(spend, [6] * 8)
     assert len(granted) == 16  # 2.0 / 0.125, to the last one
     assert len(refused) == 8 * 6 - 16
     assert sorted(granted) == [c.seq for c in ledger.charges]
@@ -453,14 +448,12 @@ def test_eight_threads_overspend_nothing(where, tmp_path, monkeypatch):
 
 def test_four_processes_overspend_nothing(path):
     make(path, PLAIN)
-    code = textwrap.dedent(
-        """
-        import sys
+    prepare = """
         from riata import BudgetExceeded, Ledger
         from riata.privacy.events import Pure
         ledger = Ledger.open(sys.argv[1])
-        print("ready", flush=True)
-        sys.stdin.readline()
+    """
+    spend = """
         granted = 0
         for _ in range(12):
             try:
@@ -469,24 +462,8 @@ def test_four_processes_overspend_nothing(path):
             except BudgetExceeded:
                 pass
         print(granted)
-        """
-    )
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    granted = [int(racer.communicate(timeout=120)[0]) for racer in racers]
-    assert [racer.returncode for racer in racers] == [0, 0, 0, 0]
+    """
+    granted = in_processes(4, prepare, spend, path)
     assert sum(granted) == 16
     ledger = Ledger.open(path)
     assert ledger.spent.epsilon == 2.0

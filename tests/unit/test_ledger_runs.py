@@ -1,11 +1,6 @@
 """The charge of a run: found by its id, and made once whoever races for it."""
 
-import json
 import sqlite3
-import subprocess
-import sys
-import textwrap
-import threading
 from contextlib import closing
 
 import pytest
@@ -14,6 +9,8 @@ from riata import Budget, BudgetExceeded, Ledger
 from riata.errors import InvalidArgument, LedgerError
 from riata.privacy.events import BoundedRange, Gaussian, Pure, compose, leaves
 from riata.privacy.unit import PrivacyUnit
+
+from races import in_processes, in_threads
 
 PLAIN = Budget(2.0, 0.0)
 LITTLE = Pure(0.01)
@@ -142,34 +139,27 @@ def test_an_edited_charge_pays_for_no_run(path, statement):
 
 def test_of_threads_that_charge_one_run_one_does(path):
     ledgers = [make(path)] + [Ledger.open(path) for _ in range(5)]
-    granted, refused, start = [], [], threading.Barrier(len(ledgers))
+    granted, refused = [], []
 
     def spend(ledger):
-        start.wait()
         try:
             granted.append(charge(ledger, run="a"))
         except LedgerError:
             refused.append(ledger.charge_of("a").seq)
 
-    threads = [threading.Thread(target=spend, args=(ledger,)) for ledger in ledgers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(spend, ledgers)
     assert (granted, refused) == ([1], [1] * 5)
 
 
 def test_of_processes_that_charge_the_same_runs_each_run_is_charged_once(path):
     make(path)
-    code = textwrap.dedent(
-        """
-        import json, sys
+    prepare = """
         from riata import Ledger
         from riata.errors import LedgerError
         from riata.privacy.events import Pure
         ledger = Ledger.open(sys.argv[1])
-        print("ready", flush=True)
-        sys.stdin.readline()
+    """
+    spend = """
         won = []
         for number in range(8):
             run = f"run {number}"
@@ -179,23 +169,8 @@ def test_of_processes_that_charge_the_same_runs_each_run_is_charged_once(path):
             except LedgerError:
                 assert ledger.charge_of(run) is not None
         print(json.dumps(won))
-        """
-    )
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(3)
-    ]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    won = [json.loads(racer.communicate(timeout=300)[0]) for racer in racers]
+    """
+    won = in_processes(3, prepare, spend, path)
     runs = sorted(run for some in won for run in some)
     assert runs == [f"run {number}" for number in range(8)]
     ledger = Ledger.open(path)

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from riata import Schema, read
-from riata.data import lines
-from riata.data.csv_file import CsvReader
-from riata.data.people import PeopleSource, drawn, numbered, random_order
+from riata.data.people import (
+    PeopleSource,
+    codes_by_first_appearance,
+    random_order,
+    sample_rows,
+)
+from riata.data.readers import lines
+from riata.data.readers.csv_file import CsvReader
 from riata.errors import DataError
 from riata.mechanisms.noise import Noise
 
@@ -140,7 +145,8 @@ def arrangement(ids, words_of_people, words_of_rows, k):
     """What `drawn` does with given words, told as (place, person, number of their row)."""
     named = np.array(ids) != NOBODY
     whose = np.full(len(ids), -1)
-    whose[named] = numbered(np.array([[i, 0] for i in np.array(ids)[named]], dtype=np.uint64))
+    digests = np.array([[i, 0] for i in np.array(ids)[named]], dtype=np.uint64)
+    whose[named] = codes_by_first_appearance(digests)
     names = [i for i in dict.fromkeys(ids) if i != NOBODY]
     seen = {}
     ordinals = []
@@ -151,7 +157,7 @@ def arrangement(ids, words_of_people, words_of_rows, k):
     rows = np.array([words_of_rows[one] for one in of_people])
     order = np.array([words_of_people[i] for i in names])
 
-    found = drawn(whose, len(names), k, Given(rows, order))
+    found = sample_rows(whose, len(names), k, Given(rows, order))
     assert (found >= 0).all()
     return {(place, ids[row], ordinals[row]) for place, row in enumerate(found)}
 
@@ -191,7 +197,8 @@ def test_orders_and_draws_are_uniform():
     assert len(counts) == 24
     assert chisquare(counts).pvalue > 1e-7
     whose = np.array([0] * 5 + [1] * 2)
-    pairs = [tuple(sorted(r for r in drawn(whose, 2, 2, noise) if r < 5)) for _ in range(6_000)]
+    samples = (sample_rows(whose, 2, 2, noise) for _ in range(6_000))
+    pairs = [tuple(sorted(row for row in sample if row < 5)) for sample in samples]
     _, counts = np.unique(pairs, axis=0, return_counts=True)
     assert len(counts) == 10
     assert chisquare(counts).pvalue > 1e-7
@@ -203,8 +210,8 @@ def test_words_that_are_equal_are_drawn_again():
 
 def test_numbers_follow_first_appearance():
     digests = np.array([[5, 1], [3, 9], [5, 1], [5, 0], [3, 9]], dtype=np.uint64)
-    assert numbered(digests).tolist() == [0, 1, 0, 2, 1]
-    assert numbered(np.empty((0, 2), dtype=np.uint64)).tolist() == []
+    assert codes_by_first_appearance(digests).tolist() == [0, 1, 0, 2, 1]
+    assert codes_by_first_appearance(np.empty((0, 2), dtype=np.uint64)).tolist() == []
 
 
 def test_without_a_target_people_are_only_rows():

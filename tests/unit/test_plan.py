@@ -39,6 +39,7 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import ZeroConcentrated, leaves
 from riata.problem import Problem
 from riata.projections import GivenProjection
+from riata.queries import VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
     SOLVERS,
@@ -95,7 +96,7 @@ def test_the_worst_sensitivity_is_attained_by_an_explicit_pair():
     n = 50
     problem = unit_lasso(n=n, p=2)
     vertex = problem.set.vertex(0)
-    query = problem.set.scores(problem.gradient(vertex))
+    query = VertexUtilities(problem, vertex)
     rows = np.zeros((n, 2))
     rows[0] = [1.0, 1.0]
     neighbour = rows.copy()

@@ -18,7 +18,6 @@ from riata.curator import Curator
 from riata.engines import LocalEngine, local, scores
 from riata.engines.columns import SparseColumns
 from riata.engines.gram import Gram
-from riata.engines.local import BY_MARGINS
 from riata.engines.scores import LazyScores
 from riata.grid import BLOCK_ROWS, MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
@@ -30,7 +29,21 @@ from riata.mechanisms.rejection import Drawn, Envelope, draw
 from riata.privacy.budget import Budget
 from riata.privacy.events import BoundedRange, compose
 from riata.problem import Problem
-from riata.queries import Support
+from riata.queries import (
+    Block,
+    Coordinate,
+    Correlations,
+    Gradient,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    MeanSlope,
+    SlopeSizes,
+    Support,
+    SupportCurvature,
+    SupportGradient,
+    VertexUtilities,
+)
 from riata.sets import L1Ball, Simplex
 from riata.solvers.greedy import PrivateGreedy
 from riata.vectors import Vector
@@ -142,7 +155,7 @@ def select_along(problem, engine, epsilon, rng, noise, steps=12):
     """Frank-Wolfe with an intercept that wanders, and now and then a new start."""
     theta, chosen = problem.set.start(), []
     for t in range(steps):
-        query = problem.set.scores(problem.gradient(theta))
+        query = VertexUtilities(problem, theta)
         index = ExponentialMechanism(epsilon).release(query, engine, noise)
         assert 0 <= index < problem.set.n_vertices
         chosen.append(index)
@@ -173,12 +186,12 @@ def test_no_correlation_exceeds_its_bounds(everywhere, run, entry_limit, limit):
     engine, noise = LocalEngine(rows, y, problem.bounds), Noise(2)
     theta = Vector.zero(problem.n_features)
     for t in range(10):
-        query = problem.correlations(theta, limit * (1 + t % 3), entry_limit if t != 5 else 1.0)
+        query = Correlations(problem, theta, limit * (1 + t % 3), entry_limit if t != 5 else 1.0)
         index = ExponentialMechanism(epsilon).release(query, engine, noise)
         column = index % problem.n_features
         theta = theta.plus(Vector.unit(problem.n_features, column, 0.3 * rng.normal()))
         if t == 8:  # utilities of other units on the same engine
-            other = problem.set.scores(problem.gradient(theta))
+            other = VertexUtilities(problem, theta)
             ExponentialMechanism(epsilon).release(other, engine, noise)
 
 
@@ -306,12 +319,12 @@ def test_slopes_between_two_snapshots_have_scores_between(everywhere, body, monk
         engine = LocalEngine(sparse.csr_array(x), y, problem.bounds)
         theta = Vector.zero(9)
         for share in (0.9, 0.1, 0.1):
-            known = engine.scores(problem.set.scores(problem.gradient(theta)), 1.0)
+            known = engine.scores(VertexUtilities(problem, theta), 1.0)
             known.groups()
             known._take_snapshot()
             theta = theta.toward(problem.set.vertex(4), share)
         theta = theta.toward(Vector.zero(9), 0.6)
-        return engine.scores(problem.set.scores(problem.gradient(theta)), 1.0)
+        return engine.scores(VertexUtilities(problem, theta), 1.0)
 
     known = known_between()
     known.groups()
@@ -458,7 +471,7 @@ def test_numbers_below_a_total_are_uniform():
 def test_whether_margins_are_followed_depends_on_public_numbers_alone(monkeypatch):
     n, p = 300, 200
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), n, p)
-    query = problem.gradient(Vector.zero(p))
+    query = Gradient(problem, Vector.zero(p))
     for few in (1, 3_599, 3_600, 3_601, 60_000, 60_001):
         monkeypatch.setattr(local, "FEW_ENTRIES", few)
         kinds = [
@@ -482,25 +495,25 @@ def test_the_margin_of_a_row_does_not_depend_on_other_rows(rows, monkeypatch):
     engines = [LocalEngine(rows(each), y, problem.bounds) for each in (x, other)]
     theta = problem.set.start()
     for t in range(60):
-        query = problem.set.scores(problem.gradient(theta))
+        query = VertexUtilities(problem, theta)
         for engine in engines:
             ExponentialMechanism(1.0).release(query, engine, Noise(t))
         ours, theirs = (engine._margins.of(query.gradient) for engine in engines)
         np.testing.assert_array_equal(np.delete(ours, 7), np.delete(theirs, 7))
         vertex = problem.set.vertex(int(rng.integers(16)))
         theta = theta.toward(vertex, 2 / (t + 2)).with_offset(0.01 * t)
-    gridded = problem.gradient(theta).margins(engines[0]._x)
-    np.testing.assert_allclose(engines[0]._margins.of(problem.gradient(theta)), gridded, atol=1e-9)
+    gridded = Gradient(problem, theta).margins(Block(engines[0]._x, y))
+    np.testing.assert_allclose(engines[0]._margins.of(Gradient(problem, theta)), gridded, atol=1e-9)
 
 
 def test_extreme_numbers_go_the_plain_way(monkeypatch):
     monkeypatch.setattr(local, "FEW_ENTRIES", 0)
     problem, engine = small()
-    query = problem.set.scores(problem.gradient(Vector.zero(6)))
+    query = VertexUtilities(problem, Vector.zero(6))
     assert engine.scores(query, 1.0) is not None
     assert engine.scores(query, 1e15) is None
     for limit in (1e-130, 1e-101):
-        tiny = problem.correlations(Vector.zero(6), limit, 1.0)
+        tiny = Correlations(problem, Vector.zero(6), limit, 1.0)
         assert engine.scores(tiny, 1.0) is None
     for epsilon in (1e10, 1e12):
         assert ExponentialMechanism(epsilon).release(query, engine, Noise(4)) < 12
@@ -517,7 +530,7 @@ def test_scores_are_kept_as_long_as_they_are_of_use(monkeypatch):
         return engine.scores(query, 0.1).passes - before
 
     def utilities(theta, body=problem.set):
-        return body.scores(problem.gradient(theta))
+        return VertexUtilities(problem, theta)
 
     assert passes(utilities(theta)) == 1  # the first one
     assert passes(utilities(theta)) == 0  # the same again
@@ -526,8 +539,8 @@ def test_scores_are_kept_as_long_as_they_are_of_use(monkeypatch):
     assert passes(utilities(moved)) == 0
     assert passes(utilities(moved, L1Ball(1.0, 6))) == 1  # utilities of another radius
     assert passes(utilities(moved, Simplex(1.0, 6))) == 1  # and without their negatives
-    assert passes(problem.correlations(moved, 1.0, 1.0)) == 1
-    assert passes(problem.correlations(moved, 0.5, 1.0)) == 0
+    assert passes(Correlations(problem, moved, 1.0, 1.0)) == 1
+    assert passes(Correlations(problem, moved, 0.5, 1.0)) == 0
     assert passes(utilities(Vector.zero(6))) == 1  # another beginning
 
 
@@ -592,7 +605,7 @@ def test_columns_are_those_of_the_rows(most):
     x = np.rint(rng.uniform(-1, 1, (50, 9)) * X_STEPS) * (rng.random((50, 9)) < 0.5)
     cut, slopes = np.clip(x, -most, most), np.rint(rng.normal(0, 1e4, 50))
     for rows in (x, sparse.csr_array(x)):
-        columns = SparseColumns(rows).cut(most)
+        columns = SparseColumns(rows).clipped(most)
         np.testing.assert_array_equal(columns.sums(slopes), cut.T @ slopes)
         for j in range(9):
             assert columns.sum(j, slopes) == int(cut[:, j] @ slopes)
@@ -611,15 +624,15 @@ def margin_queries(problem, theta):
     columns = Support(np.array([1, 4, 6]), problem.bounds)
     on = (theta, 0.7, columns, 0.9, 0.5)
     return [
-        problem.mean_slope(theta),
-        problem.limited_slope(theta, 0.4),
-        problem.slope_sizes(theta),
-        problem.coordinate(theta, 0.6, 0.5, 4),
-        problem.coordinate(theta, 0.6, 0.5, 7),  # a column of zeros
-        problem.support_gradient(*on),
-        problem.support_curvature(*on),
-        problem.improvement(theta, Vector.zero(theta.size).with_offset(0.1), 0.8),
-        problem.length_sizes(columns),
+        MeanSlope(problem, theta),
+        LimitedSlope(problem, theta, 0.4),
+        SlopeSizes(problem, theta),
+        Coordinate(problem, theta, 0.6, 0.5, 4),
+        Coordinate(problem, theta, 0.6, 0.5, 7),  # a column of zeros
+        SupportGradient(problem, *on),
+        SupportCurvature(problem, *on),
+        Improvement(problem, theta, Vector.zero(theta.size).with_offset(0.1), 0.8),
+        LengthSizes(problem, columns),
     ]
 
 
@@ -641,7 +654,8 @@ def test_known_rows_give_the_sums_of_plain_ones(rows, block_rows, monkeypatch):
             monkeypatch.setattr(local, "FEW_ENTRIES", 2**60)
             expected = plain.total(query)
             monkeypatch.setattr(local, "FEW_ENTRIES", 0)
-            assert known._knows(query) == (rows is not np.asarray or type(query) in BY_MARGINS)
+            named = isinstance(query, LengthSizes)  # columns, and no inner products
+            assert known._by_columns(query) == (rows is not np.asarray or not named)
             found = known.total(query)
             assert found.dtype == np.int64
             np.testing.assert_array_equal(found, expected)
@@ -679,7 +693,7 @@ def test_with_next_to_no_noise_the_best_vertex_is_selected(rows, body, loss, mon
     engine, plain = (LocalEngine(rows(x), y, problem.bounds) for _ in range(2))
     theta, ties, noise = problem.set.start(), 0, Noise(6)
     for t in range(150):
-        query = problem.set.scores(problem.gradient(theta))
+        query = VertexUtilities(problem, theta)
         chosen = ExponentialMechanism(1e9).release(query, engine, noise)
         values = query.from_total(plain.total(query))
         values = np.concatenate([values, -values]) if query.symmetric else values
@@ -702,7 +716,7 @@ def test_threads_take_turns(monkeypatch):
         rng, theta = np.random.default_rng(seed), problem.set.start()
         try:
             for _ in range(20):
-                query = problem.set.scores(problem.gradient(theta))
+                query = VertexUtilities(problem, theta)
                 chosen = curator.release(query, ExponentialMechanism(0.5))
                 theta = theta.toward(problem.set.vertex(chosen), rng.random())
         except Exception as error:  # shown by the thread that started this one

@@ -17,6 +17,7 @@ from riata.grid import MOST_SLOPE_STEPS, X_STEPS
 from riata.losses import Logistic, Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
+from riata.queries import Block, Gradient
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -112,7 +113,7 @@ def test_sums_beyond_what_rows_can_make_are_refused(value):
 def test_limits_follow_from_what_one_row_can_add(bounds, loss):
     """The largest row reaches the limit, and no row goes beyond it."""
     problem = Problem(loss, L1Ball(1.0), bounds, 10, 3)
-    query = problem.gradient(Vector.unit(3, 1, 0.5))
+    query = Gradient(problem, Vector.unit(3, 1, 0.5))
     expected = Expected.of(query, 3)
     assert expected.shape == (3,)
     most = np.broadcast_to(np.max(bounds.x) / bounds.x * X_STEPS * MOST_SLOPE_STEPS, 3)
@@ -121,7 +122,7 @@ def test_limits_follow_from_what_one_row_can_add(bounds, loss):
     for target in (-9.0, 9.0):
         x, y = Preparation(bounds)(9.0 * signs, np.full(8, target))
         for row in range(8):
-            one = query.block_sum(x[row : row + 1], y[row : row + 1])
+            one = query.block_sum(Block(x[row : row + 1], y[row : row + 1]))
             assert np.all(np.abs(one) <= expected.limit(1))
 
 

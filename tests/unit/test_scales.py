@@ -16,6 +16,7 @@ from riata.mechanisms import GaussianMechanism, LaplaceMechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import compose
 from riata.problem import Problem
+from riata.queries import Block, SlopeSizes
 from riata.queries.sizes import (
     N_BINS,
     PARTS,
@@ -71,14 +72,14 @@ def test_the_page_says_how_many_bins_there_are():
 @pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_a_row_has_one_vote_however_many_bins_there_are(parts, wrap):
     rng = np.random.default_rng(4)
-    query = EntrySizes(Bounds(1.0, 1.0), 30, "replace-one", parts)
+    query = EntrySizes(Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 30, 40), parts)
     for row in [
         np.full(40, X_STEPS),
         np.arange(40),
         np.zeros(40),
         *rng.integers(-X_STEPS, X_STEPS + 1, (30, 40)),
     ]:
-        votes = query.partial(wrap(row[None].astype(float)), np.zeros(1))
+        votes = query.block_sum(Block(wrap(row[None].astype(float)), np.zeros(1)))
         assert len(votes) == 17 * parts + 1
         assert np.all(votes >= 0)
         assert votes.sum() <= SHARE_STEPS
@@ -138,7 +139,7 @@ def test_zeros_may_be_left_out():
 def test_bins_within_the_noise_do_not_count(mechanism, n):
     bounds = Bounds(1.0, 1.0)
     problem = Problem(Squared(), L1Ball(1.0), bounds, n, 1)
-    query = problem.slope_sizes(Vector.zero(1))
+    query = SlopeSizes(problem, Vector.zero(1))
     engine = LocalEngine(np.zeros((n, 1)), np.full(n, 0.26), bounds)
     curator = Curator(engine, compose((mechanism.event, 40)), Noise(3))
     found = [released_scale(query, mechanism, curator) for _ in range(40)]

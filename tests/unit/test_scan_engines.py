@@ -25,7 +25,27 @@ from riata.mechanisms.sampled import _Sampled
 from riata.preparation import Preparation
 from riata.problem import Problem
 from riata.projections import SparseSignProjection
-from riata.queries import Scaling, Support
+from riata.queries import (
+    CentredGradient,
+    ClippedGradient,
+    ColumnSquares,
+    ColumnSums,
+    Coordinate,
+    Correlations,
+    EntrySizes,
+    Gradient,
+    GradientStep,
+    Improvement,
+    MarginCounts,
+    MeanSlope,
+    Minimum,
+    Scaling,
+    SlopeSizes,
+    Support,
+    SupportCurvature,
+    SupportGradient,
+    VertexUtilities,
+)
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -48,28 +68,28 @@ def queries(bounds):
         problem = Problem(loss, L1Ball(1.0), bounds, N, P)
         support = Support(np.array([1, 2, 9]), bounds)
         for theta in thetas() if loss.name == "squared" else thetas()[1:2]:
-            gradient = problem.gradient(theta)
+            gradient = Gradient(problem, theta)
             yield gradient
-            yield problem.set.scores(gradient)
-            yield problem.step(theta, 0.1)
-            yield problem.step(theta, 0.1).entries(np.array([4, 0]))
-            yield problem.clipped_gradient(theta, 0.2)
-            yield problem.mean_slope(theta)
-            yield problem.slope_sizes(theta)
-            yield problem.correlations(theta, 0.5, 0.25)
-            yield problem.correlations(theta, 0.5, 1.0)
-            yield problem.coordinate(theta, 0.5, 0.5, 2)
-            yield problem.support_gradient(theta, 0.5, support, 1.0, 0.5)
-            yield problem.support_curvature(theta, 0.5, support, 1.0, 0.5)
-            yield problem.improvement(theta, Vector.zero(P), 1.0)
-            yield problem.margin_counts(theta)
+            yield VertexUtilities(problem, theta)
+            yield GradientStep(problem, theta, 0.1)
+            yield GradientStep(problem, theta, 0.1).entries(np.array([4, 0]))
+            yield ClippedGradient(problem, theta, 0.2)
+            yield MeanSlope(problem, theta)
+            yield SlopeSizes(problem, theta)
+            yield Correlations(problem, theta, 0.5, 0.25)
+            yield Correlations(problem, theta, 0.5, 1.0)
+            yield Coordinate(problem, theta, 0.5, 0.5, 2)
+            yield SupportGradient(problem, theta, 0.5, support, 1.0, 0.5)
+            yield SupportCurvature(problem, theta, 0.5, support, 1.0, 0.5)
+            yield Improvement(problem, theta, Vector.zero(P), 1.0)
+            yield MarginCounts(problem, theta)
             yield _Sampled(gradient, 2**62, coins)
             scaling = Scaling(P, np.arange(P), np.zeros(P, np.int64), np.ones(P, np.int64), 1.0)
-            yield problem.centred_gradient(theta, 0.5, scaling, 1.0)
-        yield problem.column_sums()
-        yield problem.column_squares(0.5)
-        yield problem.entry_sizes()
-        yield problem.minimum().gradient(thetas()[1])
+            yield CentredGradient(problem, theta, 0.5, scaling, 1.0)
+        yield ColumnSums(problem)
+        yield ColumnSquares(problem, 0.5)
+        yield EntrySizes(problem)
+        yield Minimum(problem).gradient(thetas()[1])
 
 
 BOUNDS = {
@@ -142,7 +162,7 @@ def test_a_message_tells_once_of_what_queries_share():
     writer, reader, later = QueryWriter(), QueryReader(), QueryReader()
     sizes = []
     for theta in thetas():
-        query = problem.set.scores(problem.gradient(theta))
+        query = VertexUtilities(problem, theta)
         message = writer.write(query)
         sizes.append(len(message.shared))
         found = reader.read(pickle.loads(pickle.dumps(message)))
@@ -153,7 +173,7 @@ def test_a_message_tells_once_of_what_queries_share():
     assert sizes[0] > 0
     assert sizes[1:] == [0, 0]
     later.learn(writer.told)  # one that comes later is told of everything
-    assert later.read(writer.write(problem.gradient(thetas()[1]))).bounds.y == 1.0
+    assert later.read(writer.write(Gradient(problem, thetas()[1]))).bounds.y == 1.0
 
 
 def test_nothing_that_holds_rows_travels():

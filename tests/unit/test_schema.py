@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from riata import Bounds, Schema
 from riata.data.columns import Cells, Numbers, Texts, as_number, as_text, from_objects
-from riata.data.features import Choice, Number, Text, YesNo
+from riata.data.schema.features import Choice, Number, Text, YesNo
 from riata.errors import InvalidArgument, SchemaError
 
 TABLE = {

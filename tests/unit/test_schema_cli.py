@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from riata import Schema, read
 from riata.cli.main import app, main
-from riata.data.draft import draft, friendly
+from riata.data.schema_draft import draft, round_bounds
 
 N = 200
 RNG = np.random.default_rng(2)
@@ -118,7 +118,7 @@ def test_a_draft_needs_a_declaration(file, bad, tmp_path):
 def test_a_check_reads_no_row(file, tmp_path, monkeypatch):
     schema, text = draft(file, target="stage")
     (tmp_path / "s.toml").write_text(text)
-    monkeypatch.setattr("riata.data.csv_file.CsvReader.batches", None)
+    monkeypatch.setattr("riata.data.readers.csv_file.CsvReader.batches", None)
     said = good("check", tmp_path / "s.toml", file)
     assert f"encoded as {schema.n_features}" in said
     assert "No row was read" in said
@@ -149,6 +149,6 @@ def test_a_check_says_what_disagrees(file, tmp_path, bad):
     ],
 )  # fmt: skip
 def test_bounds_are_rounded_outwards(low, high, said):
-    found = friendly(low, high)
+    found = round_bounds(low, high)
     assert found == said
     assert found[0] <= low <= high <= found[1]

@@ -266,7 +266,7 @@ def test_every_format_without_names_gives_the_same_rows(make, tmp_path):
 
 @pytest.mark.parametrize("make", [as_npz, as_sparse_npz, as_npy, as_mapped])
 def test_pieces_of_arrays(make, tmp_path, monkeypatch):
-    monkeypatch.setattr("riata.data.stored.PIECE_ROWS", 100)
+    monkeypatch.setattr("riata.data.readers.array_files.PIECE_ROWS", 100)
     pieces = pickle.loads(pickle.dumps(read(make(tmp_path), WIDE).pieces()))
     found = [piece.load() for piece in pieces]
     assert [len(y) for _, y in found] == [100, 100, 37]

@@ -107,9 +107,8 @@ def scores(
         if progress is not None:
             progress(k + 1)
     claim = trial.plan.spent
-    ours, theirs = (np.array(side) for side in found)
-    arrays = _table(released) if releases else (None, None)
-    return AttackScores(ours, theirs, claim.epsilon, claim.delta, trial.plan.cost, *arrays)
+    sides = (np.array(found[0]), np.array(found[1]), claim.epsilon, claim.delta, trial.plan.cost)
+    return AttackScores(*sides, *(_table(released) if releases else (None, None)))
 
 
 def _numbers(run: list[WitnessedRelease]) -> np.ndarray:

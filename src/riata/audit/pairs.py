@@ -15,6 +15,7 @@ from riata.fitting import plan
 from riata.privacy.budget import REPLACE_ONE
 from riata.problem import Problem
 from riata.public import public_normals
+from riata.queries import Gradient, VertexUtilities
 from riata.sets import PolytopeSet
 from riata.vectors import Vector, length
 
@@ -152,7 +153,7 @@ def extreme_targets(problem: Problem) -> np.ndarray:
 
 def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int | None, float]:
     """The two rows, or under add-remove the one, whose exchange changes the first query most."""
-    gradient = problem.gradient(problem.set.start())
+    gradient = Gradient(problem, problem.set.start())
     summands = np.array(
         [
             LocalEngine(x[i : i + 1], y[i : i + 1], problem.bounds).total(gradient)
@@ -162,7 +163,7 @@ def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int 
     )
     answers = gradient.from_total(summands)
     if isinstance(problem.set, PolytopeSet):
-        query = problem.set.scores(gradient)
+        query = VertexUtilities(problem, problem.set.start())
         utilities = np.array([problem.set.utilities(answer) for answer in answers])
         if query.symmetric:
             utilities = np.hstack([utilities, -utilities])

@@ -10,7 +10,7 @@ import typer
 from riata.cli.console import AsJson, answer, answer_json, err, note, out
 from riata.cli.exits import OK, UNSOUND
 
-#: Neighbours and searched pairs an estimator, fits of one step and of several on each side.
+#: Neighbours and searched pairs per estimator, fits of one step and of several on each side.
 FULL, QUICK = (10_000, 60, 100_000, 4_000), (100, 10, 2_000, 200)
 
 
@@ -18,13 +18,20 @@ def audit(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer runs: minutes, and weaker evidence.")
     ] = False,
-    pairs: Annotated[int | None, typer.Option(help="Neighbours an estimator.", min=1)] = None,
-    tries: Annotated[int | None, typer.Option(help="Searched pairs, an estimator.", min=1)] = None,
-    draws: Annotated[int | None, typer.Option(help="Fits of one step, a side.", min=100)] = None,
-    fits: Annotated[int | None, typer.Option(help="Fits of several steps, a side.", min=50)] = None,
+    pairs: Annotated[int | None, typer.Option(help="Neighbours per estimator.", min=1)] = None,
+    tries: Annotated[int | None, typer.Option(help="Searched pairs per estimator.", min=1)] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Fits of one step, on each side.", min=10)
+    ] = None,
+    fits: Annotated[
+        int | None, typer.Option(help="Fits of several steps, on each side.", min=10)
+    ] = None,
     page: Annotated[Path | None, typer.Option("--out", help="Where the report is written.")] = Path(
         "audit.html"
     ),
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail also if an attack shows less than it should.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Attack riata's own claims on made-up neighbours, and say whether one was exceeded."""
@@ -67,4 +74,7 @@ def audit(
         )  # fmt: skip
     else:
         answer("No claim was exceeded." if sound else "A claim was exceeded.", "bold")
+    if strict and not standard.all_sharp(*found):
+        note("An attack shows less of its claim than it should.")
+        raise typer.Exit(UNSOUND)
     raise typer.Exit(OK if sound else UNSOUND)

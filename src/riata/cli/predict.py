@@ -7,7 +7,7 @@ import json
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -17,6 +17,9 @@ from riata.cli.options import MaxBytes
 from riata.cli.report import ModelFile
 from riata.errors import InvalidArgument
 from riata.files.limit import MAX_BYTES
+
+if TYPE_CHECKING:
+    from riata.estimators.description import ModelDescription
 
 READABLE, WRITABLE = (".csv", ".npy", ".npz"), (".csv", ".npy")
 
@@ -31,16 +34,18 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict for each row of a file. Missing values count as 0, as in the fit."""
-    from riata.model_file import load  # with scikit-learn, which is slow to import
+    from riata.estimators.description import describe  # with scikit-learn, slow to import
+    from riata.model_file import load
     from riata.report.facts import statement_of
 
     if out.suffix not in WRITABLE:
         raise InvalidArgument(f"{out} must end in .csv or .npy, which say how to write it.")
     found = load(model, max_bytes=max_bytes)
-    rows = read_rows(data, found)
+    about = describe(found)
+    rows = read_rows(data, about)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's, about names: columns have been matched
-        columns = predictions(found, rows)
+        columns = predictions(found, about, rows)
     if out.suffix == ".npy":
         np.save(out, np.array(columns["prediction"].tolist()), allow_pickle=False)
     else:
@@ -58,45 +63,34 @@ def predict(
         typer.echo("They follow from the rows in the data: the guarantee is about the model.")
 
 
-def predictions(model: Any, rows: Any) -> dict[str, np.ndarray]:
+def predictions(model: Any, about: ModelDescription, rows: Any) -> dict[str, np.ndarray]:
     """What a model says about rows, by the name of the column that it becomes."""
-    if not hasattr(model, "predict"):
-        raise InvalidArgument(
-            f"A {type(model).__name__} predicts nothing: it is a mean. See riata report."
-        )
-    if _is_local(model):
-        made = {"prediction": model.predict(rows)}
-        if model.task.kind == "logistic":
-            made["probability of yes"] = model.predict_probability(rows)
-        return made
-    made = {"prediction": model.predict(rows)}
-    if hasattr(model, "predict_proba"):
-        chances = model.predict_proba(rows)
-        made |= {f"probability of {c}": chances[:, k] for k, c in enumerate(model.classes_)}
-    return made
+    if about.output == "mean":
+        raise InvalidArgument(f"A {about.name} predicts nothing: it is a mean. See riata report.")
+    columns = {"prediction": model.predict(rows)}
+    if about.collected and about.probabilities:
+        columns["probability of yes"] = model.predict_probability(rows)
+    elif about.probabilities:
+        each = zip(about.labels, model.predict_proba(rows).T, strict=True)
+        columns |= {f"probability of {label}": chances for label, chances in each}
+    return columns
 
 
-def _is_local(model: Any) -> bool:
-    from riata.local.learners.model import LocalModel  # with SciPy, which is slow to import
-
-    return isinstance(model, LocalModel)
-
-
-def read_rows(path: Path, model: Any) -> Any:
+def read_rows(path: Path, about: ModelDescription) -> Any:
     """The rows of a file, with the columns that the model wants, or by the model's schema."""
-    if getattr(model, "schema_", None) is not None:
+    if about.schema is not None:
         from riata.data import read
 
-        return read(path, model.schema_, target=False)
+        return read(path, about.schema, target=False)
     if path.suffix not in READABLE:
         raise InvalidArgument(f"{path} must be one of {', '.join(READABLE)}.")
     if path.suffix == ".csv":
-        return _csv(path, model)
+        return _csv(path, about)
     try:
         rows = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _npz(path)
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile):
         raise InvalidArgument(f"{path} is not an array of numbers that NumPy can read.") from None
-    columns = model.task.encoding.columns if _is_local(model) else model.n_features_in_
+    columns = about.n_columns
     if rows.ndim != 2 or rows.shape[1] != columns or rows.dtype.kind not in "biuf":
         raise InvalidArgument(
             f"{path} holds an array of {rows.dtype} with the shape {rows.shape}. The model wants "
@@ -118,7 +112,7 @@ def _npz(path: Path) -> Any:
     return sparse.load_npz(path)
 
 
-def _csv(path: Path, model: Any) -> Any:
+def _csv(path: Path, about: ModelDescription) -> Any:
     """Columns by name if the model knows names, and in order otherwise."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -130,9 +124,9 @@ def _csv(path: Path, model: Any) -> Any:
         raise InvalidArgument(f"{path} is empty. Its first line names the columns.")
     if len(set(head)) < len(head):
         raise InvalidArgument(f"Two columns of {path} have the same name. Rename one.")
-    if _is_local(model):
+    if about.collected:
         return [dict(zip(head, row, strict=False)) for row in rows]
-    names = getattr(model, "feature_names_in_", None)
+    names = about.names
     wanted = list(head) if names is None else list(names)
     missing = [name for name in wanted if name not in head]
     if missing:
@@ -140,9 +134,9 @@ def _csv(path: Path, model: Any) -> Any:
             f"{path} has no column {missing[0]!r}, which the model was fitted to "
             f"({len(missing)} such columns). Its first line must name them."
         )
-    if names is None and len(head) != model.n_features_in_:
+    if names is None and len(head) != about.n_columns:
         raise InvalidArgument(
-            f"{path} has {len(head)} columns, and the model {model.n_features_in_} without names. "
+            f"{path} has {len(head)} columns, and the model {about.n_columns} without names. "
             "Leave out the others."
         )
     table = np.full((len(rows), len(wanted)), np.nan)

@@ -42,7 +42,7 @@ def draft(
         )
     if out is not None and out.exists() and not force:
         raise InvalidArgument(f"{out} exists. Choose another name, or pass --force.")
-    from riata.data.draft import draft as drafted
+    from riata.data.schema_draft import draft as drafted
 
     schema, text = drafted(file, target=target, person=person, rows_of_a_person=rows_of_a_person)
     if out is not None:
@@ -79,7 +79,7 @@ def check(
 
 
 def _counted(schema: Schema) -> str:
-    columns = "a block of columns" if schema.wide else f"{len(schema.columns)} columns"
+    columns = "a block of columns" if schema.unnamed else f"{len(schema.columns)} columns"
     return f"{columns}, encoded as {schema.n_features}"
 
 

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from riata import fields
 from riata.errors import InvalidArgument
+from riata.files import fields
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import parse_toml
 

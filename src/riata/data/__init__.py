@@ -1,7 +1,7 @@
 """Readers: from what users have to rows."""
 
 from riata.data.arrays import labels_as_codes, rows_and_targets
-from riata.data.opening import read
+from riata.data.formats import read
 from riata.data.schema import Schema
 from riata.data.source import Source
 

@@ -57,7 +57,7 @@ def rows_and_targets(
         )
     x = rows(estimator, x, reset=True)
 
-    def read(data: Any) -> np.ndarray:
+    def read(data: Any) -> Any:
         if not numeric:
             return column_or_1d(as_labels(data), warn=True)
         return column_or_1d(as_targets(data), dtype=np.float64, warn=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -104,15 +104,20 @@ class Texts(Column):
         return len(self.codes)
 
     def numbers(self) -> np.ndarray:
-        return np.array([as_number(word) for word in self.words], dtype=np.float64)[self.codes]
+        return self._of_rows([as_number(word) for word in self.words], np.float64)
 
     def texts(self) -> Texts:
         return self
 
-    def looked_up(self, table: dict[str, int], default: int) -> np.ndarray:
-        """The number of each row's text in a table."""
-        found = [default if word is None else table.get(word, default) for word in self.words]
-        return np.array(found, dtype=np.int64)[self.codes]
+    def encode(self, code: Callable[[str], int], default: int) -> np.ndarray:
+        """The number that a function gives to each row's text; the default where it is missing."""
+        found = [default if word is None else code(word) for word in self.words]
+        return self._of_rows(found, np.int64)
+
+    def _of_rows(self, found: list[Any], kind: type) -> np.ndarray:
+        """What was found for each of the different texts, for each row."""
+        each: np.ndarray = np.array(found, dtype=kind)[self.codes]
+        return each
 
 
 class Cells(Column):

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from riata.data.columns import as_number
 from riata.errors import DataError
+from riata.numeric import number
 
 #: The kinds of NumPy types that are numbers, and of those whose values are read one by one.
 _NUMBERS, _OTHERS = "biuf", "OUSc"
@@ -64,19 +63,6 @@ def numbers(values: Any) -> np.ndarray:
 
 def _number(value: Any) -> float:
     """A value of any type as the number that it is, or spells; NaN for all others."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if isinstance(value, str):
-        return as_number(value.strip())
-    if isinstance(value, complex):
-        return value.real if value.imag == 0 else math.nan
-    if not isinstance(value, int | float | Decimal):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except ValueError:  # a signalling NaN
-        return math.nan
+    if isinstance(value, complex | np.complexfloating):
+        return float(value.real) if value.imag == 0 else math.nan
+    return number(value.strip() if isinstance(value, str | bytes) else value)

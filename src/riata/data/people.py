@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from riata.data.columns import Texts
-from riata.data.reader import ColumnReader, Reader
+from riata.data.readers.base import Block, Reader, TableReader
 from riata.data.schema import Schema
-from riata.data.source import BLOCK_ROWS, Advance, Block, Source
+from riata.data.source import BLOCK_ROWS, Advance, Piece, Source
 from riata.errors import ClusterError
 from riata.mechanisms.noise import Noise
 
@@ -38,7 +38,7 @@ class PersonIds:
 
     def __call__(self) -> list[np.ndarray]:
         """Digests of different ids, and for each row the place of its own; -1 for no id."""
-        assert isinstance(self._reader, ColumnReader)
+        assert isinstance(self._reader, TableReader)
         digests, codes = [np.empty((0, 2), dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
         for _, columns in self._reader.chunks([self._person], BLOCK_ROWS):
             ids = columns[self._person].texts()
@@ -81,7 +81,7 @@ class PeopleSource(Source):
         self, schema: Schema, reader: Reader, target: bool = True, random_state: int | None = None
     ) -> None:
         super().__init__(schema, reader, target)
-        assert isinstance(reader, ColumnReader)
+        assert isinstance(reader, TableReader)
         self.rows_of_a_person = schema.rows_of_a_person
         self.seeded = random_state is not None
         self._random_state = random_state
@@ -122,18 +122,18 @@ class PeopleSource(Source):
 
     @cached_property
     def _people(self) -> tuple[np.ndarray, list[int]]:
-        """The person of each row, as `whose_rows` numbers them, and the length of each part."""
+        """The person of each row, as `person_of_rows` numbers them, and the length of each part."""
         key = Noise().words(4).tobytes()
         ids = [PersonIds(part, str(self.schema.person), key) for part in self._parts]
         found = [each() for each in ids] if self._gather is None else self._gather(ids)
-        return whose_rows(found), [len(codes) for _, codes in found]
+        return person_of_rows(found), [len(codes) for _, codes in found]
 
     @cached_property
     def _drawn(self) -> np.ndarray:
         """The row of the file in each place of the arrangement; -1 for a blank row."""
         noise = Noise(self._random_state, key=self._key)
         people = self.schema.people or self._n_people
-        return drawn(self._people[0], people, self.rows_of_a_person, noise)
+        return sample_rows(self._people[0], people, self.rows_of_a_person, noise)
 
     def _counting(self) -> np.ndarray:
         """The rows of the file that count, each as often as it does, in order."""
@@ -142,7 +142,7 @@ class PeopleSource(Source):
 
     def _blocks(self, rows: int) -> Iterator[Block]:
         counting = self._counting()
-        yield from DrawnRows(self.schema, self._reader, counting, self.has_target)._blocks(rows)
+        yield from SampledRows(self.schema, self._reader, counting, self.has_target)._blocks(rows)
         yield from self._blank(self.n_rows - len(counting), rows)
 
     def bar(self, wanted: bool, step: int | None = None) -> AbstractContextManager[Advance]:
@@ -167,7 +167,7 @@ class PeopleSource(Source):
         counting, ends = self._counting(), np.cumsum([0, *self._people[1]])
         cuts = np.searchsorted(counting, ends)
         found: list[Source] = [
-            DrawnRows(self.schema, part, counting[first:last] - start, self.has_target)
+            SampledRows(self.schema, part, counting[first:last] - start, self.has_target)
             for part, first, last, start in zip(self._parts, cuts, cuts[1:], ends, strict=False)
             if first < last
         ]
@@ -183,7 +183,7 @@ class PeopleSource(Source):
         return {**kept, "_key": None, "_gather": None}
 
 
-class DrawnRows(Source):
+class SampledRows(Piece):
     """Some rows of a file, in its order, and each as often as it is named.
 
     Parameters
@@ -213,11 +213,8 @@ class DrawnRows(Source):
         missing = len(numbers) - int(np.searchsorted(numbers, start))
         yield from self._blank(missing, rows)
 
-    def pieces(self) -> list[Source]:
-        return [self]
 
-
-class BlankRows(Source):
+class BlankRows(Piece):
     """Rows of people who are not there, in which everything is missing."""
 
     def __init__(self, schema: Schema, reader: Reader, n_rows: int, target: bool = True) -> None:
@@ -227,11 +224,8 @@ class BlankRows(Source):
     def _blocks(self, rows: int) -> Iterator[Block]:
         yield from self._blank(self.n_rows, rows)
 
-    def pieces(self) -> list[Source]:
-        return [self]
 
-
-def whose_rows(found: list[list[np.ndarray]]) -> np.ndarray:
+def person_of_rows(found: list[list[np.ndarray]]) -> np.ndarray:
     """The person of each row, from ids of all parts; -1 for no id.
 
     They are numbered as they first appear, so that the numbers do not depend on the secret key of
@@ -243,7 +237,7 @@ def whose_rows(found: list[list[np.ndarray]]) -> np.ndarray:
         codes.append(np.where(each[1] < 0, -1, each[1] + sum(map(len, digests))))
         digests.append(each[0])
     places, whose = np.concatenate(codes), np.full(sum(map(len, codes)), -1, dtype=np.int64)
-    whose[places >= 0] = numbered(np.concatenate(digests)[places[places >= 0]])
+    whose[places >= 0] = codes_by_first_appearance(np.concatenate(digests)[places[places >= 0]])
     return whose
 
 
@@ -258,7 +252,7 @@ def _check_ids(found: list[np.ndarray]) -> None:
         )
 
 
-def drawn(whose: np.ndarray, people: int, k: int, noise: Noise) -> np.ndarray:
+def sample_rows(whose: np.ndarray, people: int, k: int, noise: Noise) -> np.ndarray:
     """Which row stands in each of `people * k` places; -1 for a blank row.
 
     Parameters
@@ -293,7 +287,7 @@ def random_order(n: int, noise: Noise) -> np.ndarray:
             return order
 
 
-def numbered(digests: np.ndarray) -> np.ndarray:
+def codes_by_first_appearance(digests: np.ndarray) -> np.ndarray:
     """Equal digests get equal numbers: 0, 1, ... in the order in which they first appear."""
     if not len(digests):
         return np.empty(0, dtype=np.int64)

@@ -9,12 +9,10 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from riata.data.reader import ColumnReader, Reader
+from riata.data.readers.base import Block, Reader
 from riata.data.schema import Schema
-from riata.data.wide import Wide
 from riata.errors import InvalidArgument
 
-Block = tuple[sparse.csr_array, np.ndarray | None]
 Advance = Callable[[int], None]
 
 #: Rows that are read and encoded at a time.
@@ -102,17 +100,7 @@ class Source:
 
     def _encoded(self, rows: int) -> Iterator[Block]:
         """All rows of the file."""
-        schema, target = self.schema, self.schema.target if self.has_target else None
-        if isinstance(self._reader, ColumnReader):
-            names = [*schema.columns, *([] if target is None else [target.name])]
-            for n, columns in self._reader.chunks(names, rows):
-                y = None if target is None else target.encode(columns[target.name])
-                yield schema.encode(columns, n), y
-        else:
-            assert isinstance(schema.features, Wide)
-            for x, column in self._reader.chunks(schema.features, rows, target is not None):
-                y = None if target is None else target.encode(column)
-                yield schema.features.encode(x), y
+        return self._reader.blocks(self.schema, rows, self.has_target)
 
     def load(self, *, progress: bool = False) -> Block:
         """All rows at once."""
@@ -125,7 +113,7 @@ class Source:
             x, y = self.schema.blank(0)
             return x, y if self.has_target else None
         x = sparse.vstack([x for x, _ in found], format="csr")
-        y = np.concatenate([y for _, y in found]) if self.has_target else None
+        y = np.concatenate([y for _, y in found if y is not None]) if self.has_target else None
         return x, y
 
     def plain(self) -> Source:
@@ -141,13 +129,13 @@ class Source:
         parts = self._reader.pieces()
         if len(parts) < 2 or self.n_rows != self._reader.count():
             return [self]
-        return [_Piece(self.schema, part, self.has_target) for part in parts]
+        return [Piece(self.schema, part, self.has_target) for part in parts]
 
     def __repr__(self) -> str:
         return f"<Source {self._reader.title}, {self.n_features} columns>"
 
 
-class _Piece(Source):
+class Piece(Source):
     """A part of a source, with as many rows as it has."""
 
     @cached_property

@@ -15,7 +15,7 @@ ROUNDED, EACH = 2.0**-30, 2.0**-51
 
 
 class SparseColumns:
-    """Sparse rows on the grid, with entries cut at `most` steps.
+    """Sparse rows on the grid, with entries clipped at `most` steps.
 
     Parameters
     ----------
@@ -27,13 +27,13 @@ class SparseColumns:
     def __init__(self, x: Any, most: int = X_STEPS) -> None:
         self._x, self._most = sparse.csc_array(x), most  # with its rows in order
         if most < X_STEPS:
-            cut = np.clip(self._x.data, -most, most)
-            self._x = sparse.csc_array((cut, self._x.indices, self._x.indptr), shape=x.shape)
+            entries = np.clip(self._x.data, -most, most)
+            self._x = sparse.csc_array((entries, self._x.indices, self._x.indptr), shape=x.shape)
         self.shape = x.shape
         self._rounded_up = 1 + ROUNDED + x.shape[0] * EACH
 
-    def cut(self, most: int) -> SparseColumns:
-        """The same columns with entries cut at `most` steps."""
+    def clipped(self, most: int) -> SparseColumns:
+        """The same columns with entries clipped at `most` steps."""
         return self if most == self._most else SparseColumns(self._x, most)
 
     def entries(self, column: int) -> tuple[Any, np.ndarray]:

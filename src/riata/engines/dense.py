@@ -289,7 +289,7 @@ def _in_threads(
 
 
 class DenseColumns:
-    """Dense rows, column by column, with entries cut at `most` steps.
+    """Dense rows, column by column, with entries clipped at `most` steps.
 
     Parameters
     ----------
@@ -301,8 +301,8 @@ class DenseColumns:
         self._rows, self._most, self.shape = rows, most, rows.shape
         self._rounded_up = 1 + ROUNDED + rows.shape[0] * EACH
 
-    def cut(self, most: int) -> DenseColumns:
-        """The same columns with entries cut at `most` steps."""
+    def clipped(self, most: int) -> DenseColumns:
+        """The same columns with entries clipped at `most` steps."""
         return self if most == self._most else DenseColumns(self._rows, most)
 
     def dense(self, column: int, start: int, stop: int) -> np.ndarray:

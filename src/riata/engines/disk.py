@@ -18,7 +18,7 @@ from riata.engines.shard import of_part
 from riata.errors import DiskFull
 from riata.grid import BLOCK_ROWS
 from riata.mechanisms.engine import Engine
-from riata.queries import Query
+from riata.queries import Block, Query
 
 #: A block has about so many entries, and so few rows that sums are exact: some 50 MB in all.
 BLOCK_ENTRIES = 2**21
@@ -150,7 +150,7 @@ class DiskEngine(Engine):
         for x, y, start in self._rows.blocks():
             if self._parts > 1:
                 x, y, start = of_part(x, y, start, self._part, self._parts)
-            summed = query.at_row(start).block_sum(x, y).astype(np.int64)
+            summed = query.block_sum(Block(x, y, start)).astype(np.int64)
             found = summed if found is None else np.add(found, summed, out=found)
         assert found is not None
         return found

@@ -10,29 +10,17 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
+from riata.engines.column_block import ColumnBlock
 from riata.engines.columns import SparseColumns
 from riata.engines.compiled.codes import known_loss
 from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.gram import Gram
 from riata.engines.margins import Margins
-from riata.engines.rows import Rows
 from riata.engines.scores import LazyScores, ordinary
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import OneAgainstRest, Squared
 from riata.mechanisms.engine import Engine
-from riata.queries import (
-    Coordinate,
-    FrankWolfePath,
-    Gradient,
-    Improvement,
-    LengthSizes,
-    LimitedSlope,
-    MeanSlope,
-    Query,
-    SlopeSizes,
-    SupportCurvature,
-    SupportGradient,
-)
+from riata.queries import Block, FrankWolfePath, Gradient, Query, Reads
 
 #: About what a step takes without a compiler, and from when on it is worth to compile.
 _SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
@@ -55,17 +43,6 @@ FEW_ENTRIES, PERCENT_FILLED = 2**18, 6
 #: passes were taken that to compute them takes no longer: BLAS does so many columns in a pass. And
 #: where the rounding of slopes leaves less than a small part of a log-weight open.
 GRAM_COLUMNS, GRAM_COLUMNS_A_PASS, GRAM_MOST = 2048, 12, 2.0**14
-
-#: Queries that ask rows for their margins, and for the columns that they name.
-BY_MARGINS = (
-    Coordinate,
-    Improvement,
-    LimitedSlope,
-    MeanSlope,
-    SlopeSizes,
-    SupportCurvature,
-    SupportGradient,
-)
 
 
 def compilable(query: FrankWolfePath) -> bool:
@@ -150,11 +127,11 @@ class LocalEngine(Engine):
         return self._bounds.grid_x(self._given)
 
     @cached_property
-    def _blocks(self) -> list[tuple[Any, np.ndarray]]:
+    def _blocks(self) -> list[Block]:
         n, step = self._x.shape[0], self._block_rows
         if n <= step:
-            return [(self._x, self._y)]
-        return [(self._x[i : i + step], self._y[i : i + step]) for i in range(0, n, step)]
+            return [Block(self._x, self._y)]
+        return [Block(self._x[i : i + step], self._y[i : i + step], i) for i in range(0, n, step)]
 
     @cached_property
     def _dense(self) -> DenseRows:
@@ -170,19 +147,17 @@ class LocalEngine(Engine):
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
-        if self._knows(query):
-            blocks = self._known_rows()
-        elif self._in_pieces:
+        if self._in_pieces and not self._by_columns(query):
             return self._dense.each(
-                lambda few, x: query.at_row(few.start).block_sum(x, self._y[few]).astype(np.int64),
-                BLOCK_ENTRIES,
+                lambda few, x: self._sum(query, Block(x, self._y[few], few.start)), BLOCK_ENTRIES
             )
-        else:
-            blocks = self._blocks
-        return sum(  # type: ignore[return-value]
-            query.at_row(i * self._block_rows).block_sum(x, y).astype(np.int64)
-            for i, (x, y) in enumerate(blocks)
-        )
+        blocks = self._column_blocks if self._by_columns(query) else self._blocks
+        found = [self._sum(query, block) for block in blocks]
+        return sum(found[1:], found[0])
+
+    @staticmethod
+    def _sum(query: Query, block: Block) -> np.ndarray:
+        return query.block_sum(block).astype(np.int64)
 
     def scores(self, query: Any, factor: float) -> LazyScores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.
@@ -193,7 +168,7 @@ class LocalEngine(Engine):
             return None
         known = self._margins.of(query.source)
         if query.most not in self._scores:
-            self._scores = {query.most: LazyScores(self._columns.cut(query.most))}
+            self._scores = {query.most: LazyScores(self._columns.clipped(query.most))}
         scores = self._scores[query.most]
         if not self._margins.followed:
             scores.forget()
@@ -274,20 +249,23 @@ class LocalEngine(Engine):
     def _is_sparse(self) -> bool:
         return sparse.issparse(self._x if self._given is None else self._given)
 
-    def _knows(self, query: Query) -> bool:
-        """Whether the query is about margins that are followed, or about a few sparse columns."""
-        if isinstance(query, LengthSizes):
-            return self._is_sparse
-        source = query.slope if isinstance(query, SlopeSizes) else query
-        return type(query) in BY_MARGINS and self._many(source)
+    def _by_columns(self, query: Query) -> bool:
+        """Whether the query reads few columns, and inner products that are followed."""
+        if query.reads is not Reads.COLUMNS:
+            return False
+        return self._is_sparse if query.model is None else self._many(query)
 
-    def _known_rows(self) -> list[tuple[Any, np.ndarray]]:
-        rows = Rows(self._columns, self._margins, 0, len(self._y))
-        starts = range(0, len(self._y), self._block_rows)
-        return [(rows[i : i + self._block_rows], self._y[i : i + self._block_rows]) for i in starts]
+    @cached_property
+    def _column_blocks(self) -> list[ColumnBlock]:
+        n, step = len(self._y), self._block_rows
+        return [
+            ColumnBlock(self._columns, self._margins, self._y[i : i + step], i, i)
+            for i in range(0, n, step)
+        ]
 
-    def _many(self, query: Any) -> bool:
+    def _many(self, query: Query) -> bool:
         """Whether margins are followed: by public numbers, as they round as the moves go."""
-        places = query.n_rows * query.theta.size
+        assert query.model is not None
+        places = query.n_rows * query.model.size
         filled = places * PERCENT_FILLED // 100 if self._is_sparse else places
         return filled >= FEW_ENTRIES

@@ -42,10 +42,10 @@ class Margins:
 
         `followed` then says whether they came from those before by a move, or none.
         """
-        inner, offset = self.inner_of(query.coefficients), query.theta.offset
+        inner, offset = self.inner(query.coefficients), query.theta.offset
         return inner + offset if offset else inner
 
-    def inner_of(self, model: Coefficients) -> np.ndarray:
+    def inner(self, model: Coefficients) -> np.ndarray:
         """The same without the offset."""
         before, self._at = self._at, None  # until all rows are brought up to date
         if before is None:

@@ -11,12 +11,13 @@ import cloudpickle
 
 from riata.bounds import Bounds
 from riata.losses import Loss
+from riata.problem import Problem
 from riata.projections import Projection
 from riata.queries import Query, Scaling
 from riata.sets import ConstraintSet
 
 #: What many queries share, and may be as long as a row.
-SHARED = (Bounds, ConstraintSet, Loss, Projection, Scaling)
+SHARED = (Bounds, ConstraintSet, Loss, Problem, Projection, Scaling)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class QueryWriter:
         if id(each) not in self._numbers:
             self._numbers[id(each)] = number = len(self._kept)
             self._kept.append(each)
-            new[number] = self.told[number] = cloudpickle.dumps(each)
+            # What it shares itself comes first, so that a reader knows it.
+            new[number] = self.told[number] = self._dumps(each, new, top=each)
         return self._numbers[id(each)]
 
 
@@ -76,14 +78,17 @@ class QueryReader:
     def learn(self, shared: dict[int, bytes]) -> None:
         """Be told of what queries share."""
         for number, text in shared.items():
-            self._shared[number] = pickle.loads(text)
+            self._shared[number] = self._loads(text)
 
     def read(self, message: Message) -> Query:
         self.learn(message.shared)
-        unpickler = _Unpickler(io.BytesIO(message.query))
-        unpickler.shared = self._shared
-        query: Query = unpickler.load()
+        query: Query = self._loads(message.query)
         return query
+
+    def _loads(self, text: bytes) -> Any:
+        unpickler = _Unpickler(io.BytesIO(text))
+        unpickler.shared = self._shared
+        return unpickler.load()
 
 
 class _Pickler(cloudpickle.Pickler):

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from riata.errors import RiataError
 from riata.grid import BLOCK_ROWS
-from riata.queries import Query
+from riata.queries import Block, Query
 
 #: The sum of a block is exact in float64, so it is no larger than this.
 _LARGEST_OF_BLOCK = 2**53
@@ -46,7 +46,7 @@ class Expected:
 
     @classmethod
     def of(cls, query: Query, n_columns: int) -> Expected:
-        nothing = query.block_sum(sparse.csr_array((0, n_columns)), np.zeros(0))
+        nothing = query.block_sum(Block(sparse.csr_array((0, n_columns)), np.zeros(0)))
         return cls(nothing.shape, _summand(query))
 
     def limit(self, n_rows: int) -> Any:

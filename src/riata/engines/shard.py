@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from riata.engines.column_block import ColumnBlock
 from riata.engines.columns import SparseColumns
-from riata.engines.local import BY_MARGINS
 from riata.engines.margins import Margins
-from riata.engines.rows import Rows
 from riata.grid import BLOCK_ROWS
 from riata.mechanisms.engine import Engine
-from riata.queries import Gradient, GradientStep, Query, VertexUtilities
-
-#: Queries that sparse rows answer column by column: by margins, or by one sum over all columns.
-BY_COLUMNS = (*BY_MARGINS, Gradient, GradientStep, VertexUtilities)
+from riata.queries import Block, Query, Reads
 
 
 class Shard(Engine):
@@ -38,8 +35,9 @@ class Shard(Engine):
     def __init__(self, x: Any, y: np.ndarray, start: int = 0) -> None:
         self._x, self._y, self._start = x, y, start
         pieces = [slice(i, i + BLOCK_ROWS) for i in range(0, max(len(y), 1), BLOCK_ROWS)]
-        blocks = [(x, y)] if len(pieces) == 1 else [(x[few], y[few]) for few in pieces]
-        self._blocks = [_Block(each, targets) for each, targets in blocks]
+        self._blocks = [
+            _Block(x if len(pieces) == 1 else x[few], y[few], start + few.start) for few in pieces
+        ]
 
     @property
     def size(self) -> int:
@@ -48,10 +46,7 @@ class Shard(Engine):
 
     def total(self, query: Query) -> np.ndarray:
         """The sum of the query's integers over these rows."""
-        found = [
-            block.total(query.at_row(self._start + i * BLOCK_ROWS))
-            for i, block in enumerate(self._blocks)
-        ]
+        found = [block.total(query) for block in self._blocks]
         return sum(found[1:], found[0])
 
     def part(self, part: int, parts: int) -> Shard:
@@ -70,28 +65,17 @@ def of_part(
 class _Block:
     """So few rows that their sums are exact in float64."""
 
-    def __init__(self, x: Any, y: np.ndarray) -> None:
-        self._x, self._y = x, y
-        self._columns: _EntryColumns | None = None
+    def __init__(self, x: Any, y: np.ndarray, start: int) -> None:
+        self._whole = Block(x, y, start)
 
     def total(self, query: Query) -> np.ndarray:
-        x = self._x
-        if sparse.issparse(x) and type(query) in BY_COLUMNS:
-            if self._columns is None:
-                self._columns = _EntryColumns(x)
-            x = self._columns
-        return query.block_sum(x, self._y).astype(np.int64)
+        by_columns = sparse.issparse(self._whole.rows) and query.reads is not Reads.ROWS
+        block = self._by_columns if by_columns else self._whole
+        return query.block_sum(block).astype(np.int64)
 
-
-class _EntryColumns(Rows):
-    """Sparse rows, column by column, and their margins at the last model."""
-
-    def __init__(self, x: Any) -> None:
-        self._entries = sparse.csc_array(x)
-        columns = SparseColumns(self._entries)
-        super().__init__(columns, Margins(x, columns), 0, x.shape[0])
-
-    @property
-    def T(self) -> Any:
-        """For one sum over all columns."""
-        return self._entries.T
+    @cached_property
+    def _by_columns(self) -> ColumnBlock:
+        """The rows column by column, and their inner products with the last model."""
+        columns = SparseColumns(self._whole.rows)
+        margins = Margins(self._whole.rows, columns)
+        return ColumnBlock(columns, margins, self._whole.y, start=self._whole.start)

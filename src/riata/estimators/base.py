@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from riata.bounds import Bounds
+from riata.data.schema import Schema
 from riata.data.source import Source
 from riata.engines.choice import RowSource, check_engine
 from riata.errors import InvalidArgument
@@ -49,7 +50,7 @@ def _selection_order(solution: Solution) -> np.ndarray:
 
 def checked_bounds(estimator: Any) -> Bounds:
     """The bounds of an estimator, which has to have some, or of the schema of its rows."""
-    schema = getattr(estimator, "schema_", None)
+    schema: Schema | None = getattr(estimator, "schema_", None)
     if estimator.bounds is None and schema is None:
         raise InvalidArgument(
             f"{type(estimator).__name__} needs bounds: taking them from the data would reveal it. "
@@ -60,7 +61,11 @@ def checked_bounds(estimator: Any) -> Bounds:
             f"bounds must be a Bounds, got {type(estimator.bounds).__name__}. "
             "Write bounds=Bounds(x=..., y=...)."
         )
-    return estimator.bounds if schema is None else bounds_with_schema(estimator.bounds, schema)
+    if schema is not None:
+        return bounds_with_schema(estimator.bounds, schema)
+    bounds: Bounds | None = estimator.bounds
+    assert bounds is not None
+    return bounds
 
 
 def checked_seed(estimator: Any) -> int | None:
@@ -170,7 +175,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         """What `fit(X, y)` asks for, and the rows that it would read: none was read yet."""
         self.check_parameters()
         if not isinstance(X, Source):  # whose schema may have the bounds
-            vars(self).pop("schema_", None)
+            self.__dict__.pop("schema_", None)
             self.row_bounds()
         table, classes, convert = self._read(X, y)
         request = self.request_for_shape(
@@ -213,16 +218,15 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             values = np.array([value(one) for one in fitted.solutions], dtype=np.float64)
             return values.reshape(shape + values.shape[1:])[()]
 
-        def unknown(value: float | None) -> float:
-            return math.nan if value is None else value
-
         self.coef_ = each(lambda s: s.theta.dense())
         self.intercept_ = each(lambda s: s.theta.offset)
         self.coef_error_ = each(_errors)
         self.selection_order_ = each(_selection_order).astype(np.int64)
-        self.intercept_error_ = each(lambda s: unknown(s.offset_error))
-        self.training_fit_ = each(lambda s: unknown(s.fit and s.fit.gain))
-        self.training_fit_error_ = each(lambda s: unknown(s.fit and s.fit.error))
+        self.intercept_error_ = each(
+            lambda s: math.nan if s.offset_error is None else s.offset_error
+        )
+        self.training_fit_ = each(lambda s: math.nan if s.fit is None else s.fit.gain)
+        self.training_fit_error_ = each(lambda s: math.nan if s.fit is None else s.fit.error)
         self.n_iter_ = fitted.statement.steps
         self.privacy_ = fitted.statement
         if request.schema is not None and request.classes is None:

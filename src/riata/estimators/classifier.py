@@ -164,7 +164,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def _set_attributes(self, fitted: Fitted) -> None:
         super()._set_attributes(fitted)
-        self.classes_ = fitted.planned.request.classes
+        classes = fitted.planned.request.classes
+        assert classes is not None
+        self.classes_ = classes
         weights = fitted.solutions[0].weights
         self.class_weight_ = np.array(weights or np.ones(len(self.classes_)))
 

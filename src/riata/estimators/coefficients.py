@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.local.learners.model import LocalModel
-
-MEANS = ("mean", "sparse-mean")
+from riata.estimators.description import ModelDescription, describe
 
 
 @dataclass(frozen=True)
@@ -94,60 +92,46 @@ def coefficients(model: Any, names: Any = None) -> list[Coefficients]:
         One for each linear function: none for a kernel, and one for each class if there are more
         than two.
     """
-    found = _found(model)
-    return found if names is None else [_named(each, names) for each in found]
-
-
-def _named(found: Coefficients, names: Any) -> Coefficients:
-    if len(names) != found.size:
-        raise InvalidArgument(
-            f"names has {len(names)} names, and the model {found.size} columns. Pass one for each."
-        )
-    return replace(found, names=names)
-
-
-def _found(model: Any) -> list[Coefficients]:
-    if isinstance(model, LocalModel):
-        return _of_reports(model)
-    if hasattr(model, "mean_"):
-        return [_made(model, "", model.mean_, model.mean_error_)]
-    if not hasattr(model, "coef_"):
+    about = describe(model)
+    if not about.linear:
         return []
+    found = _means(model, about) if about.output == "mean" else _functions(model, about)
+    return found if names is None else [_renamed(each, names) for each in found]
+
+
+def _renamed(coefficients: Coefficients, names: Any) -> Coefficients:
+    if len(names) != coefficients.size:
+        raise InvalidArgument(
+            f"names has {len(names)} names, and the model {coefficients.size} columns. Pass one "
+            "for each."
+        )
+    return replace(coefficients, names=names)
+
+
+def _means(model: Any, about: ModelDescription) -> list[Coefficients]:
+    values, errors = (
+        (model.mean, model.errors) if about.collected else (model.mean_, model.mean_error_)
+    )
+    return [Coefficients("", values, errors, np.zeros(len(values), dtype=int), about.names)]
+
+
+def _functions(model: Any, about: ModelDescription) -> list[Coefficients]:
+    if about.collected:
+        order = np.zeros(len(model.coef), dtype=int)
+        values = (model.coef, model.errors, order, about.names, model.intercept)
+        return [Coefficients(about.function_labels[0], *values)]
     coef, errors = np.atleast_2d(model.coef_), np.atleast_2d(model.coef_error_)
     order = np.atleast_2d(getattr(model, "selection_order_", np.zeros(coef.shape, dtype=int)))
     intercepts = np.atleast_1d(model.intercept_)
     unknown = np.full(len(coef), math.nan)
     intercept_errors = np.atleast_1d(getattr(model, "intercept_error_", unknown))
-    return [
-        _made(
-            model, label, coef[k], errors[k], order[k],
-            float(intercepts[k]), float(intercept_errors[k]),
-        )
-        for k, label in enumerate(_labels(model, len(coef)))
-    ]  # fmt: skip
-
-
-def _made(model: Any, label: str, values: np.ndarray, errors: np.ndarray, *more: Any) -> Any:
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and len(names) != len(values):  # of rows that were projected before
+    names = about.names
+    if names is not None and len(names) != coef.shape[1]:  # of rows that were projected before
         names = None
-    order = more[0] if more else np.zeros(len(values), dtype=int)
-    return Coefficients(label, values, errors, order, names, *more[1:])
-
-
-def _labels(model: Any, functions: int) -> list[str]:
-    classes = getattr(model, "classes_", None)
-    if classes is None:
-        return [""]
-    return [str(one) for one in (classes if functions > 1 else classes[1:])]
-
-
-def _of_reports(model: LocalModel) -> list[Coefficients]:
-    if model.task.kind == "kernel":
-        return []
-    mean = model.task.kind in MEANS
-    values = model.mean if mean else model.coef
-    label = "yes" if model.task.kind == "logistic" else ""
-    intercept = math.nan if mean else model.intercept
-    order = np.zeros(len(values), dtype=int)
-    return [Coefficients(label, values, model.errors, order, model.names, intercept)]
+    return [
+        Coefficients(
+            label, coef[k], errors[k], order[k], names, float(intercepts[k]),
+            float(intercept_errors[k]),
+        )
+        for k, label in enumerate(about.function_labels)
+    ]  # fmt: skip

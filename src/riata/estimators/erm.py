@@ -10,7 +10,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from riata.bounds import Bounds
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.fitting.prediction_rows import signs, targets_of
 from riata.fitting.rows import Table, read_table
@@ -129,6 +129,14 @@ class PrivateErm(PrivateLinearModel):
                 f"The schema has {len(self.schema_.classes)} classes, and PrivateErm tells two "
                 "apart. Use PrivateLogisticRegression or PrivateLinearSVC."
             )
+        centred = not self.loss.classifies and getattr(self, "schema_", None) is not None
+        if centred and self.loss.link != "identity" and self.schema_.target_centre != 0:
+            raise Incompatible(
+                f"the {self.loss.name} loss", "a target whose range is not symmetric around 0",
+                because="a source moves the middle of the range to 0, and the loss would read "
+                "other numbers than were meant",
+                instead="Use an array, or a range of the target such as [-10, 10]",
+            )  # fmt: skip
         return table, None, signs if table.encoded else None
 
     @available_if(lambda self: self.loss.classifies)

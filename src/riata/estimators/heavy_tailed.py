@@ -127,16 +127,16 @@ class HeavyTailedRegression(PrivateRegressor):
 
     def row_bounds(self) -> Bounds:
         """Where entries were cut, or will be if that is known."""
-        cut = self.scale if self._automatic else self.truncation
-        cut = getattr(self, "truncation_", cut)
+        given: Any = self.scale if self._automatic else self.truncation
+        cut = getattr(self, "truncation_", given)
         return Bounds(x=cut, y=cut)
 
     def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
-        if not self._automatic:
-            return Bounds(x=self.truncation, y=self.truncation)
-        SparseBall(self.sparsity, self.radius)  # checks them
-        room = self.sparsity * math.log(max(n_features, 3))
-        cut = self.scale * max(1.0, (n_rows * self.epsilon / room) ** 0.25)
+        cut: Any = self.truncation
+        if self._automatic:
+            SparseBall(self.sparsity, self.radius)  # checks them
+            room = self.sparsity * math.log(max(n_features, 3))
+            cut = self.scale * max(1.0, (n_rows * self.epsilon / room) ** 0.25)
         return Bounds(x=cut, y=cut)
 
     def _set_attributes(self, fitted: Fitted) -> None:

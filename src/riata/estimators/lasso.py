@@ -104,5 +104,6 @@ class PrivateLasso(PrivateRegressor):
     verbose: bool = False
 
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        automatic = isinstance(self.radius, str) and self.radius == "auto"
-        return automatic_radius(bounds) if automatic else L1Ball(self.radius)
+        if isinstance(self.radius, str) and self.radius == "auto":
+            return automatic_radius(bounds)
+        return L1Ball(self.radius)  # type: ignore[arg-type]

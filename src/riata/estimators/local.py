@@ -19,7 +19,7 @@ from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds
 from riata.estimators.classifier import OBSERVED
 from riata.estimators.local_base import LocalEstimator
-from riata.fields import LARGEST
+from riata.files.fields import LARGEST
 from riata.local.arguments import check_positive
 from riata.local.kinds import INTERCEPT, MOST_COLUMNS
 from riata.local.learners.mean import THRESHOLDS

@@ -20,7 +20,7 @@ class NotebookRepr:
 
     def _html_repr(self) -> str:
         if not hasattr(self, "privacy_"):
-            return super()._html_repr()
+            return super()._html_repr()  # type: ignore[misc]
         found = coefficients(self)
         parts = [_table(each) for each in found[:MOST_FUNCTIONS]]
         if len(found) > len(parts):

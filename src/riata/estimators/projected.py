@@ -9,6 +9,7 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
+from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.regressor import PrivateRegressor
 from riata.projections import GivenProjection, Projection
@@ -19,8 +20,17 @@ if TYPE_CHECKING:  # SQLAlchemy is slow to import
     from riata.privacy.ledger import Ledger
 
 
-class ProjectedModel:
+class ProjectedModel(PrivateLinearModel):
     """What the two faces share."""
+
+    radius: float
+    solver: str | Solver
+    steps: int | str
+    dimension: int | str
+    projection: Any
+    compressed: bool
+    clip: float | str
+    seed: int
 
     def _set(self, bounds: Bounds) -> ConstraintSet:
         return L1Ball(self.radius)
@@ -51,7 +61,9 @@ class ProjectedModel:
         coef = np.atleast_2d(self.coef_)
         if not self.compressed:
             return coef
-        return np.array([self._projection().forward(theta) for theta in coef])
+        phi = self._projection()
+        assert isinstance(phi, Projection)
+        return np.array([phi.forward(theta) for theta in coef])
 
     def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
         bounds = super()._bounds_for(n_rows, n_features, n_classes)

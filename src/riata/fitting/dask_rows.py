@@ -64,10 +64,10 @@ class CollectionRows(RowSource):
     @property
     def likely_entries(self) -> int:
         """How many entries all rows have."""
-        return self.shape[0] * self.shape[1]
+        return int(self.shape[0] * self.shape[1])
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
-        from dask import compute
+        from dask.base import compute
 
         with self.watched():
             for x, y, read in self._partitions():

@@ -8,8 +8,8 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows
-from riata.data.frames import is_frame
-from riata.data.opening import read
+from riata.data.formats import read
+from riata.data.readers.frames import is_frame
 from riata.data.schema import Schema
 from riata.data.source import Source
 from riata.errors import InvalidArgument

@@ -148,7 +148,7 @@ def _source(estimator: Any, source: Source, y: Any, classifies: bool) -> Table:
         source = _read_by_workers(source) if estimator.engine == "dask" else source
         each = source.rows_of_a_person
     estimator.schema_ = schema
-    names = None if schema.wide else np.array(schema.feature_names, dtype=object)
+    names = None if schema.unnamed else np.array(schema.feature_names, dtype=object)
     _set_columns(estimator, source.n_features, names)
     return Table(
         source.shape,

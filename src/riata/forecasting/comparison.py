@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -172,12 +173,8 @@ def compare_solvers(
     patience : float, default=10.0
         Seconds for one solver. When they are over, two simulated fits are enough; a solver for
         which even those would take longer is not simulated.
-    seed : int, default=0
-        Of the simulation.
-    verbose : bool, default=False
-        Whether to draw progress bars.
-    **guess
-        As for `forecast`: relevant, signal, design and so on.
+    seed, verbose, **guess
+        As for `forecast`.
 
     Examples
     --------
@@ -198,26 +195,32 @@ def compare_solvers(
         except InvalidArgument as problem:
             impossible[name] = str(problem)
             continue
-        found, because = None, ""
         cost = cost_of(plan, _entries(plan, guessed))
-        needed = 2 * _SIMULATED.get(name, _OTHERWISE) * cost.seconds
-        if name not in _QUICK and needed > patience:
-            because = f"two simulated fits would take about {duration(needed)}"
-        else:
-            try:
-                found = simulated(
-                    model, n_rows, n_features, guessed, repeats, seed, verbose, patience,
-                    title=name,
-                )  # fmt: skip
-            except InvalidArgument as problem:
-                because = str(problem)
-        candidates.append(Candidate(name, plan, plan.solver == usual, cost, found, because))
+        simulate = partial(
+            simulated, model, n_rows, n_features, guessed, repeats, seed, verbose, patience,
+            title=name,
+        )  # fmt: skip
+        forecast, because = _simulated(name, cost, patience, simulate)
+        candidates.append(Candidate(name, plan, plan.solver == usual, cost, forecast, because))
     if not candidates:
         raise InvalidArgument("No solver can fit this: " + " ".join(impossible.values()))
     candidates.sort(key=lambda each: -1e9 if each.forecast is None else each.forecast.score)
     best = candidates[-1]
     world = guessed if best.forecast is None else best.forecast.guess
     return Comparison(tuple(reversed(candidates)), impossible, replace(world))
+
+
+def _simulated(
+    solver: str, cost: Cost, patience: float, simulate: Callable[[], Forecast]
+) -> tuple[Forecast | None, str]:
+    """The forecast, or why there is none."""
+    needed = 2 * _SIMULATED.get(solver, _OTHERWISE) * cost.seconds
+    if solver not in _QUICK and needed > patience:
+        return None, f"two simulated fits would take about {duration(needed)}"
+    try:
+        return simulate(), ""
+    except InvalidArgument as problem:
+        return None, str(problem)
 
 
 def _entries(plan: Plan, guess: Guess) -> float:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from riata.curator import Curator
 from riata.engines import LocalEngine
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.fitting import PlannedFit, solve
 from riata.fitting import plan as plan_fit
@@ -57,27 +57,10 @@ def forecast(
         As it would be fitted. A classifier needs its classes, two of them.
     n_rows, n_features : int
         The shape of the table.
-    relevant : int, default=10
-        How many columns are guessed to matter.
-    signal : float, default=0.5
-        The R2 that the best linear model is guessed to have on fresh rows. For a classifier its
-        AUC, which is above 0.5.
-    design : {"uniform", "signs", "normal", "binary"}, default="uniform"
-        How entries fill their bounds: evenly, only at plus and minus the bound, normally with a
-        bound of four standard deviations, or as 0 and the bound.
-    spread : float, default=1/3
-        The standard deviation of y over its bound.
-    positives : float, default=0.5
-        For labels, the share of the second class.
-    density : float, default=0.3
-        For "binary", the share of entries that are not 0.
-    correlation : float, default=0.0
-        How correlated the columns of a group are.
-    group : int, optional
-        How many neighbouring columns are correlated; by default all of them.
-    nonzeros : int, default=20
-        For rows with a bound on their length: how many entries are not 0. Rows are as long as the
-        bound, and columns as unequal as words: the k-th occurs 1 / (k + 10) as often.
+    relevant, signal, design, spread, positives, density, correlation, group, nonzeros
+        The guess, as for `riata.simulation.Guess`: how many columns matter, the R2 (for a
+        classifier the AUC) of the best linear model on fresh rows, how entries fill their bounds,
+        and so on.
     repeats : int, default=20
         How many fits are simulated.
     seed : int, default=0
@@ -152,6 +135,13 @@ def planned(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
             "projected already. Forecast the same model with compressed=False."
         )
     fit = plan_fit(estimator.request_for_shape(n_rows, n_features))
+    loss = fit.plan.problem.loss
+    if not loss.classifies and loss.link != "identity":
+        raise Incompatible(
+            "a forecast", f"the {loss.name} loss",
+            because="it simulates numbers whose mean is the margin itself",
+            instead="Use data of your own that is made up, and fit with a random_state",
+        )  # fmt: skip
     if (fits := fit.plan.fits) > 1:
         raise InvalidArgument(
             f"A forecast is for two classes, and {fits} are given. Forecast one class against "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from riata.errors import TaskError
-from riata.fields import TABLE_BYTES, size_of
+from riata.files.fields import TABLE_BYTES, size_of
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import parse_json, parse_toml, read_bytes
 from riata.local.channel import LARGEST_EPSILON

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from riata import fields
 from riata.errors import TaskError
+from riata.files import fields
 
 
 class TaskFields(fields.Fields):

@@ -30,9 +30,6 @@ class Loss(ABC):
     curvature then refuse it before anything is charged, and the others fit it.
     """
 
-    #: The link of the mean of y to the margin: a name from `INVERSE_LINKS`.
-    link: str = "identity"
-
     #: Whether it is (margin - y)^2, for which second moments are sufficient statistics.
     least_squares: bool = False
 
@@ -40,6 +37,14 @@ class Loss(ABC):
     @abstractmethod
     def name(self) -> str:
         """What plans and Statements call it."""
+
+    @property
+    def link(self) -> str:
+        """How the mean of y is linked to the margin: a name from `INVERSE_LINKS`.
+
+        That of a loss for labels is "logit" if margins are log odds.
+        """
+        return "identity"
 
     @property
     def classifies(self) -> bool:

@@ -25,6 +25,10 @@ class OneAgainstRest(WrappedLoss):
     loss: Loss
     positive: int
 
+    @property
+    def link(self) -> str:
+        return self.loss.link
+
     def inner_targets(self, y: np.ndarray) -> np.ndarray:
         """1 for the class, -1 for every other code."""
         return np.where(y == self.positive, 1.0, -1.0)

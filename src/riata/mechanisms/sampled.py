@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from riata.mechanisms.base import Mechanism
 from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Coins, Noise
 from riata.privacy.events import Event, SampledGaussian
-from riata.queries import Query
+from riata.queries import Block, Query
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,13 @@ class _Sampled(Query):
     query: Query
     threshold: int
     coins: Coins | None = None
-    start: int = 0
 
     @property
-    def n_rows(self) -> int:  # type: ignore[override]
+    def n_rows(self) -> int:
         return self.query.n_rows
 
     @property
-    def adjacency(self) -> str:  # type: ignore[override]
+    def adjacency(self) -> str:
         return self.query.adjacency
 
     @property
@@ -78,11 +77,8 @@ class _Sampled(Query):
     def from_total(self, total: np.ndarray) -> np.ndarray:
         return self.query.from_total(total)
 
-    def at_row(self, row: int) -> _Sampled:
-        return replace(self, start=row)
-
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         assert self.coins is not None
-        words = self.coins.words(self.start, len(y)) >> np.uint64(1)
-        taken = np.flatnonzero(words < np.uint64(self.threshold))
-        return self.query.block_sum(x[taken], y[taken])
+        words = self.coins.words(block.start, len(block.y)) >> np.uint64(1)
+        sample = np.flatnonzero(words < np.uint64(self.threshold))
+        return self.query.block_sum(block.some(sample))

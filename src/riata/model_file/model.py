@@ -9,7 +9,7 @@ from typing import Any
 from riata import estimators
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
-from riata.estimators.local import LocalEstimator
+from riata.estimators.local_base import LocalEstimator
 from riata.files.archive import Archive
 from riata.files.limit import ReadLimit
 from riata.files.text import json_size, parse_json

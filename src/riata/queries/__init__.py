@@ -1,6 +1,7 @@
 """Unevaluated functions of the rows, each with a proven sensitivity."""
 
-from riata.queries.base import Query
+from riata.queries.base import OfProblem, ProblemQuery, Query
+from riata.queries.block import Block, Reads
 from riata.queries.class_sums import ScoreCounts, SumsByClass
 from riata.queries.classes import ClassCounts, MarginCounts, MarginSlopes
 from riata.queries.columns import CentredGradient, ColumnSquares, ColumnSums, Scaling
@@ -18,6 +19,7 @@ from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
 __all__ = [
     "AbsoluteError",
+    "Block",
     "CentredGradient",
     "ClassCounts",
     "ClippedGradient",
@@ -39,8 +41,11 @@ __all__ = [
     "MeanSlope",
     "Minimum",
     "OfGradient",
+    "OfProblem",
     "PredictionError",
+    "ProblemQuery",
     "Query",
+    "Reads",
     "RowDigest",
     "Scaling",
     "ScoreCounts",

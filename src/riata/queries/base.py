@@ -10,27 +10,42 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from riata.bounds import Bounds
 from riata.grid import ROUNDED_UP
+from riata.losses import Loss
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.problem import Problem
+from riata.queries.block import Block, Reads
 from riata.vectors import Vector
 
 
 class Query(ABC):
     """A mean of bounded summands over the rows, each a whole number of units."""
 
-    n_rows: int
-    adjacency: str
+    if TYPE_CHECKING:  # fields of some queries, and facts about the problem of others
+
+        @property
+        def n_rows(self) -> int: ...
+
+        @property
+        def adjacency(self) -> str: ...
+
+    #: What `block_sum` reads of a block. With less than whole rows an engine may be quicker.
+    reads: ClassVar[Reads] = Reads.ROWS
 
     #: Whether the summands of any two rows have an inner product of at least 0. Replacing one by
     #: the other is then a change of at most sqrt(2) lengths, and not of 2.
     nonnegative_inner: ClassVar[bool] = False
 
-    #: Whether the answer is a list of candidates that stands for itself and its negatives.
-    symmetric: bool = False
+    @property
+    def symmetric(self) -> bool:
+        """Whether the answer is a list of candidates that stands for itself and its negatives."""
+        return False
 
     @property
     def model(self) -> Vector | None:
@@ -43,12 +58,8 @@ class Query(ABC):
         return self
 
     @abstractmethod
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        """The sum of a block of rows on the grid: integers, exact in float64."""
-
-    def at_row(self, row: int) -> Query:
-        """The query to ask a block whose first row has this number among all rows."""
-        return self
+    def block_sum(self, block: Block) -> np.ndarray:
+        """The sum of a block of rows: integers, exact in float64."""
 
     @property
     @abstractmethod
@@ -69,3 +80,34 @@ class Query(ABC):
         if self.nonnegative_inner and norm == "l2":
             changed = math.sqrt(changed)
         return changed * self.row_bound(norm) / self.n_rows * ROUNDED_UP
+
+
+@dataclass(frozen=True, eq=False)
+class OfProblem:
+    """What is made from a problem, and knows its public facts."""
+
+    problem: Problem
+
+    @property
+    def loss(self) -> Loss:
+        return self.problem.loss
+
+    @property
+    def bounds(self) -> Bounds:
+        return self.problem.bounds
+
+    @property
+    def y_bound(self) -> float:
+        return self.problem.y_bound
+
+    @property
+    def n_rows(self) -> int:
+        return self.problem.n_rows
+
+    @property
+    def adjacency(self) -> str:
+        return self.problem.adjacency
+
+
+class ProblemQuery(OfProblem, Query):
+    """A query about a problem."""

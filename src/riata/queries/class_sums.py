@@ -10,18 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from riata.bounds import Bounds
 from riata.grid import X_STEPS
-from riata.queries.base import Query
+from riata.losses import Loss
+from riata.queries.base import ProblemQuery
+from riata.queries.block import Block
 from riata.queries.gradient import MeanSlope
-
-if TYPE_CHECKING:
-    from riata.losses import Loss
 
 #: Margins are counted in so many bins for each class.
 N_SCORE_BINS = 24
@@ -34,42 +32,34 @@ def is_positive(loss: Loss, y: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class SumsByClass(Query):
+class SumsByClass(ProblemQuery):
     """The mean of (x+, c) in the place of a row's class, and of 0 in that of the other class.
 
     Parameters
     ----------
-    loss : Loss
-        Says which class a row is of.
-    bounds : Bounds
-    n_rows, n_features : int
-    adjacency : str
+    problem : Problem
+        Whose loss says which class a row is of.
     part : float
         The constant c, as a part of the longest row: it counts the rows of each class.
     """
 
-    loss: Loss
-    bounds: Bounds
-    n_rows: int
-    n_features: int
-    adjacency: str
     part: float
 
     nonnegative_inner: ClassVar[bool] = True
 
     @cached_property
     def constant(self) -> float:
-        return self.part * self.bounds.row_norm("l2", self.n_features)
+        return self.part * self.bounds.row_norm("l2", self.problem.n_features)
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        rows = _without_negatives(x)
-        positive = is_positive(self.loss, y).astype(np.float64)
+    def block_sum(self, block: Block) -> np.ndarray:
+        rows = _without_negatives(block.rows)
+        positive = is_positive(self.loss, block.y).astype(np.float64)
         each = (positive, 1 - positive)
         return np.concatenate([part for mine in each for part in (rows.T @ mine, [mine.sum()])])
 
     @cached_property
     def unit(self) -> Any:
-        columns = self.bounds.per_column(self.n_features) / X_STEPS
+        columns = self.bounds.per_column(self.problem.n_features) / X_STEPS
         return np.tile(np.append(columns, self.constant), 2) / self.n_rows
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
@@ -77,7 +67,7 @@ class SumsByClass(Query):
         return super().from_total(total).reshape(2, -1)
 
     def row_bound(self, norm: str) -> float:
-        row = self.bounds.row_norm(norm, self.n_features)
+        row = self.bounds.row_norm(norm, self.problem.n_features)
         if norm == "l2":
             return math.hypot(row, self.constant)
         return row + self.constant if norm == "l1" else max(row, self.constant)
@@ -112,12 +102,12 @@ class ScoreCounts(MeanSlope):
         squashed = (2 * np.arange(N_SCORE_BINS) + 1) / N_SCORE_BINS - 1
         return squashed / (1 - np.abs(squashed))
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         with np.errstate(all="ignore"):
-            away = (self.margins(x) - self.centre) / self.spread
+            away = (self.margins(block) - self.centre) / self.spread
             place = np.floor((away / (1 + np.abs(away)) + 1) / 2 * N_SCORE_BINS)
         found = np.fmax(np.fmin(place, N_SCORE_BINS - 1), 0)  # not clip: NaN must not get through
-        found += np.where(is_positive(self.loss, y), 0, N_SCORE_BINS)
+        found += np.where(is_positive(self.loss, block.y), 0, N_SCORE_BINS)
         counts = np.bincount(found.astype(np.intp), minlength=2 * N_SCORE_BINS)
         return counts.astype(np.float64)
 

@@ -12,23 +12,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.grid import X_STEPS, to_steps
-from riata.queries.base import Query
+from riata.queries.base import ProblemQuery
+from riata.queries.block import Block, Reads
 from riata.queries.gradient import MeanSlope
 from riata.queries.sizes import N_BINS, bins_of, upper_edges
 
 
 @dataclass(frozen=True, eq=False)
-class ClassCounts(Query):
+class ClassCounts(ProblemQuery):
     """The part of the rows in each class. A row in none of them counts nowhere."""
 
     n_classes: int
-    n_rows: int
-    adjacency: str
+
+    reads: ClassVar[Reads] = Reads.COLUMNS
 
     nonnegative_inner: ClassVar[bool] = True
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        return np.array([np.count_nonzero(y == k) for k in range(self.n_classes)], dtype=float)
+    def block_sum(self, block: Block) -> np.ndarray:
+        return np.array(
+            [np.count_nonzero(block.y == k) for k in range(self.n_classes)], dtype=float
+        )
 
     @property
     def unit(self) -> Any:
@@ -54,20 +57,19 @@ class MarginCounts(MeanSlope):
         return self.bounds.reach(self.theta) + abs(self.theta.offset) or 1.0
 
     def slope_bound(self) -> float:
-        assert self.bounds.y is not None
-        return self.loss.slope_bound(0.0, self.bounds.y)
+        return self.loss.slope_bound(0.0, self.y_bound)
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        margins = to_steps(self.margins(x), self.top, X_STEPS)
+    def block_sum(self, block: Block) -> np.ndarray:
+        margins = to_steps(self.margins(block), self.top, X_STEPS)
         with np.errstate(all="ignore"):
-            slopes = self.loss.slope(np.zeros(len(margins)), y)
+            slopes = self.loss.slope(np.zeros(len(margins)), block.y)
             weights = to_steps(slopes, self.slope_bound(), self.slope_steps)
         cells = (2 * (weights < 0) + (margins > 0)) * N_BINS + bins_of(margins)
         return np.bincount(cells.astype(np.intp), np.abs(weights), minlength=4 * N_BINS)
 
     @property
     def unit(self) -> Any:
-        return 2 * self.slope_bound() / self.slope_steps / self.n_rows
+        return 2 * self.slope_unit / self.n_rows
 
     def row_bound(self, norm: str) -> float:
         return 2 * self.slope_bound()
@@ -102,20 +104,19 @@ class MarginSlopes(MeanSlope):
     line: tuple[float, float]
 
     def slope_bound(self) -> float:
-        assert self.bounds.y is not None
         reach = abs(self.line[0]) + abs(self.line[1])
-        return self.loss.slope_bound(reach, self.bounds.y)
+        return self.loss.slope_bound(reach, self.y_bound)
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        v = to_steps(self.margins(x), self.cut, X_STEPS)
+    def block_sum(self, block: Block) -> np.ndarray:
+        v = to_steps(self.margins(block), self.cut, X_STEPS)
         with np.errstate(all="ignore"):
-            slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], y)
+            slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], block.y)
             steps = to_steps(slopes, self.slope_bound(), self.slope_steps)
         return np.array([steps @ v, steps.sum() * X_STEPS])
 
     @property
     def unit(self) -> Any:
-        return self.slope_bound() / self.slope_steps / X_STEPS / self.n_rows
+        return self.slope_unit / X_STEPS / self.n_rows
 
     def row_bound(self, norm: str) -> float:
         return self.slope_bound() * {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[norm]

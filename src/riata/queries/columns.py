@@ -8,7 +8,6 @@ root of an exact integer. Proofs are in docs/privacy/scaled_gradient.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from riata.bounds import Bounds
 from riata.grid import X_STEPS, row_sums
-from riata.queries.base import Query
+from riata.queries.base import ProblemQuery
+from riata.queries.block import Block, Reads, pieces
 from riata.queries.support import LimitedSlope
 
 #: The squared scales of all columns are about this many steps together.
@@ -30,34 +29,21 @@ MOST_COLUMNS = 2**26
 #: Room for the rounding of a row's length, and of what is made of it.
 _ROOM = 1 - 2.0**-40
 
-#: Integer copies of dense rows have about this many entries at a time.
-_ENTRIES_AT_ONCE = 2**20
-
-
-def _blocks(x: np.ndarray) -> Iterator[np.ndarray]:
-    """A few rows at a time."""
-    rows = max(1, _ENTRIES_AT_ONCE // max(x.shape[1], 1))
-    return (x[start : start + rows] for start in range(0, x.shape[0], rows))
-
 
 @dataclass(frozen=True, eq=False)
-class ColumnSums(Query):
+class ColumnSums(ProblemQuery):
     """The mean of every column, in units of its bound."""
-
-    bounds: Bounds
-    n_features: int
-    n_rows: int
-    adjacency: str
 
     def entries(self, steps: np.ndarray) -> np.ndarray:
         """What is summed of each entry: a whole number, no larger than `X_STEPS`."""
         return steps
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
+        x = block.rows
         if sparse.issparse(x):
-            return np.bincount(x.indices, self.entries(x.data), minlength=self.n_features)
-        found = (self.entries(rows).sum(axis=0) for rows in _blocks(x))
-        return sum(found, np.zeros(self.n_features))
+            return np.bincount(x.indices, self.entries(x.data), minlength=self.problem.n_features)
+        found = (self.entries(rows).sum(axis=0) for rows in pieces(x))
+        return sum(found, np.zeros(self.problem.n_features))
 
     @property
     def unit(self) -> Any:
@@ -66,10 +52,10 @@ class ColumnSums(Query):
     @property
     def longest(self) -> float:
         """The largest length of a row."""
-        return 1.0 if self.bounds.norm == "l2" else math.sqrt(self.n_features)
+        return 1.0 if self.bounds.norm == "l2" else math.sqrt(self.problem.n_features)
 
     def row_bound(self, norm: str) -> float:
-        most = math.sqrt(self.n_features)
+        most = math.sqrt(self.problem.n_features)
         return {"l1": self.longest * most, "l2": self.longest, "linf": 1.0}[norm]
 
 
@@ -175,7 +161,7 @@ class Scaling:
             terms = (steps - twice[x.indices]) * steps * weights[x.indices]
             return row_sums(terms, x.indptr) + of_centre
         parts = [np.zeros(0, dtype=np.int64)]
-        for rows in _blocks(x):
+        for rows in pieces(x):
             steps = rows.astype(np.int64)
             parts.append(((steps - twice) * steps * weights).sum(axis=1) + of_centre)
         return np.concatenate(parts)
@@ -200,16 +186,18 @@ class CentredGradient(LimitedSlope):
     scaling: Scaling
     length: float
 
-    def shortened(self, x: Any, y: np.ndarray) -> np.ndarray:
+    reads: ClassVar[Reads] = Reads.ROWS
+
+    def shortened(self, block: Block) -> np.ndarray:
         """The slopes in steps, less for rows that are too long."""
         allowed = self.length * X_STEPS / self.scaling.step * _ROOM
         with np.errstate(divide="ignore"):
-            shrink = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(x)))
-        return np.trunc(self.slopes(x, y) * shrink)
+            shrink = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(block.rows)))
+        return np.trunc(self.slopes(block) * shrink)
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        slopes = self.shortened(x, y)
-        whole = (x.T @ slopes)[self.scaling.columns].astype(np.int64)
+    def block_sum(self, block: Block) -> np.ndarray:
+        slopes = self.shortened(block)
+        whole = block.sums(slopes)[self.scaling.columns].astype(np.int64)
         return whole - self.scaling.centre_steps * int(slopes.sum())
 
     @property

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from riata.grid import X_STEPS, to_steps
+from riata.queries.block import Block, Reads
 from riata.queries.support import LimitedSlope
-
-#: A copy of rows with clipped entries has about this many of them at a time, to stay in the cache.
-_ENTRIES_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +34,11 @@ class Correlations(LimitedSlope):
 
     entry_limit: float
 
-    symmetric = True
+    reads: ClassVar[Reads] = Reads.SUMS
+
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     #: Each correlation is a multiple of one column's sum.
     by_column: ClassVar[bool] = True
@@ -52,28 +53,12 @@ class Correlations(LimitedSlope):
         """The largest entry that counts, in steps."""
         return max(1, math.floor(min(self.entry_limit, 1.0) * X_STEPS))
 
-    def cut(self, entries: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return np.clip(entries, -self.most, self.most, out=out)
-
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        slopes = self.slopes(x, y)
-        if self.most == X_STEPS:
-            return x.T @ slopes
-        if sparse.issparse(x):
-            return sparse.csr_array((self.cut(x.data), x.indices, x.indptr), shape=x.shape).T @ (
-                slopes
-            )
-        n, p = x.shape
-        rows, total = max(1, _ENTRIES_AT_ONCE // p), np.zeros(p)
-        buffer = np.empty((rows, p))
-        for start in range(0, n, rows):
-            few = x[start : start + rows]
-            total += slopes[start : start + rows] @ self.cut(few, buffer[: len(few)])
-        return total
+    def block_sum(self, block: Block) -> np.ndarray:
+        return block.sums(self.slopes(block), self.most)
 
     @property
     def unit(self) -> Any:
-        return self.slope_bound() / self.slope_steps / X_STEPS / self.n_rows
+        return self.slope_unit / X_STEPS / self.n_rows
 
     @property
     def column_weights(self) -> float:
@@ -109,21 +94,20 @@ class Coordinate(Correlations):
 
     column: int
 
+    reads: ClassVar[Reads] = Reads.COLUMNS
+
     by_column: ClassVar[bool] = False
 
     #: How much the second number counts beside the first, of the noise that both share.
     BESIDE: ClassVar[float] = 0.5
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        entries = x[:, [self.column]]
-        if sparse.issparse(entries):
-            entries = entries.toarray()
-        entries = np.asarray(entries).ravel()
-        cut = self.cut(entries)
-        square = np.abs(entries * cut) / (X_STEPS * self.most)
+    def block_sum(self, block: Block) -> np.ndarray:
+        entries = block.columns(np.array([self.column])).ravel()
+        clipped = np.clip(entries, -self.most, self.most)
+        square = np.abs(entries * clipped) / (X_STEPS * self.most)
         with np.errstate(all="ignore"):  # a warning would tell of a row
-            falls = to_steps(self.weights(x, y) * square, 1.0, self.slope_steps)
-        return np.array([self.slopes(x, y) @ cut, falls.sum()])
+            falls = to_steps(self.weights(block) * square, 1.0, self.slope_steps)
+        return np.array([self.slopes(block) @ clipped, falls.sum()])
 
     @property
     def unit(self) -> Any:

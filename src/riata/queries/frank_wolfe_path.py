@@ -5,25 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from riata.bounds import Bounds
 from riata.grid import ROUNDED_UP, THETA_STEPS, X_STEPS, slope_steps
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
+from riata.queries.base import OfProblem
 from riata.queries.coefficients import MOST_WEIGHT
-from riata.queries.gradient import Gradient
 from riata.queries.utilities import VertexUtilities
+from riata.sets.coordinate import CoordinatePolytope
 from riata.vectors import Vector
-
-if TYPE_CHECKING:
-    from riata.losses import Loss
-    from riata.sets.coordinate import CoordinatePolytope
 
 
 @dataclass(frozen=True, eq=False)
-class FrankWolfePath:
+class FrankWolfePath(OfProblem):
     """The utilities of a polytope's vertices at theta_1, theta_2, ..., where
 
         theta_{t+1} = (1 - 2 / (t + 2)) theta_t + 2 / (t + 2) s_t ,
@@ -36,17 +31,17 @@ class FrankWolfePath:
 
     Parameters
     ----------
-    loss, polytope, bounds, n_rows, adjacency
-        As for the queries of single steps.
+    problem : Problem
+        Over a polytope whose vertices have one coordinate.
     steps : int
     """
 
-    loss: Loss
-    polytope: CoordinatePolytope
-    bounds: Bounds
-    n_rows: int
-    adjacency: str
     steps: int
+
+    @property
+    def polytope(self) -> CoordinatePolytope:
+        assert isinstance(self.problem.set, CoordinatePolytope)
+        return self.problem.set
 
     @cached_property
     def scales(self) -> np.ndarray:
@@ -85,8 +80,7 @@ class FrankWolfePath:
 
     def utilities(self, theta: Vector) -> VertexUtilities:
         """What is selected from at a model."""
-        gradient = Gradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
-        return VertexUtilities(gradient, self.polytope)
+        return VertexUtilities(self.problem, theta)
 
     @property
     def slope_steps(self) -> int:

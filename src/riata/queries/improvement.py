@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from riata.grid import to_steps
+from riata.queries.block import Block
 from riata.queries.gradient import LARGEST_SLOPE, SMALLEST_SLOPE, MeanSlope
 from riata.vectors import Vector
 
@@ -28,10 +29,10 @@ class Improvement(MeanSlope):
     reference: Vector
     most: float
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         with np.errstate(all="ignore"):
-            ours = self.loss.value(self.margins(x), y)
-            other = self.loss.value(replace(self, theta=self.reference).margins(x), y)
+            ours = self.loss.value(self.margins(block), block.y)
+            other = self.loss.value(replace(self, theta=self.reference).margins(block), block.y)
             steps = [to_steps(each, self._most, self.slope_steps) for each in (other, other - ours)]
         return np.array([each.sum() for each in steps])
 

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from riata.bounds import Bounds
 from riata.grid import ROUNDED_UP, X_STEPS, coefficient_steps
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
-from riata.queries.base import Query
+from riata.queries.base import ProblemQuery
+from riata.queries.block import Block, Reads
+from riata.queries.coefficients import Coefficients
 from riata.queries.gradient import MeanSlope
 from riata.queries.row_pairs import Changes, RowPairs, changes
-from riata.vectors import Vector, product
-
-if TYPE_CHECKING:
-    from riata.losses import Loss
-    from riata.sets import ConstraintSet
+from riata.sets import ConstraintSet
+from riata.vectors import Vector
 
 #: A slope is split into three limbs of this many bits, so that each limb's sum is exact.
 _LIMB = 16
@@ -36,21 +34,27 @@ SLOPE_ERROR = 2.0**-41
 class FineGradient(MeanSlope):
     """The sum over the rows of slope * (x, 1), with slopes of 48 bits: the last entry is for 1."""
 
-    def margins(self, x: Any) -> np.ndarray:
+    reads: ClassVar[Reads] = Reads.ROWS
+
+    def margins(self, block: Block) -> np.ndarray:
         """As for every query, with theta on a grid so fine that float64 sees no difference."""
         values = self.theta.values * self.bounds.of_columns(self.theta.support)
         coarse, step = coefficient_steps(values)
         fine, small = coefficient_steps(values - coarse * step)
-        upper, lower = (product(x, self.theta.support, part) for part in (coarse, fine))
-        return upper * (step / X_STEPS) + lower * (small / X_STEPS) + self.theta.offset
+        support = self.theta.support
+        upper = block.inner(Coefficients(support, coarse, step / X_STEPS))
+        lower = block.inner(Coefficients(support, fine, small / X_STEPS))
+        return upper + lower + self.theta.offset
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        limbs = self._limbs(x, y)
-        return np.concatenate([x.T @ limbs, limbs.sum(axis=0, keepdims=True)]).ravel()
+    def block_sum(self, block: Block) -> np.ndarray:
+        limbs = self._limbs(block)
+        return np.concatenate([block.rows.T @ limbs, limbs.sum(axis=0, keepdims=True)]).ravel()
 
-    def _limbs(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def _limbs(self, block: Block) -> np.ndarray:
         with np.errstate(all="ignore"):
-            slopes = self.loss.slope(self.margins(x), y) * (_FINE_STEPS / self.slope_bound())
+            slopes = self.loss.slope(self.margins(block), block.y) * (
+                _FINE_STEPS / self.slope_bound()
+            )
             slopes = np.fmax(np.fmin(np.rint(slopes), _FINE_STEPS), -_FINE_STEPS)
         whole = slopes.astype(np.int64)
         mask = 2**_LIMB - 1
@@ -74,25 +78,26 @@ class FineGradient(MeanSlope):
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum(Query):
+class Minimum(ProblemQuery):
     """Where the regularised risk, plus a random linear term, is smallest over a set.
 
     The intercept is a coordinate like the others: its column is the constant 1.
     """
 
-    loss: Loss
-    set: ConstraintSet
-    bounds: Bounds
-    n_rows: int
-    adjacency: str
-    fit_intercept: bool
+    @property
+    def set(self) -> ConstraintSet:
+        return self.problem.set
+
+    @property
+    def fit_intercept(self) -> bool:
+        return self.problem.fit_intercept
 
     def gradient(self, theta: Vector) -> FineGradient:
-        return FineGradient(theta, self.loss, self.bounds, self.n_rows, self.adjacency)
+        return FineGradient(self.problem, theta)
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         """The gradient at the start: a minimum itself is no sum."""
-        return self.gradient(self.set.start()).block_sum(x, y)
+        return self.gradient(self.set.start()).block_sum(block)
 
     @property
     def unit(self) -> Any:
@@ -105,8 +110,7 @@ class Minimum(Query):
 
     @property
     def offset_bound(self) -> float:
-        assert self.bounds.y is not None
-        return self.loss.offset_bound(self.bounds.y) if self.fit_intercept else 0.0
+        return self.problem.offset_bound
 
     @property
     def row_length(self) -> float:
@@ -121,14 +125,12 @@ class Minimum(Query):
     @property
     def slope_bound(self) -> float:
         """The largest |slope| anywhere in the set."""
-        assert self.bounds.y is not None
-        return self.loss.slope_bound(self.margin_bound, self.bounds.y) * ROUNDED_UP
+        return self.loss.slope_bound(self.margin_bound, self.y_bound) * ROUNDED_UP
 
     @property
     def row_curvature(self) -> float:
         """The largest eigenvalue of one row's Hessian: curvature times squared length."""
-        assert self.bounds.y is not None
-        return self.loss.curvature_bound(self.bounds.y) * self.row_length**2 * ROUNDED_UP
+        return self.loss.curvature_bound(self.y_bound) * self.row_length**2 * ROUNDED_UP
 
     def row_bound(self, norm: str) -> float:
         if norm != "l2":
@@ -146,10 +148,9 @@ class Minimum(Query):
 
     @property
     def _changes(self) -> Changes:
-        assert self.bounds.y is not None
         return changes(
             RowPairs(
-                self.loss, self.bounds.y, self.row_length, self.set.reach(self.bounds) * ROUNDED_UP,
+                self.loss, self.y_bound, self.row_length, self.set.reach(self.bounds) * ROUNDED_UP,
                 self.offset_bound, self.set.radius_in("l2"), self.fit_intercept,
                 self.bounds.nonnegative, self.adjacency,
             )
@@ -176,8 +177,7 @@ class Minimum(Query):
     @property
     def gradient_error(self) -> float:
         """How far the computed sum of gradients may be from the exact one, in l2."""
-        assert self.bounds.y is not None
-        curvature = self.loss.curvature_bound(self.bounds.y)
+        curvature = self.loss.curvature_bound(self.y_bound)
         margin = (2.0**-48 + 2.0**-70 * self.set.known_size() ** 2) * self.margin_bound
         row = 2 * SLOPE_ERROR * self.slope_bound + curvature * margin
         return self.n_rows * self.row_length * row

@@ -17,7 +17,8 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.grid import MOST_ROWS, ROUNDED_UP, X_STEPS, to_steps
 from riata.privacy.budget import check_adjacency, check_scale
-from riata.queries import Query
+from riata.queries.base import Query
+from riata.queries.block import Block
 
 #: A target is a whole number of steps, at most this many in size.
 Y_STEPS = X_STEPS
@@ -98,7 +99,8 @@ class SquaredMoments(Query):
         y = self.y_bound
         return ((margin + y) ** 2 if y <= margin else 4 * margin * y) * ROUNDED_UP
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
+        x, y = block.rows, block.y
         beside = np.full((x.shape[0], 1 + self.fit_intercept), float(X_STEPS))
         beside[:, -1] = to_steps(y, self.y_bound, Y_STEPS)
         square = x.T @ x

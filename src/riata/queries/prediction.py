@@ -13,6 +13,7 @@ import numpy as np
 from riata.bounds import Bounds
 from riata.grid import slope_steps, to_steps
 from riata.queries.base import Query
+from riata.queries.block import Block
 from riata.queries.coefficients import Coefficients
 from riata.vectors import Vector
 
@@ -43,17 +44,21 @@ class PredictionError(Query):
         """The error of each row, from one column of margins for each theta."""
         raise AssertionError("a subclass names its error")
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         with np.errstate(all="ignore"):  # a warning would tell of a row
             margins = np.column_stack(
                 [
-                    Coefficients.of(theta, self.bounds).inner(x) + theta.offset
+                    block.inner(Coefficients.of(theta, self.bounds)) + theta.offset
                     for theta in self.thetas
                 ]
             )
             half = self.largest / 2
             return np.array(
-                [to_steps(self.errors(margins, y) - half, half, slope_steps(self.n_rows)).sum()]
+                [
+                    to_steps(
+                        self.errors(margins, block.y) - half, half, slope_steps(self.n_rows)
+                    ).sum()
+                ]
             )
 
     @property

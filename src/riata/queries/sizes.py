@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from riata.bounds import Bounds
 from riata.grid import X_STEPS
-from riata.queries.base import Query
+from riata.queries.base import ProblemQuery
+from riata.queries.block import Block, Reads
 from riata.queries.gradient import MeanSlope
 from riata.queries.support import Support
+from riata.vectors import Vector
 
 #: Bin 0 is for size 0. The sizes from one power of two to the next are cut into so many bins.
 PARTS = 2
@@ -51,7 +53,7 @@ def bins_of(steps: np.ndarray, parts: int = PARTS) -> np.ndarray:
     return np.where(exponent > 0, (exponent - 1) * parts + part + 1, 0)
 
 
-class Sizes(Query):
+class Sizes(ProblemQuery):
     """The part of the rows in each bin."""
 
     nonnegative_inner: ClassVar[bool] = True
@@ -78,23 +80,25 @@ class Sizes(Query):
 class SlopeSizes(Sizes):
     """The sizes of the slopes at theta."""
 
-    slope: MeanSlope
+    theta: Vector
+
+    reads: ClassVar[Reads] = Reads.COLUMNS
+
+    @cached_property
+    def slope(self) -> MeanSlope:
+        return MeanSlope(self.problem, self.theta)
 
     @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        return self.slope.n_rows
-
-    @property
-    def adjacency(self) -> str:  # type: ignore[override]
-        return self.slope.adjacency
+    def model(self) -> Vector:
+        return self.theta
 
     @property
     def top(self) -> float:
         return self.slope.slope_bound()
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         coarse = self.slope.slope_steps / X_STEPS
-        found = bins_of(np.rint(self.slope.slopes(x, y) / coarse))
+        found = bins_of(np.rint(self.slope.slopes(block) / coarse))
         return np.bincount(found, minlength=N_BINS).astype(np.float64)
 
 
@@ -108,9 +112,6 @@ class EntrySizes(Sizes):
     alone, in whatever form it is kept.
     """
 
-    bounds: Bounds
-    n_rows: int
-    adjacency: str
     parts: int = PARTS
 
     top: ClassVar[float] = 1.0
@@ -123,9 +124,10 @@ class EntrySizes(Sizes):
     def unit(self) -> Any:
         return 1 / (self.n_rows * SHARE_STEPS)
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         total = np.zeros(len(self.edges))
         rows = max(1, _ROWS_AT_ONCE // self.parts)
+        x = block.rows
         for start in range(0, x.shape[0], rows):
             counts = _bins_of_rows(x[start : start + rows], self.parts)
             entries = np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -138,16 +140,16 @@ class LengthSizes(Sizes):
     """The lengths of the rows on some columns, in units of the columns' bounds."""
 
     support: Support
-    n_rows: int
-    adjacency: str
+
+    reads: ClassVar[Reads] = Reads.COLUMNS
 
     @property
     def top(self) -> float:
         return self.support.longest
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         total = np.zeros(N_BINS)
-        for rows, _ in self.support.blocks(x, y):
+        for _, rows in block.some_columns(self.support.columns):
             steps = np.ceil(self.support.lengths(rows) / self.top)
             found = bins_of(np.minimum(steps, X_STEPS))
             total += np.bincount(found, minlength=N_BINS)

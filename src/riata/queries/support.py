@@ -8,21 +8,17 @@ rows and not with that of whole rows. Proofs are in docs/privacy/refit.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
+from riata.queries.block import Block
 from riata.queries.gradient import LARGEST_SLOPE, SMALLEST_SLOPE, MeanSlope
-
-#: Dense copies of the support's columns have about this many entries at a time.
-_ENTRIES_AT_ONCE = 2**20
 
 #: Room for the rounding of a row's length.
 _ROOM = 1 - 2.0**-40
@@ -40,8 +36,7 @@ class LimitedSlope(MeanSlope):
     @cached_property
     def largest_curvature(self) -> float:
         """What the loss says about its second derivative, if that is an ordinary number."""
-        assert self.bounds.y is not None
-        bound = float(self.loss.curvature_bound(self.bounds.y))
+        bound = float(self.loss.curvature_bound(self.y_bound))
         if not SMALLEST_SLOPE <= bound <= LARGEST_SLOPE:
             raise InvalidArgument(
                 f"The loss's curvature bound is {bound!r}: it must be a positive number of "
@@ -50,15 +45,15 @@ class LimitedSlope(MeanSlope):
             )
         return bound
 
-    def weights(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def weights(self, block: Block) -> np.ndarray:
         """How fast the clipped residual grows with the margin, at most, over the largest curvature.
 
         The curvature of the loss, less for a slope that is clipped: in [0, 1].
         """
         with np.errstate(all="ignore"):
-            margins = self.margins(x)
-            size = np.abs(self.loss.slope(margins, y))
-            bend = self.loss.curvature(margins, y) * np.fmin(1.0, self.slope_bound() / size)
+            margins = self.margins(block)
+            size = np.abs(self.loss.slope(margins, block.y))
+            bend = self.loss.curvature(margins, block.y) * np.fmin(1.0, self.slope_bound() / size)
             weights = bend / self.largest_curvature
             return np.fmax(np.fmin(weights, 1.0), 0.0)  # NaN becomes 1
 
@@ -85,15 +80,6 @@ class Support:
     def longest(self) -> float:
         """The largest length of a row on these columns."""
         return 1.0 if self.bounds.norm == "l2" else math.sqrt(self.size)
-
-    def blocks(self, x: Any, *beside: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-        """The columns of a few rows at a time, dense, and the same rows of what is beside."""
-        rows = max(1, _ENTRIES_AT_ONCE // max(self.size, 1))
-        for start in range(0, x.shape[0], rows):
-            few = slice(start, start + rows)
-            block = x[few][:, self.columns]
-            dense = block.toarray() if sparse.issparse(block) else block
-            yield dense, *(each[few] for each in beside)
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
         """The length of each row on these columns, in steps."""
@@ -126,12 +112,12 @@ class SupportGradient(LimitedSlope):
                 "[0, 1]: sums are exact for such rows alone."
             )
 
-    def rows(self, block: np.ndarray) -> np.ndarray:
+    def rows(self, entries: np.ndarray) -> np.ndarray:
         """The rows u, in steps: whole numbers, no longer than the length."""
         allowed = self.length * X_STEPS * _ROOM
         with np.errstate(all="ignore"):
-            shrink = np.minimum(1.0, allowed / self.support.lengths(block))
-            u = np.trunc(block * shrink[:, None])
+            shrink = np.minimum(1.0, allowed / self.support.lengths(entries))
+            u = np.trunc(entries * shrink[:, None])
         if not self.constant:
             return u
         return np.column_stack([u, np.full(len(u), math.floor(self.constant * X_STEPS))])
@@ -145,11 +131,11 @@ class SupportGradient(LimitedSlope):
         """The number of coefficients, the intercept's included."""
         return self.support.size + bool(self.constant)
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        slopes = self.slopes(x, y)
+    def block_sum(self, block: Block) -> np.ndarray:
+        slopes = self.slopes(block)
         total = np.zeros(self.width)
-        for block, s in self.support.blocks(x, slopes):
-            total += s @ self.rows(block)
+        for few, entries in block.some_columns(self.support.columns):
+            total += slopes[few] @ self.rows(entries)
         return total
 
     @property
@@ -170,10 +156,11 @@ class SupportCurvature(SupportGradient):
 
     nonnegative_inner: ClassVar[bool] = True
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
+    def block_sum(self, block: Block) -> np.ndarray:
         total = np.zeros((self.width, self.width))
-        for block, weights in self.support.blocks(x, self.weights(x, y)):
-            v = np.trunc(self.rows(block) * np.sqrt(weights)[:, None])
+        roots = np.sqrt(self.weights(block))
+        for few, entries in block.some_columns(self.support.columns):
+            v = np.trunc(self.rows(entries) * roots[few, None])
             total += v.T @ v
         return total[np.triu_indices(self.width)]
 

@@ -3,46 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from riata.grid import X_STEPS
-from riata.queries.base import Query
+from riata.queries.base import ProblemQuery, Query
+from riata.queries.block import Block, Reads
 from riata.queries.gradient import Gradient, GradientEntries
+from riata.sets import PolytopeSet
 from riata.vectors import Vector
 
-if TYPE_CHECKING:
-    from riata.sets import PolytopeSet
 
+@dataclass(frozen=True, eq=False)
+class OfGradient(ProblemQuery):
+    """A public function of the gradient at theta, known when the gradient's sum is."""
 
-class OfGradient(Query):
-    """A public function of the gradient, known when the gradient's sum is."""
+    theta: Vector
 
-    gradient: Gradient
+    reads: ClassVar[Reads] = Reads.SUMS
+
+    @cached_property
+    def gradient(self) -> Gradient:
+        return Gradient(self.problem, self.theta)
 
     @property
-    def model(self) -> Vector | None:
-        return self.gradient.theta
+    def model(self) -> Vector:
+        return self.theta
 
     @property
     def summed(self) -> Query:
         return self.gradient
 
     @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        return self.gradient.n_rows
-
-    @property
-    def adjacency(self) -> str:  # type: ignore[override]
-        return self.gradient.adjacency
-
-    @property
     def unit(self) -> Any:
         return self.gradient.unit
 
-    def block_sum(self, x: Any, y: np.ndarray) -> np.ndarray:
-        return self.gradient.block_sum(x, y)
+    def block_sum(self, block: Block) -> np.ndarray:
+        return self.gradient.block_sum(block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +52,13 @@ class VertexUtilities(OfGradient):
     are the utilities followed by their negatives.
     """
 
-    gradient: Gradient
-    polytope: PolytopeSet
+    @property
+    def polytope(self) -> PolytopeSet:
+        assert isinstance(self.problem.set, PolytopeSet)
+        return self.problem.set
 
     @property
-    def symmetric(self) -> bool:  # type: ignore[override]
+    def symmetric(self) -> bool:
         return self.polytope.symmetric
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
@@ -83,21 +84,21 @@ class VertexUtilities(OfGradient):
     @property
     def column_weights(self) -> Any:
         """The utility of each column for a sum of 1 over entry * slope."""
-        unit = self.gradient.bounds.x / X_STEPS / self.n_rows
+        unit = self.bounds.x / X_STEPS / self.n_rows
         return self.polytope.utilities(np.asarray(unit))
 
     def same_units(self, other: object) -> bool:
         """Whether `column_weights` and the signs of another query are the same."""
         return (
             isinstance(other, VertexUtilities)
-            and self.gradient.bounds.x is other.gradient.bounds.x
+            and self.bounds.x is other.bounds.x
             and self.n_rows == other.n_rows
             and self.polytope == other.polytope
         )
 
     def utility(self, column: int, total: int) -> float:
         """What `from_total` makes of a column's sum."""
-        bound = self.gradient.bounds.of_columns(column)
+        bound = self.bounds.of_columns(column)
         gradient = float(total) * (self.gradient.slope_unit / self.n_rows * (bound / X_STEPS))
         return float(self.polytope.utilities(gradient))
 
@@ -106,7 +107,7 @@ class VertexUtilities(OfGradient):
             raise ValueError(
                 f"Selection needs the change of one utility, not the {norm} norm of all."
             )
-        return self.gradient.slope_bound() * self.polytope.reach(self.gradient.bounds)
+        return self.gradient.slope_bound() * self.polytope.reach(self.bounds)
 
     def sensitivity(self, norm: str) -> float:
         """As for every query, and what `from_total` may round: a utility is at most `row_bound`."""
@@ -125,30 +126,30 @@ class GradientStep(OfGradient):
     A selection ranks the entries by their size, so the list is `symmetric`.
     """
 
-    gradient: Gradient
     rate: float
 
-    symmetric = True
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
-        return self.gradient.theta.dense() - self.rate * self.gradient.from_total(total)
+        return self.theta.dense() - self.rate * self.gradient.from_total(total)
 
     def row_bound(self, norm: str) -> float:
         return self.rate * self.gradient.row_bound(norm)
 
     def sensitivity(self, norm: str) -> float:
         """As for every query, and what `from_total` may round, entry by entry."""
-        largest = np.abs(self.gradient.theta.values).max(initial=0.0) + self.row_bound("linf")
-        entries = self.gradient.theta.size if norm == "l1" else 1
+        largest = np.abs(self.theta.values).max(initial=0.0) + self.row_bound("linf")
+        entries = self.theta.size if norm == "l1" else 1
         return super().sensitivity(norm) + 2.0**-49 * entries * largest
 
     def entries(self, columns: np.ndarray) -> GradientEntries:
         """These columns of the gradient, for a release of their values."""
-        g = self.gradient
-        return GradientEntries(g.theta, g.loss, g.bounds, g.n_rows, g.adjacency, columns)
+        return GradientEntries(self.problem, self.theta, columns)
 
     def moved(self, columns: np.ndarray, entries: np.ndarray) -> Vector:
         """Where the step leads on these columns, from the released entries; 0 on the others."""
         order = np.argsort(columns)
-        values = self.gradient.theta.dense()[columns] - self.rate * entries
-        return Vector(self.gradient.theta.size, columns[order], values[order])
+        values = self.theta.dense()[columns] - self.rate * entries
+        return Vector(self.theta.size, columns[order], values[order])

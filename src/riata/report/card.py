@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from riata.bounds import Bounds
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.coefficients import Coefficients
+from riata.estimators.description import ModelDescription, describe
 from riata.local.learners.model import LocalModel
 from riata.privacy.statement import Statement
 
@@ -19,18 +19,19 @@ Card = list[tuple[str, list[str]]]
 
 def card(model: Any, statement: Statement, found: list[Coefficients]) -> Card:
     """Headings with sentences."""
+    about = describe(model)
     return [
-        ("What it is", _what(model)),
+        ("What it is", _what(model, about)),
         ("Meant for", _uses(statement, found)),
         ("Made of", [*_data(statement), *_bounds(model)]),
-        ("How well it fits", _fit(model)),
+        ("How well it fits", _fit(model, about)),
         ("Limits", _limits(found)),
         ("People", _people(statement)),
     ]
 
 
-def _what(model: Any) -> list[str]:
-    if isinstance(model, LocalModel):
+def _what(model: Any, about: ModelDescription) -> list[str]:
+    if about.collected:
         kind = model.task.kind
         target = "" if model.task.target is None else f" of “{model.task.target.name}”"
         what = {
@@ -40,16 +41,14 @@ def _what(model: Any) -> list[str]:
             "kernel": f"A smooth prediction{target} by random Fourier features",
         }.get(kind, f"A prediction{target} as a weighted sum of answers")
         return [f"{what}, learned from {model.reports:,} randomised reports."]
-    name = type(model).__name__
-    if hasattr(model, "mean_"):
-        return [f"A {name}: the mean of each column."]
-    if not hasattr(model, "coef_"):
-        return [f"A {name}: predicts a number by random Fourier features of all columns."]
-    if hasattr(model, "classes_"):
-        number = len(model.classes_)
-        return [f"A {name}: tells {number} classes apart by weighted sums of columns."]
-    kind = "a label" if is_classifier(model) else "a number"
-    return [f"A {name}: predicts {kind} by a weighted sum of columns."]
+    if about.output == "mean":
+        return [f"A {about.name}: the mean of each column."]
+    if not about.linear:
+        return [f"A {about.name}: predicts a number by random Fourier features of all columns."]
+    if about.output == "label":
+        number = len(about.labels)
+        return [f"A {about.name}: tells {number} classes apart by weighted sums of columns."]
+    return [f"A {about.name}: predicts a number by a weighted sum of columns."]
 
 
 def _uses(statement: Statement, found: list[Coefficients]) -> list[str]:
@@ -103,7 +102,7 @@ def bounds_in_words(bounds: Bounds) -> str:
     return f"{rows}. Rows that break this are clipped."
 
 
-def _fit(model: Any) -> list[str]:
+def _fit(model: Any, about: ModelDescription) -> list[str]:
     if isinstance(model, LocalModel) or hasattr(model, "signal_"):
         signal = model.signal if isinstance(model, LocalModel) else model.signal_
         if signal:
@@ -112,8 +111,8 @@ def _fit(model: Any) -> list[str]:
     gains = np.atleast_1d(model.training_fit_)
     errors = np.atleast_1d(model.training_fit_error_)
     known = [
-        f"{gain:.3f} ± {error:.3f}{_of_class(model, k, len(gains))}"
-        for k, (gain, error) in enumerate(zip(gains, errors, strict=True))
+        f"{gain:.3f} ± {error:.3f}" + (f" (class {label})" if len(gains) > 1 else "")
+        for gain, error, label in zip(gains, errors, about.function_labels, strict=True)
         if math.isfinite(gain)
     ]
     if not known:
@@ -126,10 +125,6 @@ def _fit(model: Any) -> list[str]:
         "1 is a perfect fit, and 0 that of the best constant.",
         "Rows that were held out say more about new people.",
     ]
-
-
-def _of_class(model: Any, k: int, functions: int) -> str:
-    return f" (class {model.classes_[k]})" if functions > 1 else ""
 
 
 def _limits(found: list[Coefficients]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from riata.errors import InvalidArgument, RiataError
 from riata.estimators.base import PrivateLinearModel
-from riata.estimators.local import LocalEstimator
+from riata.estimators.local_base import LocalEstimator
 from riata.fitting import plan
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
@@ -67,11 +67,6 @@ def plan_rows(model: Any, statement: Statement) -> Pairs:
         return []
     same = found.releases == statement.releases and found.spent.epsilon == statement.epsilon
     return found.rows() if same else []
-
-
-def task_of(model: Any) -> Task | None:
-    """The public task of a model that was learned from reports."""
-    return model.task if isinstance(model, LocalModel) else getattr(model, "task_", None)
 
 
 def task_rows(task: Task) -> Pairs:

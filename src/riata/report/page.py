@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from riata.errors import InvalidArgument
-from riata.estimators.coefficients import MEANS, coefficients
-from riata.estimators.local import LocalEstimator
+from riata.estimators.coefficients import coefficients
+from riata.estimators.description import ModelDescription, describe
+from riata.estimators.local_base import LocalEstimator
 from riata.forecasting import Forecast
-from riata.local.learners.model import LocalModel
 from riata.report import facts
 from riata.report.card import card
 from riata.report.functions import functions
@@ -109,22 +109,11 @@ def html(
     ledger = ledger if ledger is not None else getattr(model, "ledger", None)
     _check(ledger, forecast)
     _check_extra()
-    import jinja2
-
-    found = coefficients(model, names)
-    task = facts.task_of(model)
-    mean = task is not None and task.kind in MEANS
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("riata.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"plain": plain, "capital": capital}
-    return environment.get_template("report.html").render(
-        title=plain(title or _title(model)),
-        kind=_kind(model),
+    found, about = coefficients(model, names), describe(model)
+    task, what = about.task, "mean" if about.output == "mean" else "coefficient"
+    return _template().render(
+        title=plain(title or _title(about)),
+        kind=about.name,
         made=datetime.now(UTC).date().isoformat(),
         statement=statement,
         guarantee=guarantee(statement, isinstance(model, LocalEstimator)),
@@ -133,8 +122,8 @@ def html(
         task=task,
         task_rows=[] if task is None else facts.task_rows(task),
         questions=None if task is None else facts.questions(task),
-        values="Means" if mean else "Coefficients",
-        functions=functions(found, "mean" if mean else "coefficient"),
+        values=capital(f"{what}s"),
+        functions=functions(found, what),
         spending=None if ledger is None else spending(ledger),
         forecast=forecast,
         forecast_rows=[] if forecast is None else forecast.rows(),
@@ -142,6 +131,20 @@ def html(
         card=card(model, statement, found),
         versions=facts.versions(),
     )
+
+
+def _template() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("riata.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"plain": plain, "capital": capital}
+    return environment.get_template("report.html")
 
 
 def write(
@@ -185,14 +188,7 @@ def _check_extra() -> None:
         )
 
 
-def _kind(model: Any) -> str:
-    if isinstance(model, LocalModel):
-        return f"Local model: {model.task.kind}"
-    return type(model).__name__
-
-
-def _title(model: Any) -> str:
-    task = facts.task_of(model)
-    if task is not None and task.title:
-        return task.title
-    return f"Report on a {'local model' if isinstance(model, LocalModel) else _kind(model)}"
+def _title(about: ModelDescription) -> str:
+    if about.task is not None and about.task.title:
+        return about.task.title
+    return f"Report on a {'local model' if about.collected else about.name}"

@@ -12,7 +12,6 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_scale
 from riata.public import public_normals
-from riata.queries import Gradient, VertexUtilities
 from riata.vectors import Vector
 
 
@@ -154,10 +153,6 @@ class PolytopeSet(ConstraintSet):
     @abstractmethod
     def utilities(self, gradient: np.ndarray) -> np.ndarray:
         """-<s, gradient> for each vertex s: the first half of them if `symmetric`."""
-
-    def scores(self, gradient: Gradient) -> VertexUtilities:
-        """The unevaluated utilities, ready for a selection mechanism."""
-        return VertexUtilities(gradient, self)
 
     def minimiser(self, gradient: np.ndarray) -> Vector:
         utility = self.utilities(gradient)

@@ -4,47 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from riata.grid import X_STEPS
 from riata.mechanisms.engine import Engine
-from riata.queries import (
-    ClassCounts,
-    Coordinate,
-    Correlations,
-    EntrySizes,
-    Gradient,
-    GradientEntries,
-    GradientStep,
-    Improvement,
-    LengthSizes,
-    LimitedSlope,
-    MarginCounts,
-    MarginSlopes,
-    MeanSlope,
-    Query,
-    SlopeSizes,
-    SupportCurvature,
-    SupportGradient,
-    VertexUtilities,
-)
+from riata.queries import Block, EntrySizes, Query, Reads
 from riata.simulation.columns import SimulatedColumns
-
-#: Queries that name the columns that they read, or read all of them by one product.
-BY_COLUMNS = (
-    ClassCounts,
-    Coordinate,
-    Gradient,
-    GradientEntries,
-    GradientStep,
-    Improvement,
-    LengthSizes,
-    LimitedSlope,
-    MarginCounts,
-    MarginSlopes,
-    MeanSlope,
-    SlopeSizes,
-    SupportCurvature,
-    SupportGradient,
-    VertexUtilities,
-)
 
 #: The sizes of entries are taken from so many rows and columns.
 _ROWS, _COLUMNS = 2_000, 100
@@ -53,7 +16,7 @@ _ROWS, _COLUMNS = 2_000, 100
 class SimulatedEngine(Engine):
     """Sums queries over made-up rows, drawing only the columns that a query needs.
 
-    For a query of a kind that it does not know it draws them all.
+    For a query that reads whole rows it draws them all.
 
     Parameters
     ----------
@@ -66,12 +29,26 @@ class SimulatedEngine(Engine):
 
     def total(self, query: Query) -> np.ndarray:
         """The sum of the query's integers over all rows."""
-        if type(query) is Correlations:
-            found = self._x.sums(query.slopes(self._x, self._y), query.most)
-        elif isinstance(query, EntrySizes):
+        if isinstance(query, EntrySizes):
             few = self._x.sample(_ROWS, _COLUMNS)
-            found = np.rint(query.block_sum(few, self._y) * (len(self._y) / len(few)))
-        else:
-            x = self._x if type(query) in BY_COLUMNS else np.asarray(self._x)
-            found = query.block_sum(x, self._y)
-        return found.astype(np.int64)
+            sampled = query.block_sum(Block(few, self._y[: len(few)]))
+            return np.rint(sampled * (len(self._y) / len(few))).astype(np.int64)
+        if query.reads is Reads.ROWS:
+            return query.block_sum(Block(np.asarray(self._x), self._y)).astype(np.int64)
+        return query.block_sum(SimulatedBlock(self._x, self._y)).astype(np.int64)
+
+
+class SimulatedBlock(Block):
+    """Rows that are made up column by column, when a column is asked for."""
+
+    def columns(self, columns: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
+        found: np.ndarray = self.rows[rows, columns]
+        return found
+
+    def sums(
+        self, weights: np.ndarray, most: int = X_STEPS, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        if columns is None:
+            found: np.ndarray = self.rows.sums(weights, most)
+            return found
+        return self.columns(columns).T @ weights

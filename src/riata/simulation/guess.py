@@ -41,7 +41,8 @@ class Guess:
     group : int, optional
         How many neighbouring columns are correlated; all of them if it is not given.
     nonzeros : int, default=20
-        How many entries of a row are not 0, for rows with a bound on their length.
+        How many entries of a row are not 0, for rows with a bound on their length. Rows are as long
+        as the bound, and columns as unequal as words: the k-th occurs 1 / (k + 10) as often.
     nonnegative : bool, default=False
         Whether entries are the sizes of what `design` draws, as the bounds promise.
     """

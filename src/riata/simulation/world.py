@@ -13,7 +13,6 @@ from scipy.special import expit, logit
 
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
-from riata.losses import Logistic, OneAgainstRest, Squared, Weighted
 from riata.problem import Problem
 from riata.simulation.columns import MOST_ENTRIES, SimulatedColumns
 from riata.simulation.guess import Guess
@@ -150,9 +149,7 @@ class World:
 
     def _labelled(self, positive: np.ndarray) -> np.ndarray:
         """Labels as the loss reads them: class codes, or -1 and 1."""
-        if isinstance(self.problem.loss, OneAgainstRest | Weighted):
-            return positive.astype(np.float64)
-        return np.where(positive, 1.0, -1.0)
+        return np.where(positive, *self.problem.loss.class_targets())
 
     def whole(self, x: Any) -> Any:
         """The rows as an array, or as they are if they are sparse."""
@@ -224,7 +221,7 @@ class World:
         noise, truth, loss = self._noise**2, self._truth, self.problem.loss
         lost, variance = float(np.mean((margins - truth) ** 2)), float(truth.var())
         excess, explained = lost, variance
-        if not isinstance(loss, Squared):
+        if not loss.least_squares:
             draws = truth + self._noise * self._rng.standard_normal(len(truth))
             of_truth = loss.value(truth, draws).mean()
             excess = float(loss.value(margins, draws).mean() - of_truth)
@@ -240,7 +237,7 @@ class World:
         risk = self._risk(margins, odds)
         best, constant = self._truth, np.full_like(margins, logit(share))
         loss = self.problem.loss
-        if not isinstance(getattr(loss, "loss", loss), Logistic):  # nor if it is weighted
+        if loss.link != "logit":
             best, constant = self._fitted(self._truth, odds), self._fitted(0 * margins, odds)
         of_best = self._risk(best, odds)
         return Score(

@@ -14,6 +14,7 @@ from riata.errors import Incompatible
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
+from riata.queries import ClippedGradient, ScoreCounts, SumsByClass
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.defaults import SURE, VISIBLE
 from riata.solvers.plan import (
@@ -185,7 +186,7 @@ class _Run:
 
     def begin(self) -> None:
         """Release the sums; find log odds."""
-        query, mechanism = self.problem.class_sums(COUNTED), self.plan["class sums"]
+        query, mechanism = SumsByClass(self.problem, COUNTED), self.plan["class sums"]
         released = self.curator.release(query, mechanism)
         row = self.problem.n_rows / self.problem.bounds.row_norm("l2", self.problem.n_features)
         noise = noise_std(mechanism, query) * row  # type: ignore[arg-type]
@@ -203,7 +204,7 @@ class _Run:
         centre = float(np.clip(self.centre, -reach, reach))
         spread = max(self.half, NARROWEST * reach)
         query, mechanism = (
-            self.problem.score_counts(direction, centre, spread),
+            ScoreCounts(self.problem, direction, centre, spread),
             self.plan["margins"],
         )
         counts = self.curator.release(query, mechanism)
@@ -221,7 +222,7 @@ class _Run:
         problem, odds, mechanism = self.problem, self.odds, self.plan["correction"]
         row = problem.bounds.row_norm("l2", problem.n_features)
         clip = CORRECTED_SLOPE * problem.loss.slope_bound(0.0, problem.y_bound) * row
-        query = problem.clipped_gradient(self.theta, clip)
+        query = ClippedGradient(problem, self.theta, clip)
         gradient = self.curator.release(query, mechanism)
         pull = odds.kept**2 / (odds.sums + odds.noise)
         shares = odds.sums / max(float(odds.sums.sum()), 1e-300)

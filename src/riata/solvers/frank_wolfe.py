@@ -10,6 +10,7 @@ from riata.errors import InvalidArgument
 from riata.mechanisms import Exact
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps
 from riata.solvers.requirements import require_convex, require_infinite_epsilon
@@ -67,7 +68,7 @@ class FrankWolfe(Solver):
         gap = float("inf")
         intercept = Intercept(plan, problem, curator)
         for t in range(1, plan.steps + 1):  # line 2
-            gradient = curator.release(problem.gradient(theta), plan["gradient"])
+            gradient = curator.release(Gradient(problem, theta), plan["gradient"])
             s = C.minimiser(gradient)  # line 3
             slope = intercept.slope(theta)
             gap = theta.dot(gradient) - s.dot(gradient)

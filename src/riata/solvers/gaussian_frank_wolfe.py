@@ -9,6 +9,7 @@ from riata.curator import Curator
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, counted
@@ -62,7 +63,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
         C, theta = problem.set, problem.set.start()  # line 1
         intercept = Intercept(plan, problem, curator)
         for t in counted(plan.steps, callback):  # line 2
-            gradient = curator.release(problem.gradient(theta), plan["gradient"])  # line 3: + b_t
+            gradient = curator.release(Gradient(problem, theta), plan["gradient"])  # line 3: + b_t
             s = C.minimiser(gradient)  # line 3
             b = intercept.descend(theta, intercept.slope(theta), t)
             theta = theta.toward(s, Fraction(2, t + 2)).with_offset(b)  # line 4

@@ -12,6 +12,7 @@ from riata.errors import InvalidArgument
 from riata.mechanisms import Exact, GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
+from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_gradient import check_step_size
 from riata.solvers.plan import (
@@ -87,7 +88,7 @@ class HardThresholding(Solver):
         C, theta, rate = problem.set, problem.set.start(), sparse_rate(problem, self.step_size)
         intercept = Intercept(plan, problem, curator)
         for t in range(1, plan.steps + 1):  # line 2
-            gradient = curator.release(problem.gradient(theta), plan["gradient"])
+            gradient = curator.release(Gradient(problem, theta), plan["gradient"])
             b = intercept.descend(theta, intercept.slope(theta), t)
             moved = C.project(theta.dense() - rate * gradient)  # lines 3-4
             change = length(moved - theta.dense()) + abs(b - theta.offset)
@@ -145,7 +146,7 @@ class PrivateHardThresholding(SparseDescent):
         C, theta, rate = problem.set, problem.set.start(), sparse_rate(problem, self.step_size)
         intercept = Intercept(plan, problem, curator)
         for t in counted(plan.steps, callback):  # line 2
-            gradient = curator.release(problem.gradient(theta), plan["gradient"])  # line 3: + Z_t
+            gradient = curator.release(Gradient(problem, theta), plan["gradient"])  # line 3: + Z_t
             b = intercept.descend(theta, intercept.slope(theta), t)
             moved = C.project(theta.dense() - rate * np.asarray(gradient))  # lines 3-4
             theta = Vector.of(moved).with_offset(b)

@@ -21,6 +21,7 @@ from riata.privacy.accountants import PureAccountant, ZcdpAccountant
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import noise_multiplier_at
 from riata.problem import Problem
+from riata.queries import MeanSlope
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
 
@@ -58,7 +59,7 @@ class Intercept:
         """
         if not self._problem.fit_intercept:
             return 0.0
-        query = (problem or self._problem).mean_slope(theta)
+        query = MeanSlope(problem or self._problem, theta)
         return float(self._curator.release(query, self._plan["intercept"], part)[0])
 
     def descend(self, theta: Vector, slope: float, t: int) -> float:

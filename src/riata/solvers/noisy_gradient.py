@@ -12,7 +12,7 @@ from riata.errors import InvalidArgument
 from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.problem import Problem
-from riata.queries import Gradient
+from riata.queries import ClippedGradient, Gradient
 from riata.solvers.intercept import Intercept, intercept_mechanism
 from riata.solvers.plan import (
     Callback,
@@ -137,8 +137,8 @@ class NoisyGradient(Solver):
 
     def _query(self, problem: Problem, theta: Vector) -> Gradient:
         if self.clip is None:
-            return problem.gradient(theta)
-        return problem.clipped_gradient(theta, self._clip(problem))
+            return Gradient(problem, theta)
+        return ClippedGradient(problem, theta, self._clip(problem))
 
     def _noise_length(self, plan: Plan) -> float:
         """The root mean square length of the noise of a step's gradient."""

@@ -105,7 +105,7 @@ class PerturbedObjective(Solver):
 
     def _plans(self, problem: Problem, budget: Budget, fits: int) -> Iterator[Plan]:
         """One plan for each share of epsilon that may pay for the stretch."""
-        query = problem.minimum()
+        query = Minimum(problem)
         asked = 0.0 if self.regularisation == "auto" else float(self.regularisation)
         most = min(MOST_SHARE * budget.row_epsilon / fits, MOST_STRETCH)
         tried = np.geomspace(1e-3 * min(most, 1.0), most, CANDIDATES) if asked == 0 else [most / 2]
@@ -126,7 +126,7 @@ class PerturbedObjective(Solver):
     ) -> Solution:
         """Algorithm 7: line 1 draws b, line 2 minimises, both inside the mechanism."""
         for _ in counted(plan.steps, callback):
-            theta = curator.release(problem.minimum(), plan["minimise"])
+            theta = curator.release(Minimum(problem), plan["minimise"])
         return Solution(theta, plan.steps)
 
 

@@ -13,6 +13,7 @@ from riata.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Mech
 from riata.privacy.budget import REPLACE_ONE, Budget
 from riata.privacy.calibrate import bounded_range_at, noise_multiplier_at, pure_at
 from riata.problem import Problem
+from riata.queries import GradientStep
 from riata.sets import L2Ball
 from riata.solvers.intercept import Intercept
 from riata.solvers.plan import Callback, Plan, Solution, counted
@@ -157,7 +158,9 @@ class PrivatePeeling(SparseDescent):
             if plan.parts > 1:  # line 1
                 part = t - 1
                 seen = replace(problem, n_rows=_part_rows(problem, part, plan.parts))
-            peeled = curator.release(seen.step(theta, rate), plan["peel"], part)  # lines 3-4
+            peeled = curator.release(
+                GradientStep(seen, theta, rate), plan["peel"], part
+            )  # lines 3-4
             b = intercept.descend(theta, intercept.slope(theta, seen, part), t)
             theta = Vector.of(ball.project(peeled.dense())).with_offset(b)  # line 5
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 7

@@ -21,7 +21,7 @@ from riata.mechanisms import (
 )
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.queries import FrankWolfePath
+from riata.queries import FrankWolfePath, VertexUtilities
 from riata.sets import PolytopeSet
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
@@ -106,7 +106,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
         C, theta = cast(PolytopeSet, problem.set), problem.set.start()  # line 1
         intercept, taken = Intercept(plan, problem, curator), []
         for t in counted(plan.steps, callback):  # line 2
-            scores = C.scores(problem.gradient(theta))  # line 3: -<s, grad L(theta_t)>, unevaluated
+            scores = VertexUtilities(problem, theta)  # line 3: -<s, grad L(theta_t)>, unevaluated
             s = C.vertex(curator.release(scores, plan["select"]))  # lines 3-4: the one data access
             taken.append(s)
             b = intercept.descend(theta, intercept.slope(theta), t)
@@ -121,7 +121,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
             return None
         if not cast(PolytopeSet, problem.set).by_column:
             return None
-        path = problem.frank_wolfe_path(plan.steps)
+        path = FrankWolfePath(problem, plan.steps)
         return path if curator.compiles(path, select.epsilon) else None
 
     def _compiled(

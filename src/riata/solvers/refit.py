@@ -21,7 +21,19 @@ from riata.privacy.budget import Budget
 from riata.privacy.calibrate import bounded_range_at
 from riata.privacy.events import Event, Pure
 from riata.problem import Problem
-from riata.queries import Improvement, Query, Support
+from riata.queries import (
+    Coordinate,
+    Correlations,
+    EntrySizes,
+    Improvement,
+    LengthSizes,
+    LimitedSlope,
+    Query,
+    SlopeSizes,
+    Support,
+    SupportCurvature,
+    SupportGradient,
+)
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
 from riata.solvers.plan import (
@@ -151,7 +163,7 @@ class Run:
     def begin(self) -> None:
         """Scales of entries and slopes, and the intercept of the best constant."""
         self._scale_cost = defaults.SCALES * self.whole / (3 + defaults.SCALES_IN_SEARCH)
-        entries = self.scale(self.problem.entry_sizes(), self._scale_cost)
+        entries = self.scale(EntrySizes(self.problem), self._scale_cost)
         self.entry_limit = entries.quantile(defaults.ENTRY_QUANTILE, zeros=False)
         self.measure_slopes()
         if self.problem.fit_intercept:
@@ -161,7 +173,7 @@ class Run:
 
     def _first_intercept(self) -> None:
         high = 2 * self.slopes.quantile(defaults.HIGH_QUANTILE)
-        query = self.problem.limited_slope(self.theta, high)
+        query = LimitedSlope(self.problem, self.theta, high)
         mechanism = self.remaining.measurement(defaults.INTERCEPT * self.whole)
         slope = float(self.curator.release(query, mechanism)[0])
         if abs(slope) > defaults.SURE * noise_std(mechanism, query):
@@ -187,7 +199,7 @@ class Run:
 
     def measure_slopes(self) -> None:
         """The scale of the slopes at the present model."""
-        self.slopes = self.scale(self.problem.slope_sizes(self.theta), self._scale_cost)
+        self.slopes = self.scale(SlopeSizes(self.problem, self.theta), self._scale_cost)
 
     def scale(self, query: Any, amount: float) -> Scale:
         return released_scale(query, self.remaining.measurement(amount), self.curator)
@@ -202,14 +214,14 @@ class Run:
 
     def select(self, amount: float) -> tuple[int, float]:
         """A column whose correlation with the slopes is large, and its sign."""
-        query = self.problem.correlations(self.theta, self.ranking_limit, self.entry_limit)
+        query = Correlations(self.problem, self.theta, self.ranking_limit, self.entry_limit)
         chosen = int(self.curator.release(query, self.remaining.selection(amount)))
         size = len(self.units)
         return chosen % size, 1.0 if chosen < size else -1.0
 
     def step_along(self, column: int, amount: float) -> bool:
         """Move one coefficient to where the risk is lowest; False if it is not worth it."""
-        query = self.problem.coordinate(self.theta, self.ranking_limit, self.entry_limit, column)
+        query = Coordinate(self.problem, self.theta, self.ranking_limit, self.entry_limit, column)
         mechanism = self.remaining.measurement(amount)
         slope, falls = self.curator.release(query, mechanism)
         noise = noise_std(mechanism, query)
@@ -243,7 +255,7 @@ class Run:
         support = Support(columns, self.problem.bounds)
         each = newton.scales * amount / (1 + len(newton.steps))
         rest = (1 - newton.curvature - newton.scales) * amount
-        lengths = self.scale(self.problem.length_sizes(support), each)
+        lengths = self.scale(LengthSizes(self.problem, support), each)
         longest = lengths.quantile(defaults.LENGTH_QUANTILE, zeros=False)
         constant = longest / math.sqrt(len(columns)) if self.problem.fit_intercept else 0.0
         # Where the curvature changes with the model, an old one would leave the steps unfinished.
@@ -251,13 +263,13 @@ class Run:
         looks = len(newton.steps) if changes else 1
         inverse = None
         for part in newton.steps:
-            self.slopes = self.scale(self.problem.slope_sizes(self.theta), each)
+            self.slopes = self.scale(SlopeSizes(self.problem, self.theta), each)
             at = (self.theta, self._refit_limit(), support, longest, constant)
             if inverse is None or changes:
-                curvature = self.problem.support_curvature(*at)
+                curvature = SupportCurvature(self.problem, *at)
                 matrix, noise = self._measured(curvature, newton.curvature * amount / looks)
                 inverse = _inverse(matrix, noise)
-            query = self.problem.support_gradient(*at)
+            query = SupportGradient(self.problem, *at)
             gradient, noise = self._measured(query, part * rest)
             move = -inverse @ gradient
             offset = move[-1] * constant if constant else 0.0
@@ -347,7 +359,7 @@ def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale)
     high = slopes.quantile(defaults.HIGH_QUANTILE)
     curvature = problem.loss.curvature_bound(problem.y_bound)
     most = defaults.CHECK_CUT * max(high**2 / (2 * curvature), _loss_at(problem, high))
-    return problem.improvement(theta, constant, most)
+    return Improvement(problem, theta, constant, most)
 
 
 def compared(released: np.ndarray, noise: float) -> tuple[Fit, bool]:

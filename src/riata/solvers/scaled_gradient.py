@@ -18,7 +18,16 @@ from riata.curator import Curator
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
-from riata.queries import Query, Scaling
+from riata.queries import (
+    CentredGradient,
+    ColumnSquares,
+    ColumnSums,
+    EntrySizes,
+    LimitedSlope,
+    Query,
+    Scaling,
+    SlopeSizes,
+)
 from riata.queries.columns import MOST_COLUMNS
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
@@ -197,7 +206,7 @@ class Run:
     def begin(self) -> None:
         """The scale of the slopes, and the best constant."""
         theta = Vector.zero(self.problem.n_features)
-        self.slopes = self.scale("slopes", self.problem.slope_sizes(theta))
+        self.slopes = self.scale("slopes", SlopeSizes(self.problem, theta))
         if self.problem.fit_intercept:
             limit = self.limit(INTERCEPT_CUT)
             for t in range(1, FIRST_STEPS + 1):
@@ -206,26 +215,26 @@ class Run:
                 theta = theta.with_offset(
                     self.moved_offset("constant", theta, theta.offset, limit, rate)
                 )
-            self.slopes = self.scale("slopes", self.problem.slope_sizes(theta))
+            self.slopes = self.scale("slopes", SlopeSizes(self.problem, theta))
         self.constant = theta
 
     def moved_offset(
         self, role: str, theta: Vector, offset: float, limit: float, rate: float
     ) -> float:
         """An offset after a step along the derivative at theta."""
-        slope = float(self.release(role, self.problem.limited_slope(theta, limit))[0])
+        slope = float(self.release(role, LimitedSlope(self.problem, theta, limit))[0])
         bound = self.problem.offset_bound
         return float(np.clip(offset - rate * slope / self.curvature, -bound, bound))
 
     def scale_columns(self) -> None:
         """Which columns to keep, their centre and their scales."""
         problem = self.problem
-        entries = self.scale("entries", problem.entry_sizes(ENTRY_BINS))
-        query = problem.column_squares(entries.quantile(ENTRY_QUANTILE, zeros=False))
+        entries = self.scale("entries", EntrySizes(problem, ENTRY_BINS))
+        query = ColumnSquares(problem, entries.quantile(ENTRY_QUANTILE, zeros=False))
         squares, noise = self.release("squares", query), self.noise("squares", query)
         means = np.zeros(problem.n_features)
         if problem.fit_intercept:
-            means = np.clip(self.release("sums", problem.column_sums()), -1.0, 1.0)
+            means = np.clip(self.release("sums", ColumnSums(problem)), -1.0, 1.0)
         variances = np.maximum(squares - np.square(means), 0.0)
         kept = np.flatnonzero((squares > KEPT * noise) & (variances > 0))
         if not len(kept):
@@ -277,7 +286,7 @@ class Run:
         visited, offsets, before = np.zeros(size), 0.0, np.zeros(size)
         for t in counted(self.plan.steps, callback):
             theta = self.model(w, offset)
-            query = problem.centred_gradient(theta, limit, self.scaling, self.length)
+            query = CentredGradient(problem, theta, limit, self.scaling, self.length)
             gradient = self.release("gradient", query) + penalty * w
             if problem.fit_intercept:
                 offset = self.moved_offset("intercept", theta, offset, offset_limit, INTERCEPT_RATE)

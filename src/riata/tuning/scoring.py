@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from riata.bounds import Bounds
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import PrivateClassifier
+from riata.losses import Loss
 from riata.queries import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.vectors import Vector
 
@@ -32,6 +33,13 @@ def check_scoring(scoring: object, estimators: list[PrivateLinearModel]) -> str:
             "The grid has losses for numbers and losses for labels: their scores cannot be "
             "compared. Search them one after the other."
         )
+    for loss in (getattr(each, "loss", None) for each in estimators):
+        if isinstance(loss, Loss) and not loss.classifies and loss.link != "identity":
+            raise Incompatible(
+                "PrivateSearch", f"the {loss.name} loss",
+                because="its score compares targets with margins, and the loss predicts something "
+                "else", instead="Use a loss with an identity link, such as Squared()",
+            )  # fmt: skip
     allowed = (ACCURACY,) if kinds == {True} else tuple(_ERRORS)
     if isinstance(scoring, str) and scoring == "auto":
         return allowed[0]

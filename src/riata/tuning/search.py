@@ -339,7 +339,7 @@ def _arrays(X: Any, y: Any, classes: Any, estimator: PrivateLinearModel) -> tupl
 def _know(model: PrivateLinearModel, source: Source) -> None:
     """What a model knows that was fitted from a source, and the intercept in its units."""
     model.schema_ = source.schema
-    if not source.schema.wide:
+    if not source.schema.unnamed:
         model.feature_names_in_ = np.array(source.schema.feature_names, dtype=object)
     if not classifies(model):
         model.intercept_ += source.schema.target_centre

@@ -21,39 +21,39 @@ _ROOT_OF_2_PI = math.sqrt(2 * math.pi)
 _EXPECTED = {1: math.sqrt(2 / math.pi), 2: math.sqrt(math.pi / 2)}
 
 
-def perturbed_delta(leaf: ObjectivePerturbed, beside: float, epsilon: float) -> float:
-    """A bound on delta, with Gaussian releases of the shift `beside` before and after it."""
-    plain = _delta(leaf, beside, epsilon - leaf.stretch, None)
+def perturbed_delta(leaf: ObjectivePerturbed, others: float, epsilon: float) -> float:
+    """A bound on delta, with Gaussian releases of the shift `others` before and after it."""
+    plain = _delta(leaf, others, epsilon - leaf.stretch, None)
     if leaf.stretch_above is None:
         return plain
-    return min(plain, _delta(leaf, beside, epsilon - leaf.stretch_above, leaf.above))
+    return min(plain, _delta(leaf, others, epsilon - leaf.stretch_above, leaf.above))
 
 
-def _delta(leaf: ObjectivePerturbed, beside: float, rest: float, above: float | None) -> float:
+def _delta(leaf: ObjectivePerturbed, others: float, rest: float, above: float | None) -> float:
     """The curve at what is left of epsilon after the stretch."""
     if rest <= 0:
         return 1.0
     own = 1 / leaf.noise_multiplier
-    together = math.hypot(own, beside)
+    together = math.hypot(own, others)
     far = (rest - together**2 / 2) / together
     # Every line that touches 1 - exp(-u) from above gives a bound. This one touches it where the
     # tail of the loss, which falls about so fast, counts most.
     falls = (far + 1 / (1 + far) if far > 0 else 1.0) / together
     touch = math.log1p(1 / falls)
     level = rest - 1 / falls + touch
-    excess = _expected_excess(leaf.directions, own, beside, level - together**2 / 2)
+    excess = _expected_excess(leaf.directions, own, others, level - together**2 / 2)
     if above is not None:
-        excess += _normal_excess(beside, level - above - beside**2 / 2)
+        excess += _normal_excess(others, level - above - others**2 / 2)
     return min(1.0, math.exp(-touch) * excess)
 
 
-def _expected_excess(directions: int, own: float, beside: float, level: float) -> float:
-    """A bound on E (own * chi + beside * normal - level)_+."""
-    together = math.hypot(own, beside)
+def _expected_excess(directions: int, own: float, others: float, level: float) -> float:
+    """A bound on E (own * chi + others * normal - level)_+."""
+    together = math.hypot(own, others)
     if directions == 1:
         return 2 * _normal_excess(together, level)
     tail = math.exp(float(log_ndtr(-level / together)))
-    return _ROOT_OF_2_PI * own * tail + _normal_excess(beside, level)
+    return _ROOT_OF_2_PI * own * tail + _normal_excess(others, level)
 
 
 def _normal_excess(deviation: float, level: float) -> float:
@@ -102,9 +102,9 @@ def log_moment(directions: int, a: float) -> float:
 
 
 class ObjectiveAccountant(Accountant):
-    """One objective perturbation, and Gaussian releases beside it."""
+    """One objective perturbation, and Gaussian releases before or after it."""
 
-    name = "objective perturbation beside Gaussian releases"
+    name = "objective perturbation with Gaussian releases"
     knows = (ObjectivePerturbed, Gaussian)
 
     def applies_to(self, event: Event, delta: float) -> bool:
@@ -123,10 +123,10 @@ class ObjectiveAccountant(Accountant):
         return perturbed_delta(*self._parts(event), epsilon)
 
     def epsilon(self, event: Event, delta: float) -> float:
-        own, beside = self._parts(event)
-        together = math.hypot(1 / own.noise_multiplier, beside)
+        own, others = self._parts(event)
+        together = math.hypot(1 / own.noise_multiplier, others)
         low = own.stretch if own.stretch_above is None else min(own.stretch, own.stretch_above)
         top = own.stretch + together**2 / 2 + together * math.sqrt(2 * math.log(8 / delta)) + 1e-9
-        while perturbed_delta(own, beside, top) > delta:
+        while perturbed_delta(own, others, top) > delta:
             top *= 2
-        return smallest_epsilon(partial(perturbed_delta, own, beside), delta, low, top)
+        return smallest_epsilon(partial(perturbed_delta, own, others), delta, low, top)

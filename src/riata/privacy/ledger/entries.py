@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import math
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from decimal import ROUND_CEILING, Decimal
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, insert
 
 from riata.errors import BudgetExceeded, LedgerError
 from riata.privacy import filters
@@ -19,13 +20,23 @@ from riata.privacy.budget import Budget
 from riata.privacy.events import Event
 from riata.privacy.filters import FilterSums
 from riata.privacy.ledger.charge import Charge, charge_of_row
-from riata.privacy.ledger.hash_chain import Entry, Head, is_genuine, link_path, linked_to, verify
+from riata.privacy.ledger.hash_chain import (
+    Entry,
+    Head,
+    is_genuine,
+    link_path,
+    linked_to,
+    run_rows_mac,
+    verify,
+)
 from riata.privacy.ledger.tables import (
+    RUN_ROWS,
     charge_row_of,
     charge_rows,
     charge_rows_at,
     last_seq,
     macs_at,
+    run_rows,
 )
 
 #: How many entries before the head every transaction verifies, beside those after it.
@@ -125,6 +136,31 @@ class Entries:
                 "Find out which with: riata ledger verify."
             )
         return charge_of_row(row)
+
+    def check_new(self, run: str | None) -> None:
+        """Raise if a run was charged before."""
+        before = None if run is None else self.charge_of(run)
+        if before is not None:
+            raise LedgerError(
+                f"The run {run!r} was charged before, as charge {before.seq}, and a run is charged "
+                "once. Nothing was charged now. Let the other process go on with it, or start a "
+                "new run."
+            )
+
+    def bind_rows(self, run: str, code: str) -> str:
+        """The code of the rows that a run is over: this one, if none was recorded before."""
+        key = (self.head.dataset, run)
+        row = run_rows(self.db, *key)
+        if row is None:
+            mac = run_rows_mac(self.head.key, *key, code)
+            self.db.execute(insert(RUN_ROWS).values((*key, code, mac)))
+            return code
+        if not hmac.compare_digest(row.mac, run_rows_mac(self.head.key, *key, row.code)):
+            raise LedgerError(
+                f"What the ledger {self.where} says about the rows of the run {run} was edited, "
+                "so the run cannot go on. Find out by whom."
+            )
+        return str(row.code)
 
 
 def nano(epsilon: float, rounding: str) -> int:

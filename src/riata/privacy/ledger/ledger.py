@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import os
 import weakref
@@ -13,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert
 
 from riata.errors import LedgerError
 from riata.privacy import filters
@@ -27,10 +26,10 @@ from riata.privacy.ledger.creation import create_ledger
 from riata.privacy.ledger.database import Database
 from riata.privacy.ledger.entries import Entries, recomputed_sums, verified_entries
 from riata.privacy.ledger.export import json_text, summary_text
-from riata.privacy.ledger.hash_chain import next_head, run_rows_mac, skip_link
+from riata.privacy.ledger.hash_chain import next_head, skip_link
 from riata.privacy.ledger.head import HeadFile, HeadInMemory
 from riata.privacy.ledger.location import PathLike, is_url, locate
-from riata.privacy.ledger.tables import CHARGE, RUN_ROWS, datasets, locked_header, macs_at
+from riata.privacy.ledger.tables import CHARGE, datasets, locked_header, macs_at
 from riata.privacy.unit import PrivacyUnit, check_same_unit
 
 #: Between machines, the last digits of a divergence differ.
@@ -173,7 +172,7 @@ class Ledger:
         facts = json.dumps(summary, sort_keys=True)
         with self._verified() as entries:
             check_same_unit(unit, adjacency=self.ceiling.adjacency, person=entries.person)
-            self._check_new(run, entries)
+            entries.check_new(run)
             total = entries.total_with(event)
             self._head.write(entries.head)  # a head that cannot be written charges nothing
             seq = entries.head.seq + 1
@@ -215,19 +214,7 @@ class Ledger:
             A keyed digest of the rows, which reveals nothing about them.
         """
         with self._verified() as entries:
-            key = (self.dataset, run)
-            where = (RUN_ROWS.c.dataset == self.dataset, RUN_ROWS.c.run == run)
-            row = entries.db.execute(select(RUN_ROWS).where(*where)).one_or_none()
-            if row is None:
-                mac = run_rows_mac(entries.head.key, *key, code)
-                entries.db.execute(insert(RUN_ROWS).values((*key, code, mac)))
-                return code
-            if not hmac.compare_digest(row.mac, run_rows_mac(entries.head.key, *key, row.code)):
-                raise LedgerError(
-                    f"What the ledger {self.path} says about the rows of the run {run} was edited, "
-                    "so the run cannot go on. Find out by whom."
-                )
-            return str(row.code)
+            return entries.bind_rows(run, code)
 
     def after(self, event: Event, *, adjacency: str, unit: PrivacyUnit | None = None) -> Spent:
         """What all charges would cost together with one more, which is not made."""
@@ -325,15 +312,6 @@ class Ledger:
         result = restore(backup, where, head=head)
         cls.open(where, dataset=result.dataset, head=head).verify()
         return result
-
-    def _check_new(self, run: str | None, entries: Entries) -> None:
-        before = None if run is None else entries.charge_of(run)
-        if before is not None:
-            raise LedgerError(
-                f"The run {run!r} was charged before, as charge {before.seq}, and a run is charged "
-                "once. Nothing was charged now. Let the other process go on with it, or start a "
-                "new run."
-            )
 
     def _only_dataset(self) -> str:
         with self._storage.transaction() as db:

@@ -126,3 +126,9 @@ def charge_row_of(db: Connection, dataset: str, run: str) -> Row[Any] | None:
     """The charge of a run."""
     wanted = select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
     return db.execute(wanted).one_or_none()
+
+
+def run_rows(db: Connection, dataset: str, run: str) -> Row[Any] | None:
+    """What was recorded about the rows of a run."""
+    wanted = select(RUN_ROWS).where(RUN_ROWS.c.dataset == dataset, RUN_ROWS.c.run == run)
+    return db.execute(wanted).one_or_none()

@@ -1,16 +1,37 @@
-"""What every kind of file and frame offers: public facts first, then raw rows in order."""
+"""What every kind of file and frame offers: public facts first, then rows in order."""
 
 from __future__ import annotations
 
+import os
+import zipfile
+import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy import sparse
+
 from riata.data.columns import Column
-from riata.errors import DataError
+from riata.data.schema.numeric_block import NumericBlock
+from riata.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
     from riata.data.schema import Schema
+
+#: What damaged files make their libraries raise.
+_DAMAGE: tuple[type[Exception], ...] = (
+    ValueError,
+    EOFError,
+    KeyError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+
+#: Encoded rows, and their targets if they are read.
+Block = tuple[sparse.csr_array, np.ndarray | None]
 
 
 class Reader(ABC):
@@ -27,6 +48,10 @@ class Reader(ABC):
     def count(self) -> int:
         """The number of rows."""
 
+    @abstractmethod
+    def blocks(self, schema: Schema, rows: int, target: bool) -> Iterator[Block]:
+        """All rows in order, encoded, at most `rows` at a time. No value raises."""
+
     def pieces(self) -> list[Reader]:
         """Readers of disjoint parts, which together are all rows, in order."""
         return [self]
@@ -38,15 +63,30 @@ class Reader(ABC):
         """
         return None
 
+    @contextmanager
+    def guarded(self, *others: type[Exception]) -> Iterator[None]:
+        """Whatever goes wrong while a file is read is one error, without any of its bytes."""
+        try:
+            yield
+        except FileNotFoundError as problem:
+            where = problem.filename or self.title
+            raise DataError(f"There is no file {where}. Check the path.") from None
+        except OSError as problem:
+            if problem.errno is None:
+                raise self.damaged() from None
+            raise DataError(f"Cannot read {self.title}: {os.strerror(problem.errno)}.") from None
+        except (*_DAMAGE, *others):
+            raise self.damaged() from None
+
     def damaged(self) -> DataError:
         """The error for a file that cannot be read to its end."""
         return DataError(
-            f"{self.title} is damaged or cut off, and cannot be read to its end. Copy it again "
-            "from where it came from."
+            f"{self.title} is damaged, truncated, or in another format than its name says, and "
+            "cannot be read to its end. Copy it again from where it came from."
         )
 
 
-class ColumnReader(Reader):
+class TableReader(Reader):
     """A reader of named columns."""
 
     #: What to look for where the names of columns are wrong.
@@ -56,7 +96,7 @@ class ColumnReader(Reader):
     def kinds(self) -> dict[str, str]:
         """The kind of each column: "number", "yes-no", "text", or another name of a type."""
 
-    def twice(self) -> set[str]:
+    def repeated_names(self) -> set[str]:
         """Names that several columns have."""
         return set()
 
@@ -64,13 +104,20 @@ class ColumnReader(Reader):
     def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, Mapping[str, Column]]]:
         """At most `rows` rows at a time: their number, and these columns of them."""
 
+    def blocks(self, schema: Schema, rows: int, target: bool) -> Iterator[Block]:
+        wanted = schema.target if target else None
+        names = [*schema.columns, *([] if wanted is None else [wanted.name])]
+        for n_rows, columns in self.chunks(names, rows):
+            y = None if wanted is None else wanted.encode(columns[wanted.name])
+            yield schema.encode(columns, n_rows), y
+
     def check(self, schema: Schema, target: bool) -> None:
-        if schema.wide:
+        if isinstance(schema.features, NumericBlock):
             raise DataError(
                 f"{self.title} has named columns, and the schema has a block of columns without "
                 "names. Name the columns in the schema: [[features]] with name and kind."
             )
-        kinds, twice = self.kinds(), self.twice()
+        kinds, repeated = self.kinds(), self.repeated_names()
         wanted: dict[str, str] = {feature.name: feature.kind for feature in schema.features}
         if schema.person and target:
             wanted[schema.person] = "person"
@@ -83,12 +130,12 @@ class ColumnReader(Reader):
                 f"{self.hint}"
             )
         for name, kind in wanted.items():
-            if name in twice:
+            if name in repeated:
                 raise DataError(
                     f"{self.title} has several columns called {name!r}, and the schema cannot tell "
                     "them apart. Rename them."
                 )
-            if kinds[name] not in _FIT[kind]:
+            if kinds[name] not in _READABLE_AS[kind]:
                 raise DataError(
                     f"The column {name!r} of {self.title} has the type {kinds[name]!r}, which "
                     f"cannot be read as {kind!r}. {_ADVICE.get(kinds[name], _ELSE)}"
@@ -105,8 +152,35 @@ class ColumnReader(Reader):
             )
 
 
+class MatrixReader(Reader):
+    """A reader of numeric columns without names."""
+
+    @abstractmethod
+    def chunks(
+        self, block: NumericBlock, rows: int, target: bool
+    ) -> Iterator[tuple[sparse.csr_array, Column | None]]:
+        """At most `rows` raw rows at a time, and their targets. Indices are in range."""
+
+    def check_sizes(self, block: NumericBlock, target: bool) -> None:
+        """Raise `DataError` unless sizes and types are what the schema says. Reads no row."""
+
+    def blocks(self, schema: Schema, rows: int, target: bool) -> Iterator[Block]:
+        assert isinstance(schema.features, NumericBlock)
+        for x, column in self.chunks(schema.features, rows, target):
+            y = None if column is None or schema.target is None else schema.target.encode(column)
+            yield schema.features.encode(x), y
+
+    def check(self, schema: Schema, target: bool) -> None:
+        if not isinstance(schema.features, NumericBlock):
+            raise DataError(
+                f"{self.title} has no named columns, and the schema names some. Describe it with "
+                "[features] and count = ..., bound = ... in the schema."
+            )
+        self.check_sizes(schema.features, target)
+
+
 #: The kinds of columns that can be read as what the schema says.
-_FIT = {
+_READABLE_AS = {
     "number": ("number", "text", "yes-no"),
     "yes-no": ("number", "text", "yes-no"),
     "choice": ("number", "text"),
@@ -127,4 +201,12 @@ def _listed(names: Iterable[Any], most: int = 20) -> str:
 
 def repeated(names: Sequence[str]) -> set[str]:
     """The names that stand there more than once."""
-    return {name for name in names if names.count(name) > 1}
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def missing_package(what: str, package: str) -> InvalidArgument:
+    """The error for a package that is needed and not installed."""
+    return InvalidArgument(
+        f"{what} need the package {package}, which is not installed. Install it with "
+        'pip install "riata[files]".'
+    )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from riata.data.columns import Column
-from riata.data.features import flags
-from riata.data.fields import Fields
+from riata.data.schema.features import flags
+from riata.data.schema.schema_fields import SchemaFields
 from riata.files.limit import ReadLimit
 
 
@@ -22,7 +22,7 @@ class Target:
     name : str
         The column, or "" in files without named columns.
     bounds : tuple of float, or None
-        The smallest and the largest number; what lies outside counts as the nearer one, and what
+        The smallest and the largest number; values outside are clipped, and what
         is missing as the middle.
     labels : tuple
         The classes. A row with another label is in none of them.
@@ -54,7 +54,7 @@ class Target:
         if self.bounds is not None:
             away = np.clip(column.numbers(), *self.bounds) - self.centre
             return np.where(np.isnan(away), 0.0, away)
-        classes = self.classes
+        classes = np.unique(np.asarray(self.labels))
         if classes.dtype.kind == "b":
             return flags(column).astype(np.float64)
         if classes.dtype.kind in "iuf":
@@ -62,18 +62,18 @@ class Target:
             codes = np.minimum(np.searchsorted(classes, numbers), len(classes) - 1)
             return np.where(classes[codes] == numbers, codes, -1.0)
         table = {label: code for code, label in enumerate(classes.tolist())}
-        return column.texts().looked_up(table, -1).astype(np.float64)
+        return column.texts().encode(lambda word: table.get(word, -1), -1).astype(np.float64)
 
     def lines(self) -> list[tuple[str, Any, str]]:
         """Its fields in a schema, each with its meaning."""
         named = [("name", self.name, "the column")] if self.name else []
         if self.bounds is None:
-            return [*named, ("classes", list(self.labels), "public: never taken from the rows")]
-        meaning = "what lies outside counts as the nearer bound, missing as the middle"
+            return [*named, ("classes", list(self.labels), "from public knowledge")]
+        meaning = "values outside are clipped, missing ones count as the middle"
         return [*named, ("bounds", list(self.bounds), meaning)]
 
 
-def read_target(fields: Fields, named: bool, limit: ReadLimit) -> Target:
+def read_target(fields: SchemaFields, named: bool, limit: ReadLimit) -> Target:
     """From a table of a schema, whose file has named columns or not."""
     name = fields.name("name") if named else ""
     if not named and (said := fields.take("name", "")):
@@ -86,7 +86,7 @@ def read_target(fields: Fields, named: bool, limit: ReadLimit) -> Target:
             "both: bounds = [low, high] for numbers, classes = [...] for labels. Correct the "
             "schema."
         )
-    again = Fields({"bounds": bounds, "classes": classes}, "target")
+    again = SchemaFields({"bounds": bounds, "classes": classes}, "target")
     fields.end()
     if bounds is not None:
         return Target(name, bounds=again.pair("bounds"))

@@ -14,13 +14,13 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.data.columns import Column, Texts
-from riata.data.features import Feature, Text, read_feature
-from riata.data.fields import Fields
-from riata.data.names import MOST_NAMES, check_names
-from riata.data.target import Target, read_target
-from riata.data.wide import Wide, read_wide
+from riata.data.schema.column_names import MOST_NAMES, check_names
+from riata.data.schema.features import Feature, Text, read_feature
+from riata.data.schema.numeric_block import NumericBlock, read_numeric_block
+from riata.data.schema.schema_fields import SchemaFields
+from riata.data.schema.target import Target, read_target
 from riata.errors import SchemaError
-from riata.fields import TABLE_BYTES, size_of
+from riata.files.fields import TABLE_BYTES, size_of
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import parse_toml, read_bytes
 from riata.grid import MOST_ROWS
@@ -42,7 +42,7 @@ class Schema:
 
     Attributes
     ----------
-    features : tuple of Feature, or Wide
+    features : tuple of Feature, or NumericBlock
         The columns that rows are made of, in order; or a block of numeric columns without names.
     target : Target or None
         What is to be predicted.
@@ -77,7 +77,7 @@ class Schema:
     Bounds(x=1.0, y=7.0, norm='inf')
     """
 
-    features: tuple[Feature, ...] | Wide
+    features: tuple[Feature, ...] | NumericBlock
     target: Target | None = None
     person: str = ""
     rows_of_a_person: int = 1
@@ -110,22 +110,24 @@ class Schema:
 
     @classmethod
     def _from_table(cls, table: Mapping[str, Any], limit: ReadLimit) -> Schema:
-        fields = Fields(table)
-        wide = isinstance(table.get("features"), Mapping)
-        features: tuple[Feature, ...] | Wide
-        if wide:
-            features = read_wide(fields.table("features"))
+        fields = SchemaFields(table)
+        unnamed = isinstance(table.get("features"), Mapping)
+        features: tuple[Feature, ...] | NumericBlock
+        if unnamed:
+            features = read_numeric_block(fields.table("features"))
         else:
             limit.take(TABLE_BYTES * size_of(table, "features"), "The features of the schema")
             features = tuple(map(read_feature, fields.tables("features")))
         target = fields.take("target", None)
         person = "" if "person" not in table else fields.name("person")
-        if wide and person:
+        if unnamed and person:
             why = "files without named columns have no column for it; name the features"
             raise fields.wrong("person", person, why)
         made = cls(
             features,
-            None if target is None else read_target(Fields(target, "target"), not wide, limit),
+            None
+            if target is None
+            else read_target(SchemaFields(target, "target"), not unnamed, limit),
             person,
             _of_people(fields, person, "rows_of_a_person", 1, MOST_ROWS_OF_A_PERSON),
             _of_people(fields, person, "people", None, MOST_ROWS),
@@ -151,19 +153,19 @@ class Schema:
 
     def toml(self) -> str:
         """The text of the schema file, with a comment for each line."""
-        from riata.data.toml import schema_text
+        from riata.data.schema.toml_text import schema_text
 
         return schema_text(self)
 
     @property
-    def wide(self) -> bool:
+    def unnamed(self) -> bool:
         """Whether files of this schema have no named columns."""
-        return isinstance(self.features, Wide)
+        return isinstance(self.features, NumericBlock)
 
     @property
     def columns(self) -> list[str]:
         """The columns of a file that are read, without the target and the person."""
-        return [] if isinstance(self.features, Wide) else [f.name for f in self.features]
+        return [] if isinstance(self.features, NumericBlock) else [f.name for f in self.features]
 
     @cached_property
     def feature_names(self) -> list[str]:
@@ -173,14 +175,14 @@ class Schema:
                 f"The schema has {self.n_features} encoded columns, and a list of their names "
                 f"holds at most {MOST_NAMES}. Use fewer buckets."
             )
-        if isinstance(self.features, Wide):
+        if isinstance(self.features, NumericBlock):
             return self.features.names
         return [name for feature in self.features for name in feature.names]
 
     @property
     def likely_entries(self) -> int:
         """About how many entries of an encoded row are not 0: a guess from public facts."""
-        if isinstance(self.features, Wide):
+        if isinstance(self.features, NumericBlock):
             return min(self.features.count, _ENTRIES_OF_WIDE_ROW)
         return sum(
             min(feature.n_columns, _WORDS_OF_TEXT) if isinstance(feature, Text) else 1
@@ -190,14 +192,14 @@ class Schema:
     @cached_property
     def n_features(self) -> int:
         """The number of encoded columns."""
-        if isinstance(self.features, Wide):
+        if isinstance(self.features, NumericBlock):
             return self.features.count
         return sum(feature.n_columns for feature in self.features)
 
     @property
     def nonnegative(self) -> bool:
         """Whether no encoded entry is below 0."""
-        if isinstance(self.features, Wide):
+        if isinstance(self.features, NumericBlock):
             return self.features.nonnegative
         return all(feature.nonnegative for feature in self.features)
 
@@ -219,7 +221,7 @@ class Schema:
 
     def encode(self, columns: Mapping[str, Column], n_rows: int) -> sparse.csr_array:
         """Rows from columns by name. No value raises."""
-        assert not isinstance(self.features, Wide)
+        assert not isinstance(self.features, NumericBlock)
         parts, first = [], 0
         for feature in self.features:
             rows, places, values = feature.encode(columns[feature.name])
@@ -232,7 +234,7 @@ class Schema:
     def blank(self, n_rows: int) -> tuple[sparse.csr_array, np.ndarray | None]:
         """Rows in which everything is missing, and their targets."""
         missing = Texts.blank(n_rows)
-        if isinstance(self.features, Wide):
+        if isinstance(self.features, NumericBlock):
             x = sparse.csr_array((n_rows, self.n_features), dtype=np.float64)
         else:
             x = self.encode(dict.fromkeys(self.columns, missing), n_rows)
@@ -243,12 +245,12 @@ class Schema:
         return f"<Schema of {self.n_features} columns{predicts}>"
 
 
-def _count(fields: Fields, name: str, most: int) -> int | None:
+def _count(fields: SchemaFields, name: str, most: int) -> int | None:
     value = fields.take(name, None)
-    return None if value is None else Fields({name: value}).whole(name, least=1, most=most)
+    return None if value is None else SchemaFields({name: value}).whole(name, least=1, most=most)
 
 
-def _of_people(fields: Fields, person: str, name: str, default: Any, most: int) -> Any:
+def _of_people(fields: SchemaFields, person: str, name: str, default: Any, most: int) -> Any:
     """A field that goes with a person column, and with nothing else."""
     value = _count(fields, name, most)
     if value is not None and not person:

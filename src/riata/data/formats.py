@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from riata.data.arrow import ParquetReader, TableReader, arrow
-from riata.data.csv_file import CsvReader
-from riata.data.frames import FrameReader, is_frame, refuse_lazy
 from riata.data.people import PeopleSource
-from riata.data.reader import Reader
+from riata.data.readers.array_files import MappedArraysReader, NumpyReader
+from riata.data.readers.arrow import ArrowReader, ParquetDirectory, ParquetReader, arrow
+from riata.data.readers.base import Reader
+from riata.data.readers.csv_file import CsvReader
+from riata.data.readers.frames import FrameReader, is_frame, refuse_lazy
+from riata.data.readers.svmlight import SvmlightReader
 from riata.data.schema import Schema
 from riata.data.source import Source
-from riata.data.stored import ArraysReader, MappedReader
-from riata.data.svmlight import SvmlightReader
 from riata.errors import DataError, InvalidArgument
 
 #: Each looks at what was given and at the schema, and makes a reader, or says None if it is not
@@ -87,7 +87,7 @@ def _open_frame(where: Any, schema: Schema) -> Reader | None:
     refuse_lazy(where)
     if type(where).__module__.split(".")[0] == "pyarrow":
         pa = arrow()
-        return TableReader(where) if isinstance(where, pa.Table | pa.RecordBatch) else None
+        return ArrowReader(where) if isinstance(where, pa.Table | pa.RecordBatch) else None
     return FrameReader(where) if is_frame(where) else None
 
 
@@ -107,9 +107,9 @@ def _open_path(where: Any, schema: Schema) -> Reader | None:
     if path.suffix == ".gz":
         raise DataError(f"{path} is compressed, which only CSV and svmlight may be. Unpack it.")
     if ending in (".parquet", ".pq"):
-        return ParquetReader([path], str(path))
+        return ParquetReader(path)
     if ending in (".npy", ".npz"):
-        return ArraysReader(path)
+        return NumpyReader(path)
     raise DataError(
         f"{path} has the ending {ending!r}, which says nothing about its format. Rename it to "
         ".parquet, .csv, .svmlight, .npz or .npy."
@@ -118,13 +118,13 @@ def _open_path(where: Any, schema: Schema) -> Reader | None:
 
 def _open_directory(path: Path) -> Reader:
     if (path / "indptr.npy").exists():
-        return MappedReader(path)
+        return MappedArraysReader(path)
     files = sorted(path.glob("*.parquet"))
     if not files:
         raise DataError(
             f"The directory {path} holds neither Parquet files nor indptr.npy. Name a file in it."
         )
-    return ParquetReader(files, str(path))
+    return ParquetDirectory(path, files)
 
 
 OPENERS: list[Opener] = [_open_frame, _open_path]

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from riata.data.features import MOST_COLUMNS, Feature, Text
-from riata.data.wide import Wide
+from riata.data.schema.features import MOST_COLUMNS, Feature, Text
+from riata.data.schema.numeric_block import NumericBlock
 from riata.errors import SchemaError
 from riata.files.limit import ReadLimit
 from riata.wording import shown
@@ -38,7 +38,7 @@ def check_names(schema: Schema, limit: ReadLimit) -> None:
             f"The schema has {schema.n_features} encoded columns, and {MOST_COLUMNS} is the most. "
             "Use fewer buckets."
         )
-    twice = None if isinstance(schema.features, Wide) else _repeated(schema.features, limit)
+    twice = None if isinstance(schema.features, NumericBlock) else _repeated(schema.features, limit)
     if twice is not None:
         raise SchemaError(
             f"Two encoded columns would be called {shown(twice)}. Rename a column or a choice."

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from riata.data.columns import Column, Numbers, as_number
-from riata.data.features import YES
-from riata.data.opening import open_reader
-from riata.data.reader import ColumnReader
+from riata.data.formats import open_reader
+from riata.data.readers.array_files import ArrayFileReader
+from riata.data.readers.base import Reader, TableReader
+from riata.data.readers.svmlight import SvmlightReader
 from riata.data.schema import Schema
+from riata.data.schema.features import YES
+from riata.data.schema.numeric_block import NumericBlock
 from riata.data.source import BLOCK_ROWS
-from riata.data.stored import StoredReader
-from riata.data.svmlight import SvmlightReader
-from riata.data.wide import Wide
 from riata.errors import DataError, InvalidArgument
 
 #: Columns with more different texts are read as words.
@@ -31,7 +31,7 @@ HEAD = """\
 # A number with few values may be a code: then kind = "choice" is right."""
 
 
-class Seen:
+class ColumnSummary:
     """What the public rows show of one column."""
 
     def __init__(self) -> None:
@@ -47,10 +47,10 @@ class Seen:
         used = np.bincount(texts.codes, minlength=len(texts.words)) > 0
         for word, is_used in zip(texts.words, used, strict=True):
             if word is not None and is_used and word not in self.words:
-                self._see(word)
+                self._add_word(word)
         self.rows += len(column)
 
-    def _see(self, word: str) -> None:
+    def _add_word(self, word: str) -> None:
         self.words.add(word)
         number = as_number(word)
         if math.isnan(number):
@@ -65,7 +65,7 @@ class Seen:
         return self.numeric and self.low <= self.high
 
     @property
-    def identifies(self) -> bool:
+    def is_identifier(self) -> bool:
         """Whether nearly every row has a word or a whole number of its own."""
         if len(self.words) <= max(MOST_CHOICES, _DIFFERENT * self.rows):
             return False
@@ -77,7 +77,7 @@ class Seen:
         if self.boolean or (lower and lower <= YES.keys()):
             return {"kind": "yes-no"}
         if self.is_number:
-            return {"kind": "number", "bounds": friendly(self.low, self.high)}
+            return {"kind": "number", "bounds": round_bounds(self.low, self.high)}
         if 0 < len(self.words) <= MOST_CHOICES:
             return {"kind": "choice", "choices": sorted(self.words)}
         return {"kind": "text", "buckets": BUCKETS}
@@ -87,7 +87,7 @@ class Seen:
         if self.boolean:
             return {"classes": [False, True]}
         if self.is_number and len(self.words) > 2:
-            return {"bounds": friendly(self.low, self.high)}
+            return {"bounds": round_bounds(self.low, self.high)}
         if self.is_number:
             numbers = [as_number(word) for word in sorted(self.words)]
             return {"classes": [int(n) if n.is_integer() else n for n in numbers]}
@@ -112,32 +112,31 @@ def draft(
     *Privacy.* The schema is made from the rows. Never draft one from rows that are not public.
     """
     reader = open_reader(where, Schema.from_table({"features": {"count": 1}}))
-    if not isinstance(reader, ColumnReader):
-        return _wide_draft(reader, target, person)
+    if not isinstance(reader, TableReader):
+        return _matrix_draft(reader, target, person)
     names = list(reader.kinds())
     for name in filter(None, (target, person)):
         if name not in names:
             raise InvalidArgument(
                 f"{reader.title} has no column {name!r}. Its columns are {', '.join(names)}."
             )
-    seen = {name: Seen() for name in names}
+    summaries = {name: ColumnSummary() for name in names}
     for _, columns in reader.chunks(names, BLOCK_ROWS):
         for name, column in columns.items():
-            seen[name].add(column)
+            summaries[name].add(column)
     table: dict[str, Any] = {}
     if person:
         table |= {"person": person, "rows_of_a_person": rows_of_a_person}
     others = [name for name in names if name not in (target, person)]
-    table["ignore"] = [name for name in others if seen[name].identifies]
-    table["features"] = [
-        {"name": name, **seen[name].feature()} for name in others if name not in table["ignore"]
-    ]
+    used = [name for name in others if not summaries[name].is_identifier]
+    table["ignore"] = [name for name in others if name not in used]
+    table["features"] = [{"name": name, **summaries[name].feature()} for name in used]
     if target:
-        table["target"] = {"name": target, **seen[target].target()}
+        table["target"] = {"name": target, **summaries[target].target()}
     return _checked(table, reader.title)
 
 
-def _wide_draft(reader: Any, target: str, person: str) -> tuple[Schema, str]:
+def _matrix_draft(reader: Reader, target: str, person: str) -> tuple[Schema, str]:
     """A block of columns without names: how many, and how far they reach."""
     if target or person:
         raise InvalidArgument(
@@ -149,29 +148,29 @@ def _wide_draft(reader: Any, target: str, person: str) -> tuple[Schema, str]:
             f"{reader.title} does not say how many columns there are. Write the schema by hand: "
             "[features] with count and bound, and [target]."
         )
-    assert isinstance(reader, StoredReader)
-    wide, with_target = Wide(reader.n_columns()), reader.has_y
-    seen, largest = Seen(), 0.0
-    for x, y in reader.chunks(wide, BLOCK_ROWS, with_target):
+    assert isinstance(reader, ArrayFileReader)
+    block, with_target = NumericBlock(reader.n_columns()), reader.has_y
+    summary, largest = ColumnSummary(), 0.0
+    for x, y in reader.chunks(block, BLOCK_ROWS, with_target):
         finite = np.abs(x.data[np.isfinite(x.data)])
         largest = max(largest, finite.max(initial=0.0))
         if y is not None:
-            seen.add(y)
-    bound = friendly(0.0, largest)[1] if largest else 1.0
-    table: dict[str, Any] = {"features": {"count": wide.count, "bound": bound}}
+            summary.add(y)
+    bound = round_bounds(0.0, largest)[1] if largest else 1.0
+    table: dict[str, Any] = {"features": {"count": block.count, "bound": bound}}
     if with_target:
-        table["target"] = seen.target()
+        table["target"] = summary.target()
     return _checked(table, reader.title)
 
 
 def _checked(table: dict[str, Any], title: str) -> tuple[Schema, str]:
-    from riata.data.toml import schema_text
+    from riata.data.schema.toml_text import schema_text
 
     schema = Schema.from_table(table)
     return schema, schema_text(schema, HEAD.format(title=Path(title).name))
 
 
-def friendly(low: float, high: float) -> list[float]:
+def round_bounds(low: float, high: float) -> list[float]:
     """Bounds around two numbers, rounded outwards to 1, 2 or 5 times a power of ten."""
     width = high - low or max(abs(high), 1.0)
     rough = width / 10

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from riata import fields
 from riata.data.columns import as_text
 from riata.errors import SchemaError
+from riata.files import fields
 
 
-class Fields(fields.Fields):
+class SchemaFields(fields.Fields):
     """Fields of a schema: mistakes are told as `SchemaError`."""
 
     file = "schema"

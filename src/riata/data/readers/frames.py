@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from riata.data.columns import Column, Numbers, Texts, from_objects
-from riata.data.reader import ColumnReader, repeated
-from riata.errors import DataError, InvalidArgument
+from riata.data.readers.base import TableReader, missing_package, repeated
+from riata.errors import DataError
 
 
-class FrameReader(ColumnReader):
+class FrameReader(TableReader):
     """A frame in memory."""
 
     def __init__(self, frame: Any) -> None:
@@ -54,10 +54,7 @@ def narwhals() -> Any:
     try:
         import narwhals
     except ImportError:
-        raise InvalidArgument(
-            "Frames need the package narwhals, which is not installed. Install it with "
-            'pip install "riata[files]".'
-        ) from None
+        raise missing_package("Frames", "narwhals") from None
     return narwhals
 
 

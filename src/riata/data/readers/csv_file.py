@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 
 from riata.data.columns import Cells
-from riata.data.lines import LineReader
-from riata.data.reader import ColumnReader, repeated
+from riata.data.readers.base import TableReader, repeated
+from riata.data.readers.lines import LineReader
 from riata.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class CsvReader(LineReader, ColumnReader):
+class CsvReader(LineReader, TableReader):
     """A CSV file with a header. Each line after it is one row.
 
     A quoted field cannot go on in the next line: if it could, one open quote would swallow the
@@ -40,7 +40,7 @@ class CsvReader(LineReader, ColumnReader):
             )
         return names
 
-    def twice(self) -> set[str]:
+    def repeated_names(self) -> set[str]:
         return repeated(self.names)
 
     def kinds(self) -> dict[str, str]:

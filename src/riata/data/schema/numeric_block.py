@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from riata.data.features import MOST_COLUMNS
-from riata.data.fields import Fields
+from riata.data.schema.features import MOST_COLUMNS
+from riata.data.schema.schema_fields import SchemaFields
 
 
 @dataclass(frozen=True)
-class Wide:
+class NumericBlock:
     """`count` numbers with one public bound, which they are divided by.
 
     Attributes
@@ -23,7 +23,7 @@ class Wide:
     bound : float
         The largest absolute value of an entry; what is larger counts as the bound.
     nonnegative : bool
-        Whether no entry is below 0. Entries below count as 0.
+        Whether no entry is below 0. Nonzeros below count as 0.
     first_index : int
         The number of the first column in svmlight files: 1, or 0.
     """
@@ -60,9 +60,9 @@ class Wide:
         ]
 
 
-def read_wide(fields: Fields) -> Wide:
+def read_numeric_block(fields: SchemaFields) -> NumericBlock:
     """From a table of a schema."""
-    made = Wide(
+    made = NumericBlock(
         fields.whole("count", least=1, most=MOST_COLUMNS),
         fields.scale("bound", default=1.0),
         fields.flag("nonnegative", default=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from riata.data.columns import Column, Numbers, Texts
-from riata.data.reader import Reader
-from riata.data.wide import Wide
-from riata.data.wide_reader import WideReader
+from riata.data.readers.base import MatrixReader, Reader
+from riata.data.schema.numeric_block import NumericBlock
 from riata.errors import DataError
 
 #: Rows of one piece.
@@ -30,7 +29,7 @@ class Header(NamedTuple):
     dtype: np.dtype
 
 
-class StoredReader(WideReader):
+class ArrayFileReader(MatrixReader):
     """Rows `first` to `last` of stored arrays. Subclasses say where each array is."""
 
     def __init__(self, path: Path, first: int = 0, last: int | None = None) -> None:
@@ -38,19 +37,19 @@ class StoredReader(WideReader):
         self.title = str(path)
         self._shape: tuple[int, int] | None = None
         with self._careful():
-            self._headers = self._found()
+            self._headers = self._read_headers()
         self._sparse = set(_SPARSE) <= self._headers.keys()
         self._check_arrays()
         self.first = first
         self.last = self._n_rows if last is None else last
 
-    def _found(self) -> dict[str, Header]:
+    @abstractmethod
+    def _read_headers(self) -> dict[str, Header]:
         """The header of each array."""
-        raise AssertionError("a subclass knows where arrays are")
 
+    @abstractmethod
     def _opened(self) -> dict[str, Any]:
         """The arrays themselves."""
-        raise AssertionError("a subclass knows where arrays are")
 
     @property
     def _n_rows(self) -> int:
@@ -78,15 +77,15 @@ class StoredReader(WideReader):
         if self._shape is not None and self._shape[0] != self._n_rows:
             raise self.damaged()
 
-    def check_sizes(self, wide: Wide, target: bool) -> None:
+    def check_sizes(self, block: NumericBlock, target: bool) -> None:
         columns = self._columns()
-        beside = "y" not in self._headers and not self._sparse
-        if columns is not None and columns != wide.count + (target and beside):
+        y_in_x = "y" not in self._headers and not self._sparse
+        if columns is not None and columns != block.count + (target and y_in_x):
             raise DataError(
-                f"{self.title} has {columns} columns, and the schema {wide.count} features"
-                f"{' and a target' if target and beside else ''}. Correct count in the schema."
+                f"{self.title} has {columns} columns, and the schema {block.count} features"
+                f"{' and a target' if target and y_in_x else ''}. Correct count in the schema."
             )
-        if not target or beside:
+        if not target or y_in_x:
             return
         if "y" not in self._headers:
             raise DataError(f"{self.title} holds no target y. Save one with it.")
@@ -120,7 +119,7 @@ class StoredReader(WideReader):
         return [type(self)(self.path, i, min(i + PIECE_ROWS, self.last)) for i in starts]
 
     def chunks(
-        self, wide: Wide, rows: int, target: bool
+        self, block: NumericBlock, rows: int, target: bool
     ) -> Iterator[tuple[sparse.csr_array, Column | None]]:
         with self._careful():
             arrays = self._opened()
@@ -128,13 +127,15 @@ class StoredReader(WideReader):
             part = slice(start, min(start + rows, self.last))
             with self._careful():
                 if self._sparse:
-                    x = self._sparse_rows(arrays, part, wide)
+                    x = self._sparse_rows(arrays, part, block)
                 else:
-                    x = sparse.csr_array(np.asarray(arrays["x"][part, : wide.count], np.float64))
+                    x = sparse.csr_array(np.asarray(arrays["x"][part, : block.count], np.float64))
                 y = self._targets(arrays, part) if target else None
             yield x, y
 
-    def _sparse_rows(self, arrays: dict[str, Any], part: slice, wide: Wide) -> sparse.csr_array:
+    def _sparse_rows(
+        self, arrays: dict[str, Any], part: slice, block: NumericBlock
+    ) -> sparse.csr_array:
         ends = np.asarray(arrays["indptr"][part.start : part.stop + 1], dtype=np.int64)
         held = min(len(arrays["indices"]), len(arrays["data"]))
         if ends[0] < 0 or ends[-1] > held or np.any(np.diff(ends) < 0):
@@ -142,9 +143,9 @@ class StoredReader(WideReader):
         stored = slice(int(ends[0]), int(ends[-1]))
         indices = np.asarray(arrays["indices"][stored], dtype=np.int64)
         values = np.asarray(arrays["data"][stored], dtype=np.float64)
-        good = (indices >= 0) & (indices < wide.count)
+        good = (indices >= 0) & (indices < block.count)
         indptr = np.concatenate([[0], np.cumsum(good)])[ends - ends[0]]
-        shape = (len(ends) - 1, wide.count)
+        shape = (len(ends) - 1, block.count)
         return sparse.csr_array((values[good], indices[good], indptr), shape=shape)
 
     def _targets(self, arrays: dict[str, Any], part: slice) -> Column:
@@ -154,20 +155,14 @@ class StoredReader(WideReader):
 
     @contextmanager
     def _careful(self) -> Iterator[None]:
-        """Whatever goes wrong while arrays are read is one error, without any of their values."""
-        try:
-            with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
-                yield
-        except FileNotFoundError as problem:
-            raise DataError(f"There is no file {problem.filename}. Check the path.") from None
-        except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile):
-            raise self.damaged() from None
+        with self.guarded(), np.errstate(all="ignore"):  # an overflow would tell of a value
+            yield
 
 
-class ArraysReader(StoredReader):
+class NumpyReader(ArrayFileReader):
     """A .npy file with a matrix, or an .npz file with x and y or with sparse rows and y."""
 
-    def _found(self) -> dict[str, Header]:
+    def _read_headers(self) -> dict[str, Header]:
         if self.path.suffix == ".npy":
             with open(self.path, "rb") as file:
                 return {"x": _header(file)}
@@ -201,10 +196,10 @@ class ArraysReader(StoredReader):
             return {_as_x(name): arrays[name] for name in arrays.files if _as_x(name) in wanted}
 
 
-class MappedReader(StoredReader):
+class MappedArraysReader(ArrayFileReader):
     """A directory with data.npy, indices.npy, indptr.npy and perhaps y.npy."""
 
-    def _found(self) -> dict[str, Header]:
+    def _read_headers(self) -> dict[str, Header]:
         headers = {}
         for name in (*_SPARSE, "y"):
             path = self.path / f"{name}.npy"

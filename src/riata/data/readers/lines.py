@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 import gzip
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO, cast
 
-from riata.data.reader import Reader
-from riata.errors import DataError
+from riata.data.readers.base import Reader
 
 _BYTES_AT_ONCE = 1 << 20
 
@@ -83,7 +81,7 @@ class LineReader(Reader):
             if batch:
                 yield batch
 
-    def _lines_of_span(self, file: IO[bytes]) -> Iterator[bytes]:
+    def _lines_of_span(self, file: BinaryIO) -> Iterator[bytes]:
         """The lines of rows that begin in the span, or all of them."""
         start, end = self._span or (0, None)
         if start:
@@ -101,15 +99,10 @@ class LineReader(Reader):
             yield line
 
     @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
-        """The file; whatever goes wrong while it is read is one error, without any of its bytes."""
-        opener = gzip.open if self.path.suffix == ".gz" else open
-        try:
-            with opener(self.path, "rb") as file:
+    def _opened(self) -> Iterator[BinaryIO]:
+        with self.guarded(), open(self.path, "rb") as file:
+            if self.path.suffix != ".gz":
                 yield file
-        except FileNotFoundError:
-            raise DataError(f"There is no file {self.path}. Check the path.") from None
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise self.damaged() from None
-        except OSError as problem:
-            raise DataError(f"Cannot read {self.path}: {problem.strerror}.") from None
+                return
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(BinaryIO, unpacked)

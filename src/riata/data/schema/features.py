@@ -9,14 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from riata.data.columns import Column, Numbers, as_number
-from riata.data.fields import Fields
+from riata.data.schema.schema_fields import SchemaFields
 
 #: Words for yes and no, as in the local model. What is not understood is missing.
 YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 MOST_COLUMNS = 2**31 - 1
 
 
-class Entries(NamedTuple):
+class Nonzeros(NamedTuple):
     """The entries of some rows that are not 0."""
 
     rows: np.ndarray
@@ -52,7 +52,7 @@ class Feature(ABC):
         return True
 
     @abstractmethod
-    def encode(self, column: Column) -> Entries:
+    def encode(self, column: Column) -> Nonzeros:
         """The numbers of some rows. No value raises: that would say something about it."""
 
     @abstractmethod
@@ -85,18 +85,22 @@ class Number(Feature):
         """The largest distance of a number from the centre."""
         return max(self.bounds[1] - self.center, self.center - self.bounds[0])
 
-    def encode(self, column: Column) -> Entries:
+    def encode(self, column: Column) -> Nonzeros:
         away = np.clip(column.numbers(), *self.bounds) - self.center
         scaled = np.clip(np.where(np.isnan(away), 0.0, away) / self.reach, -1.0, 1.0)
         rows = np.flatnonzero(scaled)
-        return Entries(rows, np.zeros_like(rows), scaled[rows])
+        return Nonzeros(rows, np.zeros_like(rows), scaled[rows])
 
     def lines(self) -> list[tuple[str, Any, str]]:
         low, high = self.bounds
-        middle = self.center == (low + high) / 2
+        middle = ", the middle" if self.center == (low + high) / 2 else ""
         return [
-            ("bounds", list(self.bounds), "what lies outside counts as the nearer bound"),
-            ("center", self.center, f"missing counts as this{', the middle' if middle else ''}"),
+            ("bounds", list(self.bounds), "values outside are clipped"),
+            (
+                "center",
+                self.center,
+                f"missing values count as this{middle}",
+            ),
         ]
 
 
@@ -110,9 +114,9 @@ class YesNo(Feature):
     def names(self) -> list[str]:
         return [self.name]
 
-    def encode(self, column: Column) -> Entries:
+    def encode(self, column: Column) -> Nonzeros:
         rows = np.flatnonzero(flags(column) == 1)
-        return Entries(rows, np.zeros_like(rows), np.ones(len(rows)))
+        return Nonzeros(rows, np.zeros_like(rows), np.ones(len(rows)))
 
     def lines(self) -> list[tuple[str, Any, str]]:
         return []
@@ -120,7 +124,7 @@ class YesNo(Feature):
 
 @dataclass(frozen=True)
 class Choice(Feature):
-    """One 1 among zeros; a last column for everything that is not listed, missing included."""
+    """Categorical, one-hot encoded; a last column for what is not listed, missing included."""
 
     choices: tuple[str, ...]
     other: bool = True
@@ -139,16 +143,17 @@ class Choice(Feature):
     def n_columns(self) -> int:
         return len(self.choices) + self.other
 
-    def encode(self, column: Column) -> Entries:
+    def encode(self, column: Column) -> Nonzeros:
         table = {choice: place for place, choice in enumerate(self.choices)}
-        places = column.texts().looked_up(table, len(table) if self.other else -1)
+        other = len(table) if self.other else -1
+        places = column.texts().encode(lambda word: table.get(word, other), other)
         rows = np.flatnonzero(places >= 0)
-        return Entries(rows, places[rows], np.ones(len(rows)))
+        return Nonzeros(rows, places[rows], np.ones(len(rows)))
 
     def lines(self) -> list[tuple[str, Any, str]]:
         return [
-            ("choices", list(self.choices), "public: never taken from the rows"),
-            ("other", self.other, "a column for all else, missing included"),
+            ("choices", list(self.choices), "categories, from public knowledge"),
+            ("other", self.other, "a column for all others, missing included"),
         ]
 
 
@@ -168,7 +173,7 @@ class Text(Feature):
     def n_columns(self) -> int:
         return self.buckets
 
-    def encode(self, column: Column) -> Entries:
+    def encode(self, column: Column) -> Nonzeros:
         from sklearn.feature_extraction.text import HashingVectorizer  # slow to import
 
         texts = column.texts()
@@ -177,10 +182,10 @@ class Text(Feature):
         )
         found = hashing.transform([word or "" for word in texts.words]).tocsr()
         found = found[texts.codes].tocoo()
-        return Entries(found.row, found.col, found.data.astype(np.float64))
+        return Nonzeros(found.row, found.col, found.data.astype(np.float64))
 
     def lines(self) -> list[tuple[str, Any, str]]:
-        return [("buckets", self.buckets, "words are hashed into so many columns of 0 or 1")]
+        return [("buckets", self.buckets, "words are hashed into this many columns of 0 or 1")]
 
 
 def flags(column: Column) -> np.ndarray:
@@ -188,9 +193,7 @@ def flags(column: Column) -> np.ndarray:
     if isinstance(column, Numbers):
         numbers = column.numbers()
         return np.where(numbers == 1, 1, np.where(numbers == 0, 0, -1))
-    texts = column.texts()
-    said = [-1 if word is None else _flag(word) for word in texts.words]
-    return np.array(said, dtype=np.int64)[texts.codes]
+    return column.texts().encode(_flag, -1)
 
 
 def _flag(word: str) -> int:
@@ -198,7 +201,7 @@ def _flag(word: str) -> int:
     return int(number) if number in (0.0, 1.0) else YES.get(word.lower(), -1)
 
 
-def read_feature(fields: Fields) -> Feature:
+def read_feature(fields: SchemaFields) -> Feature:
     """From a table of a schema."""
     name = fields.name("name")
     kind = fields.one_of("kind", tuple(KINDS))

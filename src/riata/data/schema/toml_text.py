@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from riata.data.wide import Wide
+from riata.data.schema.numeric_block import NumericBlock
 
 if TYPE_CHECKING:
     from riata.data.schema import Schema
@@ -20,7 +20,7 @@ _COMMENTS_AT = 36
 def schema_text(schema: Schema, head: str = _HEAD) -> str:
     """The TOML of a schema, each line with its meaning."""
     parts = [head, _lines(_top(schema))]
-    if isinstance(schema.features, Wide):
+    if isinstance(schema.features, NumericBlock):
         parts.append("[features]\n" + _lines(schema.features.lines()))
     else:
         for feature in schema.features:
@@ -38,9 +38,9 @@ def _top(schema: Schema) -> list[tuple[str, Any, str]]:
         lines.append(("person", schema.person, "the column that says whose row it is"))
         lines.append(("rows_of_a_person", k, "each person counts as so many rows"))
     if schema.people is not None:
-        lines.append(("people", schema.people, "more are left out at random, fewer are filled up"))
+        lines.append(("people", schema.people, "extra ones are dropped at random"))
     if schema.rows is not None:
-        lines.append(("rows", schema.rows, "more are cut off, fewer are filled up with blank rows"))
+        lines.append(("rows", schema.rows, "extra rows are dropped, missing ones are blank"))
     if schema.ignore:
         lines.append(("ignore", list(schema.ignore), "columns that are not used"))
     if schema.ignore_others:

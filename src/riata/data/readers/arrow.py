@@ -1,0 +1,177 @@
+"""Arrow tables and Parquet files, one or a directory of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from riata.data.columns import Column, Numbers, Texts
+from riata.data.readers.base import Reader, TableReader, missing_package, repeated
+from riata.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CHUNK = tuple[int, dict[str, Column]]
+
+
+def arrow() -> Any:
+    """The package pyarrow, or an error that says how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise missing_package("Parquet and Arrow", "pyarrow") from None
+    return pyarrow
+
+
+class ArrowReader(TableReader):
+    """A table in memory."""
+
+    title = "The Arrow table"
+
+    def __init__(self, table: Any) -> None:
+        pa = arrow()
+        self.table = pa.table(table) if isinstance(table, pa.RecordBatch) else table
+
+    def repeated_names(self) -> set[str]:
+        return repeated(self.table.schema.names)
+
+    def kinds(self) -> dict[str, str]:
+        return _kinds(self.table.schema)
+
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    def chunks(self, names: Sequence[str], rows: int) -> Iterator[_CHUNK]:
+        for start in range(0, self.table.num_rows, rows):
+            part = self.table.slice(start, rows)
+            yield part.num_rows, {name: _column(part.column(name)) for name in names}
+
+
+class ParquetReader(TableReader):
+    """A Parquet file, or some of its row groups."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.title = str(path)
+        with self._opened() as file:
+            meta = file.metadata
+            self._kinds = _kinds(file.schema_arrow)
+            self._repeated = repeated(file.schema_arrow.names)
+            self._sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        self.groups = list(range(len(self._sizes)))
+
+    def _opened(self) -> Any:
+        pa = arrow()
+        with self.guarded(pa.ArrowException):
+            return pa.parquet.ParquetFile(self.path)
+
+    def kinds(self) -> dict[str, str]:
+        return self._kinds
+
+    def repeated_names(self) -> set[str]:
+        return self._repeated
+
+    def count(self) -> int:
+        return sum(self._sizes[group] for group in self.groups)
+
+    def chunks(self, names: Sequence[str], rows: int) -> Iterator[_CHUNK]:
+        damage = arrow().ArrowException
+        with self._opened() as file:
+            batches = file.iter_batches(rows, row_groups=self.groups, columns=list(names))
+            while True:
+                with self.guarded(damage):
+                    batch = next(batches, None)
+                    if batch is None:
+                        return
+                    columns = {name: _column(batch.column(name)) for name in names}
+                yield batch.num_rows, columns
+
+    def pieces(self) -> list[Reader]:
+        return [self._of_group(group) for group in self.groups]
+
+    def parts(self) -> list[Reader] | None:
+        return self.pieces()
+
+    def _of_group(self, group: int) -> ParquetReader:
+        part = copy.copy(self)
+        part.groups = [group]
+        return part
+
+
+class ParquetDirectory(TableReader):
+    """Parquet files of one schema, in the order of their rows."""
+
+    def __init__(self, path: Path, files: list[Path]) -> None:
+        self.title = str(path)
+        self.files = [ParquetReader(file) for file in files]
+        for file in self.files:
+            if file.kinds() != self.files[0].kinds():
+                raise DataError(
+                    f"{file.title} has other columns or types than {self.files[0].title}: the "
+                    "files of a directory must agree. Write them again with one schema, or read "
+                    "them one by one."
+                )
+
+    def kinds(self) -> dict[str, str]:
+        return self.files[0].kinds()
+
+    def repeated_names(self) -> set[str]:
+        return set().union(*(file.repeated_names() for file in self.files))
+
+    def count(self) -> int:
+        return sum(file.count() for file in self.files)
+
+    def chunks(self, names: Sequence[str], rows: int) -> Iterator[_CHUNK]:
+        for file in self.files:
+            yield from file.chunks(names, rows)
+
+    def pieces(self) -> list[Reader]:
+        return list(self.files) if len(self.files) > 1 else self.files[0].pieces()
+
+    def parts(self) -> list[Reader] | None:
+        return self.pieces()
+
+
+def _kinds(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: _kind(field.type) for field in schema}
+
+
+def _kind(kind: pa.DataType) -> str:
+    types = arrow().types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_boolean(kind):
+        return "yes-no"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+    return "text" if any(is_kind(kind) for is_kind in texts) else str(kind)
+
+
+def _column(values: Any) -> Column:
+    """An Arrow array of a kind that can be read."""
+    pa = arrow()
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = _kind(values.type)
+    if pa.types.is_null(values.type):
+        return Texts.blank(len(values))
+    if kind == "text":
+        # As bytes: what is no UTF-8 would raise.
+        encoded = values.cast(pa.large_binary()).dictionary_encode()
+        words = Texts.of(encoded.dictionary.to_pylist()).words
+        return Texts([*words, None], np.asarray(encoded.indices.fill_null(len(words))))
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    missing = np.asarray(values.is_null()) if values.null_count else None
+    if missing is not None:
+        values = values.fill_null(False if kind == "yes-no" else 0)
+    return Numbers(values.to_numpy(zero_copy_only=False), missing)

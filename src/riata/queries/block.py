@@ -1,0 +1,119 @@
+"""Some rows on the grid, as queries see them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from riata.bounds import Bounds
+from riata.grid import X_STEPS, squared_lengths
+from riata.queries.coefficients import Coefficients
+
+#: Dense copies of some rows or columns have about this many entries at a time.
+_ENTRIES_AT_ONCE = 2**20
+
+#: A copy of rows with clipped entries has about this many of them at a time, to stay in the cache.
+_CLIPPED_AT_ONCE = 2**17
+
+#: The squared bounds of all columns are about this many steps together, for the lengths of rows.
+_WEIGHT_STEPS = 2.0**27
+
+
+class Reads(Enum):
+    """What a query reads of a block, beside the targets. An engine may have it at hand."""
+
+    COLUMNS = "inner products with models, and the columns that it names"
+    SUMS = "the same, and sums over the rows for all columns"
+    ROWS = "whole rows"
+
+
+class Block:
+    """Some consecutive rows.
+
+    Parameters
+    ----------
+    rows : ndarray or scipy sparse of shape (n_rows, n_features)
+        On the grid. Sparse ones in CSR format.
+    y : ndarray of shape (n_rows,)
+    start : int, default=0
+        The number of the first row among all rows.
+    """
+
+    def __init__(self, rows: Any, y: np.ndarray, start: int = 0) -> None:
+        self.rows, self.y, self.start = rows, y, start
+        self._lengths: tuple[Any, np.ndarray] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        shape: tuple[int, int] = self.rows.shape
+        return shape
+
+    def inner(self, model: Coefficients) -> np.ndarray:
+        """<x, theta> for each row. Not to be written to."""
+        return model.inner(self.rows)
+
+    def columns(self, columns: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
+        """Some columns of some rows, dense."""
+        found = self.rows[rows][:, columns]
+        return found.toarray() if sparse.issparse(found) else np.asarray(found)
+
+    def some_columns(self, columns: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """The same for all rows, a few at a time, and which rows these are."""
+        step = max(1, _ENTRIES_AT_ONCE // max(len(columns), 1))
+        for start in range(0, len(self.y), step):
+            few = slice(start, start + step)
+            yield few, self.columns(columns, few)
+
+    def sums(
+        self, weights: np.ndarray, most: int = X_STEPS, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The sum of entry * weight over the rows, for all columns or some.
+
+        Entries are clipped at `most` steps.
+        """
+        x = self.rows if columns is None else self.rows[:, columns]
+        if most >= X_STEPS:
+            return x.T @ weights
+        if sparse.issparse(x):
+            clipped = np.clip(x.data, -most, most)
+            return sparse.csr_array((clipped, x.indices, x.indptr), shape=x.shape).T @ weights
+        n, p = x.shape
+        step, total = max(1, _CLIPPED_AT_ONCE // p), np.zeros(p)
+        buffer = np.empty((step, p))
+        for start in range(0, n, step):
+            few = x[start : start + step]
+            clipped = np.clip(few, -most, most, out=buffer[: len(few)])
+            total += weights[start : start + step] @ clipped
+        return total
+
+    def row_lengths(self, bounds: Bounds) -> np.ndarray:
+        """The Euclidean length of each row, or a little more. Computed once: all steps ask."""
+        if self._lengths is None or self._lengths[0] is not bounds.x:
+            self._lengths = bounds.x, _row_lengths(self.rows, bounds)
+        return self._lengths[1]
+
+    def some(self, rows: np.ndarray) -> Block:
+        """The rows at some places, as if they were all rows."""
+        return Block(self.rows[rows], self.y[rows])
+
+
+def pieces(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Dense rows, a few at a time."""
+    step = max(1, _ENTRIES_AT_ONCE // max(x.shape[1], 1))
+    return (x[start : start + step] for start in range(0, x.shape[0], step))
+
+
+def _row_lengths(x: Any, bounds: Bounds) -> np.ndarray:
+    if np.ndim(bounds.x) == 0:
+        return np.sqrt(squared_lengths(x)) * (bounds.x / X_STEPS)
+    # The squared bounds of the columns in whole steps, rounded up.
+    squares = np.square(bounds.x / bounds.largest)
+    step = squares.sum() / _WEIGHT_STEPS
+    weights = np.ceil(squares / step).astype(np.int64)
+    unit = math.sqrt(step) * bounds.largest
+    return np.sqrt(squared_lengths(x, weights)) * (unit / X_STEPS)
