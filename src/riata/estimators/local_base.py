@@ -23,8 +23,8 @@ from riata.local.task import Task
 from riata.mechanisms.noise import Noise
 
 SIMULATED = (
-    "Simulated locally: one process held all rows and played every device. The guarantee is that "
-    "of the reports; the holder of the rows has seen them all."
+    "Simulated locally: one process held all rows and simulated every device. The guarantee is "
+    "that of the reports; the holder of the rows has seen them all."
 )
 #: Numbers of rows that are randomized at once.
 _AT_ONCE = 1 << 22
