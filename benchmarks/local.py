@@ -153,7 +153,7 @@ def flight_case(kind: str, seed: int, n: int = 300_000) -> float:
     parts, at = [], 0
     for feature in task.encoding.features:
         block = data.x[:, at : at + feature.columns]
-        parts.append(feature.weight * block if feature.kind == "choice" else feature.scaled(block))
+        parts.append(feature.weight * block if feature.kind == "choice" else feature.scale(block))
         at += feature.columns
     encoded = task.encoding.clip_rows(np.hstack(parts))
     late = data.delay > LATE

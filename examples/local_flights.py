@@ -57,7 +57,7 @@ def encoded_flights() -> tuple[np.ndarray, np.ndarray]:
         if feature.kind == "choice":
             parts.append(feature.weight * block)
         else:
-            parts.append(feature.scaled(MINUTES * block))
+            parts.append(feature.scale(MINUTES * block))
     rows = TASK.encoding.clip_rows(np.hstack(parts))
     assert TASK.target is not None
     return rows, TASK.target.scale(MINUTES * flights.y)
