@@ -18,8 +18,8 @@ from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.statement import Statement
 
 SIMULATED = (
-    "simulated locally: one process simulated every device, so it has seen every row. The guarantee "
-    "is that of devices which send only their reports."
+    "simulated locally: one process ran every device, so it has seen every row. The guarantee is "
+    "that of devices which send only their reports."
 )
 CLIPPED = "Missing values count as 0, and each device clips its row before it is sent."
 
