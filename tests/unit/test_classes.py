@@ -21,6 +21,13 @@ from riata import (
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
+from riata.fitting.class_releases import LARGEST_WEIGHT, balanced_weights, calibrated_line
+from riata.fitting.extra_planning import (
+    CLASS_COUNTS,
+    MARGIN_COUNTS,
+    MARGIN_SLOPES,
+    plan_with_extra_releases,
+)
 from riata.losses import Logistic, OneAgainstRest, SmoothedHinge, Weighted
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import spent
@@ -29,13 +36,6 @@ from riata.problem import Problem
 from riata.queries import ClassCounts
 from riata.sets import L1Ball
 from riata.solvers import FrankWolfe, NoisyGradient, PrivateFrankWolfe
-from riata.solvers.classes import LARGEST_WEIGHT, balanced_weights, calibrated_line
-from riata.solvers.extra_releases import (
-    CLASS_COUNTS,
-    MARGIN_COUNTS,
-    MARGIN_SLOPES,
-    plan_with_extra_releases,
-)
 from riata.vectors import Vector
 
 ENTRIES, LENGTH = Bounds(1.0), Bounds(1.0, norm="l2")

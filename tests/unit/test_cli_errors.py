@@ -172,7 +172,7 @@ def test_an_audit_says_what_it_found(riata_command, tmp_path, monkeypatch):
     assert done.code == 0, done.err
     assert "No claim was exceeded." in done.out
     assert (tmp_path / "audit.html").exists()
-    monkeypatch.setattr(standard, "all_sound", lambda *found: False)
+    monkeypatch.setattr(standard.AuditResult, "sound", False)
     done = riata_command("audit", *few, "--json")
     assert done.code == 6
     assert '"sound": false' in done.out

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from riata import __version__
 from riata.audit.black_box import Curve
 from riata.audit.pair_search import SearchedPair
-from riata.audit.standard import Replayed, all_sound
+from riata.audit.standard import AuditResult, Replayed
 from riata.drawing import inline_svg
 
 REPLAY_HEAD = ("estimator", "pairs", "exceeded", "largest of its claim", "worst pair")
@@ -45,23 +45,17 @@ def curve_rows(found: Mapping[str, Curve]) -> list[tuple[str, ...]]:
     ]
 
 
-def page(
-    replayed: list[Replayed],
-    searched: Mapping[str, SearchedPair],
-    attacks: Mapping[str, Curve],
-    curves: Mapping[str, Curve],
-) -> str:
+def page(result: AuditResult) -> str:
     """The report as HTML."""
-    sound = all_sound(replayed, searched, attacks, curves)
     return _PAGE.format(
         version=__version__,
-        verdict="No claim was exceeded." if sound else "A CLAIM WAS EXCEEDED.",
-        colour="#14532d" if sound else "#991b1b",
-        replays=_table(REPLAY_HEAD, replay_rows(replayed)),
-        searches=_table(SEARCH_HEAD, search_rows(searched)),
-        attacks=_table(ATTACK_HEAD, attack_rows(attacks)),
-        curves=_table(CURVE_HEAD, curve_rows(curves)),
-        plot=_plot(curves),
+        verdict="No claim was exceeded." if result.sound else "A CLAIM WAS EXCEEDED.",
+        colour="#14532d" if result.sound else "#991b1b",
+        replays=_table(REPLAY_HEAD, replay_rows(result.replays)),
+        searches=_table(SEARCH_HEAD, search_rows(result.searches)),
+        attacks=_table(ATTACK_HEAD, attack_rows(result.attacks)),
+        curves=_table(CURVE_HEAD, curve_rows(result.curves)),
+        plot=_plot(result.curves),
     )
 
 

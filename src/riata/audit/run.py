@@ -11,26 +11,21 @@ from rich.progress import MofNCompleteColumn, Progress, TaskID, TimeRemainingCol
 from rich.table import Table
 
 from riata.audit import report, standard, witness
-from riata.audit.black_box import Curve
-from riata.audit.pair_search import SearchedPair
 
 Found = TypeVar("Found")
-Audited = tuple[
-    list[standard.Replayed], dict[str, SearchedPair], dict[str, Curve], dict[str, Curve]
-]
 
 
-def audited(
+def run_audits(
     pairs: int, tries: int, draws: int, fits: int, console: Console, show: Callable[[Table], None]
-) -> Audited:
+) -> standard.AuditResult:
     """Replays, searches for worst pairs, attacks on one step, and attacks on several steps.
 
     Parameters
     ----------
     pairs : int
-        Neighbours an estimator.
+        Neighbours per estimator.
     tries : int
-        Pairs that a search tries, an estimator.
+        Pairs that a search tries, per estimator.
     draws, fits : int
         Fits of one step, and of several, on each side.
     console : Console
@@ -61,7 +56,7 @@ def audited(
         show(_table(report.ATTACK_HEAD, report.attack_rows(attacks)))
         curves = run(standard.CURVES, fits, standard.attack_steps)
         show(_table(report.CURVE_HEAD, report.curve_rows(curves)))
-    return list(replayed.values()), searched, attacks, curves
+    return standard.AuditResult(tuple(replayed.values()), searched, attacks, curves)
 
 
 def _advance(progress: Progress, task: TaskID, done: int) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from riata.audit.black_box import Curve, lower_bound
@@ -172,62 +172,89 @@ class Replayed:
         return self.exceeded == 0 and self.worst_pair <= 1
 
 
-def all_sound(
-    replayed: Iterable[Replayed],
-    searched: Mapping[str, SearchedPair],
-    attacks: Mapping[str, Curve],
-    curves: Mapping[str, Curve],
-) -> bool:
-    """Whether no claim was exceeded."""
-    found: list[Replayed | SearchedPair | Curve] = [
-        *replayed, *searched.values(), *attacks.values(), *curves.values()
-    ]  # fmt: skip
-    return all(each.sound for each in found)
+@dataclass(frozen=True)
+class AuditResult:
+    """What all audits showed.
 
+    Attributes
+    ----------
+    replays : tuple of Replayed
+    searches : mapping of str to SearchedPair
+        By the name of the estimator.
+    attacks, curves : mapping of str to Curve
+        Of fits of one step, and of several.
+    """
 
-def all_sharp(
-    replayed: Iterable[Replayed],
-    searched: Mapping[str, SearchedPair],
-    attacks: Mapping[str, Curve],
-    curves: Mapping[str, Curve],
-) -> bool:
-    """Whether the audits would have noticed: they come near to the claims, in a full run."""
-    return (
-        all(e.worst_pair >= LESS_SHARP.get(e.name, WORST_PAIR) for e in replayed)
-        and all(
-            found.share >= LESS_AT_ONCE.get(name, SEARCHED_PAIR) for name, found in searched.items()
+    replays: tuple[Replayed, ...]
+    searches: Mapping[str, SearchedPair]
+    attacks: Mapping[str, Curve]
+    curves: Mapping[str, Curve]
+
+    @property
+    def sound(self) -> bool:
+        """Whether no claim was exceeded."""
+        tables = (self.searches, self.attacks, self.curves)
+        return all(each.sound for each in self.replays) and all(
+            each.sound for table in tables for each in table.values()
         )
-        and all(found.ratio >= ONE_STEP[name][2] for name, found in attacks.items())
-        and all(found.ratio > 0 for found in curves.values())
-    )
+
+    @property
+    def sharp(self) -> bool:
+        """Whether the audits would have noticed: they come near to the claims, in a full run."""
+        return (
+            all(e.worst_pair >= LESS_SHARP.get(e.name, WORST_PAIR) for e in self.replays)
+            and all(
+                pair.share >= LESS_AT_ONCE.get(name, SEARCHED_PAIR)
+                for name, pair in self.searches.items()
+            )
+            and all(curve.ratio >= ONE_STEP[name][2] for name, curve in self.attacks.items())
+            and all(curve.ratio > 0 for curve in self.curves.values())
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for a program."""
+        curves = {**self.attacks, **self.curves}
+        shown = ("first_share", "share", "background", "sound")
+        return {
+            "sound": self.sound,
+            "replays": [{**asdict(each), "sound": each.sound} for each in self.replays],
+            "searches": [
+                {"name": name, **{fact: getattr(pair, fact) for fact in shown}}
+                for name, pair in self.searches.items()
+            ],
+            "attacks": [
+                {"name": name, "ratio": curve.ratio, "sound": curve.sound}
+                for name, curve in curves.items()
+            ],
+        }
 
 
-def replay_estimator(name: str, pairs: int, tell: Progress) -> Replayed:
+def replay_estimator(name: str, pairs: int, progress: Progress) -> Replayed:
     """Replay an estimator on random hostile neighbours and on its worst pair."""
     model, exceeded, largest = ESTIMATORS[name], 0, 0.0
     found = replays(model, random_pairs(model, pairs, ROWS, COLUMNS, label=name), seed=0)
     for k, each in enumerate(found, start=1):
         exceeded += not each.sound
         largest = max(largest, each.worst)
-        tell(k)
+        progress(k)
     worst = worst_pair(model, ROWS, COLUMNS)
     extreme = replay(model, worst.data, worst.neighbour, seed=0)
     return Replayed(name, pairs, exceeded + (not extreme.sound), largest, extreme.worst)
 
 
-def search_estimator(name: str, tries: int, tell: Progress) -> SearchedPair:
+def search_estimator(name: str, tries: int, progress: Progress) -> SearchedPair:
     """The pair that changes a whole fit of an estimator most."""
-    return search_pair(ESTIMATORS[name], SEARCHED_ROWS, COLUMNS, tries=tries, progress=tell)
+    return search_pair(ESTIMATORS[name], SEARCHED_ROWS, COLUMNS, tries=tries, progress=progress)
 
 
-def attack_one_step(name: str, draws: int, tell: Progress) -> Curve:
+def attack_one_step(name: str, draws: int, progress: Progress) -> Curve:
     """The black-box bound for a fit of one step on its worst pair."""
     model, tilt, _ = ONE_STEP[name]
     pair = worst_pair(model, tilt + 3, 1, tilt=tilt)
-    return lower_bound(model, pair.data, pair.neighbour, draws=draws, seed=0, progress=tell)
+    return lower_bound(model, pair.data, pair.neighbour, draws=draws, seed=0, progress=progress)
 
 
-def attack_steps(name: str, draws: int, tell: Progress) -> Curve:
+def attack_steps(name: str, draws: int, progress: Progress) -> Curve:
     """The black-box curve for a fit of several steps.
 
     With two rows, what one of them pulls is not soon pushed back by the other.
@@ -235,5 +262,5 @@ def attack_steps(name: str, draws: int, tell: Progress) -> Curve:
     model = CURVES[name]
     pair = worst_pair(model, 2, 1)
     return lower_bound(
-        model, pair.data, pair.neighbour, draws=draws, deltas=DELTAS, seed=0, progress=tell
+        model, pair.data, pair.neighbour, draws=draws, deltas=DELTAS, seed=0, progress=progress
     )

@@ -35,46 +35,27 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Attack riata's own claims on made-up neighbours, and say whether one was exceeded."""
-    from riata.audit import report, standard
-    from riata.audit.run import audited
+    from riata.audit import report
+    from riata.audit.run import run_audits
 
-    usual = QUICK if quick else FULL
     pairs, tries, draws, fits = (
-        given or default for given, default in zip((pairs, tries, draws, fits), usual, strict=True)
+        given or default
+        for given, default in zip(
+            (pairs, tries, draws, fits), QUICK if quick else FULL, strict=True
+        )
     )
     console = out()
-    found = audited(
+    result = run_audits(
         pairs, tries, draws, fits, err(), lambda table: None if as_json else console.print(table)
     )
-    sound = standard.all_sound(*found)
     if page is not None:
-        page.write_text(report.page(*found), encoding="utf-8")
+        page.write_text(report.page(result), encoding="utf-8")
         note(f"The report is in {page}.")
     if as_json:
-        answer_json(
-            {
-                "sound": sound,
-                "out": None if page is None else str(page),
-                "replays": [
-                    {"name": e.name, "pairs": e.pairs, "exceeded": e.exceeded,
-                     "largest": e.largest, "worst_pair": e.worst_pair, "sound": e.sound}
-                    for e in found[0]
-                ],
-                "searches": [
-                    {"name": name, "first_share": p.first_share, "share": p.share,
-                     "background": p.background, "sound": p.sound}
-                    for name, p in found[1].items()
-                ],
-                "attacks": [
-                    {"name": name, "ratio": curve.ratio, "sound": curve.sound}
-                    for few in found[2:]
-                    for name, curve in few.items()
-                ],
-            }
-        )  # fmt: skip
+        answer_json({"out": None if page is None else str(page), **result.to_dict()})
     else:
-        answer("No claim was exceeded." if sound else "A claim was exceeded.", "bold")
-    if strict and not standard.all_sharp(*found):
+        answer("No claim was exceeded." if result.sound else "A claim was exceeded.", "bold")
+    if strict and not result.sharp:
         note("An attack shows less of its claim than it should.")
         raise typer.Exit(UNSOUND)
-    raise typer.Exit(OK if sound else UNSOUND)
+    raise typer.Exit(OK if result.sound else UNSOUND)

@@ -64,7 +64,7 @@ class CollectionRows(RowSource):
     @property
     def likely_entries(self) -> int:
         """How many entries all rows have."""
-        return self.shape[0] * self.shape[1]
+        return int(self.shape[0] * self.shape[1])
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
         from dask.base import compute

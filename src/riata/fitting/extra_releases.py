@@ -1,7 +1,7 @@
 """What is released besides a solver's own releases: class counts, calibration, tuning scores.
 
 The noise of class counts and calibration is planned together with the fits
-(`riata.solvers.extra_releases`); the score of a search has a plan of its own.
+(`riata.fitting.extra_planning`); the score of a search has a plan of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.engines.choice import RowSource, open_engine
 from riata.errors import Incompatible
+from riata.fitting.class_releases import balanced_weights, calibrated_line
+from riata.fitting.extra_planning import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 from riata.losses import Weighted
 from riata.mechanisms import Mechanism
 from riata.mechanisms.noise import Noise
@@ -21,8 +23,6 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Query
 from riata.solvers import ClassSums, Plan, Projected, Solution, Solver
-from riata.solvers.classes import balanced_weights, calibrated_line
-from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 
 
 @dataclass(frozen=True)

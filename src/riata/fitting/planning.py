@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from riata.errors import Incompatible, InvalidArgument
+from riata.fitting.extra_planning import plan_with_extra_releases
 from riata.fitting.machine import machine
 from riata.fitting.request import Request, common_facts
 from riata.identity import canonical, digest, unnamed
@@ -14,7 +15,6 @@ from riata.privacy.events import to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.problem import Problem
 from riata.solvers import Plan, Solver, choose_solver, rule_for
-from riata.solvers.extra_releases import plan_with_extra_releases
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -204,10 +204,9 @@ def compare_solvers(
         candidates.append(Candidate(name, plan, plan.solver == usual, cost, forecast, because))
     if not candidates:
         raise InvalidArgument("No solver can fit this: " + " ".join(impossible.values()))
-    candidates.sort(key=lambda each: -1e9 if each.forecast is None else each.forecast.score)
-    best = candidates[-1]
-    world = guessed if best.forecast is None else best.forecast.guess
-    return Comparison(tuple(reversed(candidates)), impossible, replace(world))
+    candidates.sort(key=lambda each: each.forecast.score if each.forecast else -1e9, reverse=True)
+    best = candidates[0].forecast
+    return Comparison(tuple(candidates), impossible, guessed if best is None else best.guess)
 
 
 def _simulated(

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.special import expit
 
 from riata.curator import Curator
+from riata.fitting.extra_planning import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noise_of
 from riata.mechanisms import ObjectivePerturbation
 from riata.problem import Problem
 from riata.queries import ClassCounts, MarginCounts, MarginSlopes
-from riata.solvers.extra_releases import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noise_of
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
 
@@ -150,17 +150,21 @@ class _Table:
         risk = self.totals @ np.logaddexp(0.0, margins) - self.positive @ margins
         return float(risk + self._pull * away @ away / 2)
 
-    def _bends(self, line: np.ndarray) -> np.ndarray:
+    def _curvatures(self, line: np.ndarray) -> np.ndarray:
         odds = expit(self.rows @ line)
-        return odds * (1 - odds)
+        found: np.ndarray = odds * (1 - odds)
+        return found
 
     def curvature(self, line: np.ndarray) -> np.ndarray:
-        return self.rows.T @ (self.rows * (self.totals * self._bends(line))[:, None])
+        weighted = self.rows * (self.totals * self._curvatures(line))[:, None]
+        found: np.ndarray = self.rows.T @ weighted
+        return found
 
     def _errors(self, line: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """The standard errors that noise leaves in the curvature along each direction."""
-        squares = np.square(self.rows @ directions) * self._bends(line)[:, None]
-        return math.sqrt(2) * self.noise * np.sqrt(np.square(squares).sum(axis=0)) + 1e-12
+        squares = np.square(self.rows @ directions) * self._curvatures(line)[:, None]
+        spread: np.ndarray = np.sqrt(np.square(squares).sum(axis=0))
+        return math.sqrt(2) * self.noise * spread + 1e-12
 
     def _sure_gain(self, line: np.ndarray) -> float:
         """How far its risk on the counts is below the identity's, less what noise explains."""
