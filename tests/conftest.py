@@ -1,5 +1,6 @@
 """Settings for all tests: no deadlines, fixed examples, and which tests are the long matrix."""
 
+import os
 from collections import Counter
 
 import pytest
@@ -14,6 +15,9 @@ settings.register_profile(
     "mutants", settings.get_profile("riata"), phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("riata")
+
+#: Compiled selections are compared with plain sums at a random step of every release.
+os.environ.setdefault("RIATA_SELF_CHECK", "1")
 
 
 @pytest.hookimpl(tryfirst=True)

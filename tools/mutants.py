@@ -372,7 +372,7 @@ MUTANTS = [
     ),
     Mutant(
         "coins of 52 bits in compiled code", "engines/compiled/selection.py",
-        "band = BAND + 2.0**-46 * abs(top)", "band = 0.0", COMPILED,
+        "band = BAND + ROUNDING * abs(top)", "band = 0.0", COMPILED,
     ),
     Mutant(
         "the epsilon of an earlier release", "engines/local.py",

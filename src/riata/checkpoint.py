@@ -9,12 +9,10 @@ docs/privacy/checkpoint.md.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import errno
 import hashlib
 import hmac
-import io
 import json
 import os
 from collections.abc import Mapping
@@ -29,7 +27,7 @@ from riata.identity import digest
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, to_json
 from riata.queries import RowDigest
-from riata.vectors import Vector
+from riata.release_text import release_from_text, release_to_text
 
 VERSION = 2
 
@@ -128,7 +126,7 @@ class Checkpoint:
                 "checkpoint with the same estimator and the same version of riata."
             )
         self._next += 1
-        return True, _value(record["value"])
+        return True, release_from_text(record["value"])
 
     def key_for(self, what: str) -> bytes | None:
         """A secret that stays the same while the run lasts; None when it is over."""
@@ -146,7 +144,7 @@ class Checkpoint:
 
     def keep(self, event: Event, value: Any) -> None:
         """Write a release down, so that nothing can undo it."""
-        record = {"event": to_json(event), "value": _text(value)}
+        record = {"event": to_json(event), "value": release_to_text(value)}
         if not self._records:
             record["rows"] = self._rows
         self._append(record)
@@ -374,28 +372,3 @@ def _destroy(path: Path, key: bytes) -> None:
         os.fsync(file.fileno())
     if os.name == "nt":  # where a file that is open cannot be removed
         path.unlink(missing_ok=True)
-
-
-# Releases as text
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, Vector):
-        return {"size": value.size, "offset": float(value.offset).hex(),
-                "support": _text(value.support), "values": _text(value.values)}  # fmt: skip
-    if isinstance(value, np.ndarray):
-        out = io.BytesIO()
-        np.save(out, value, allow_pickle=False)
-        return {"array": base64.b64encode(out.getvalue()).decode()}
-    if isinstance(value, int | np.integer):
-        return int(value)
-    raise TypeError(f"A release of type {type(value).__name__} cannot be written down.")
-
-
-def _value(text: Any) -> Any:
-    if isinstance(text, int):
-        return text
-    if "array" in text:
-        return np.load(io.BytesIO(base64.b64decode(text["array"])), allow_pickle=False)
-    offset = float.fromhex(text["offset"])
-    return Vector(text["size"], _value(text["support"]), _value(text["values"]), offset)

@@ -87,5 +87,9 @@ class CheckpointError(RiataError):
     """A checkpoint cannot be used: damaged, of another run, in use, or on a full disk."""
 
 
+class InternalError(RiataError):
+    """A check of riata's own code failed. Says nothing about the rows."""
+
+
 class DiskFull(RiataError, OSError):
     """Rows that do not fit into memory do not fit on the disk either."""

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from riata.errors import InvalidArgument
 
-_NUMERIC = "biuf"
+NUMERIC = "biuf"
 _NUMBERS = (int, Fraction, Decimal, np.number, np.bool_)
 _NO_NUMBERS = (np.complexfloating, np.timedelta64)  # which NumPy counts as numbers
 
@@ -120,7 +120,7 @@ def _dense(values: np.ndarray, name: str) -> np.ndarray:
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "O":
         return _cells(values.flat, values.shape)
-    if kind not in _NUMERIC:
+    if kind not in NUMERIC:
         raise _refused(name, values.dtype, kind)
     if kind == "b":
         return np.asarray(values).view(np.uint8)
@@ -139,7 +139,7 @@ def _masked(values: np.ma.MaskedArray, name: str) -> np.ndarray:
 
 
 def _sparse(values: Any, name: str) -> Any:
-    if values.dtype.kind not in _NUMERIC:
+    if values.dtype.kind not in NUMERIC:
         raise _refused(name, values.dtype, values.dtype.kind)
     if values.ndim != 2:
         raise InvalidArgument(f"Expected 2D array, got {values.ndim}D array instead.")
@@ -234,9 +234,9 @@ def _same_type(frame: Any, name: str) -> Any:
     if _package(frame) != "pandas" or not frame.shape[1]:
         return None
     kinds = set(frame.dtypes)
-    if all(isinstance(kind, np.dtype) and kind.kind in _NUMERIC for kind in kinds):
+    if all(isinstance(kind, np.dtype) and kind.kind in NUMERIC for kind in kinds):
         return _dense(frame.to_numpy(dtype=np.result_type(*kinds)), name)
-    if all(_is_sparse_type(kind) and kind.kind in _NUMERIC for kind in kinds) and not any(
+    if all(_is_sparse_type(kind) and kind.kind in NUMERIC for kind in kinds) and not any(
         kind.fill_value for kind in kinds
     ):
         return _sparse(frame.sparse.to_coo(), name)
@@ -270,7 +270,7 @@ def _pandas_column(column: Any, name: str) -> np.ndarray:
         return _dense(column.to_numpy(), name)
     if _is_sparse_type(kind):
         return _dense(np.asarray(column), name)
-    if kind.kind in _NUMERIC:  # also where nothing is missing, or the type would tell
+    if kind.kind in NUMERIC:  # also where nothing is missing, or the type would tell
         found: np.ndarray = column.to_numpy(dtype=np.float64, na_value=math.nan)
         return found
     if str(kind).startswith("decimal") or str(kind) == "null[pyarrow]":

@@ -28,11 +28,12 @@ from riata import (
     Schema,
     read,
 )
-from riata.checkpoint import Checkpoint, _value
+from riata.checkpoint import Checkpoint
 from riata.curator import Curator
 from riata.errors import BudgetExceeded, CheckpointError, InvalidArgument
 from riata.losses import Huber, Squared
 from riata.privacy.events import Pure
+from riata.release_text import release_from_text
 from riata.sets import GroupL1Ball, L1Ball, Polytope
 
 RNG = np.random.default_rng(0)
@@ -76,7 +77,7 @@ def copied(path, folder, lines=None):
 
 def released(path):
     found = [json.loads(line.partition(b" ")[2]) for line in path.read_bytes().splitlines()[1:]]
-    return [_value(each["value"]) for each in found if "value" in each]
+    return [release_from_text(each["value"]) for each in found if "value" in each]
 
 
 def assert_same(one, two):

@@ -39,7 +39,10 @@ from riata.engines.compiled import bounds as drift  # noqa: E402
 from riata.engines.compiled import moves, snapshot, transpose  # noqa: E402
 from riata.engines.compiled import selection as kernel  # noqa: E402
 from riata.engines.compiled import state as kinds  # noqa: E402
-from riata.engines.compiled.frank_wolfe import CompiledFrankWolfe, entries_by_column  # noqa: E402
+from riata.engines.compiled.entries import entries_by_column  # noqa: E402
+from riata.engines.compiled.frank_wolfe import CompiledFrankWolfe  # noqa: E402
+from riata.engines.compiled.self_check import SelfCheck  # noqa: E402
+from riata.errors import InternalError  # noqa: E402
 
 FALSE_ALARM = 1e-9
 STEPS = 2.0**16
@@ -54,6 +57,12 @@ LOSSES = [
     OneAgainstRest(SmoothedHinge(0.5), 0),
 ]
 named = {"ids": repr}
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch):
+    """Tests here compare everything themselves, and break things on purpose."""
+    monkeypatch.delenv("RIATA_SELF_CHECK", raising=False)
 
 
 @dataclass
@@ -1069,6 +1078,31 @@ def test_duplicates_count_once_and_depend_on_their_row_alone():
         found.add(float(columns.data[0]))
         assert abs(columns.data[0]) <= STEPS
     assert len(found) == 1
+
+
+# The self-check.
+
+
+def test_a_self_check_changes_no_release_and_notices_wrong_sums(monkeypatch):
+    case = small_case(Logistic(), 0.5, 50, 30, 80)
+
+    def selections():
+        release = CompiledSelections(ExponentialMechanism(case.epsilon), 40).release
+        return release(FrankWolfePath(case.problem(), 40), case.engine(), Noise(8))
+
+    plain, compare, steps = selections(), SelfCheck.compare, []
+    monkeypatch.setattr(
+        SelfCheck, "compare", lambda self, *a: (steps.append(len(a[-1])), compare(self, *a))
+    )
+    monkeypatch.setenv("RIATA_SELF_CHECK", "1")
+    for _ in range(5):
+        np.testing.assert_array_equal(selections(), plain)
+    assert len(steps) == 5
+    assert len(set(steps)) > 1
+    total = LocalEngine.total
+    monkeypatch.setattr(LocalEngine, "total", lambda self, query: total(self, query) + 1)
+    with pytest.raises(InternalError, match="plain sums"):
+        selections()
 
 
 # (g) When a path is compiled.

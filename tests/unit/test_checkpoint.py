@@ -10,13 +10,14 @@ import pytest
 from scipy import sparse
 
 from riata import Bounds, Budget, Ledger, PrivateErm, PrivateLasso, PrivateLogisticRegression
-from riata.checkpoint import Checkpoint, _text, _value
+from riata.checkpoint import Checkpoint
 from riata.curator import Curator
 from riata.errors import CheckpointError
 from riata.losses import Squared
 from riata.mechanisms import Mechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Gaussian, Pure
+from riata.release_text import release_from_text, release_to_text
 from riata.sets import L2Ball
 from riata.solvers import private_frank_wolfe
 from riata.vectors import Vector
@@ -313,7 +314,7 @@ def test_a_release_that_cannot_be_written_is_not_seen(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_releases_keep_their_bits(value):
-    found = _value(json.loads(json.dumps(_text(value))))
+    found = release_from_text(json.loads(json.dumps(release_to_text(value))))
     if isinstance(value, Vector):
         assert (found.size, found.offset) == (value.size, value.offset)
         assert found.equals(value)
@@ -321,7 +322,7 @@ def test_releases_keep_their_bits(value):
         np.testing.assert_array_equal(found, value)
         assert np.asarray(found).dtype == np.asarray(value).dtype
     with pytest.raises(TypeError, match="cannot be written down"):
-        _text({"rows": 1})
+        release_to_text({"rows": 1})
 
 
 def test_a_checkpoint_holds_nothing_of_the_rows(tmp_path):

@@ -29,9 +29,6 @@ ENGINES = (*_KERNELS, "scan", "disk", "dask")
 #: What an engine needs beside riata's own dependencies, and the extra that brings it.
 _NEEDS = {"numba": ("numba", "fast"), "dask": ("distributed", "dask")}
 
-#: The kinds of NumPy types that are numbers.
-NUMERIC = "biuf"
-
 #: Rows in memory are summed or sent so many at a time.
 _ROWS_AT_ONCE = 2**17
 

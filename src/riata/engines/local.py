@@ -18,7 +18,7 @@ from riata.engines.gram import Gram
 from riata.engines.margins import Margins
 from riata.engines.scores import LazyScores, ordinary
 from riata.grid import BLOCK_ROWS, X_STEPS
-from riata.losses import OneAgainstRest, Squared
+from riata.losses import Squared
 from riata.mechanisms.engine import Engine
 from riata.queries import Block, FrankWolfePath, Gradient, Query, Reads
 
@@ -47,22 +47,17 @@ GRAM_COLUMNS, GRAM_COLUMNS_A_PASS, GRAM_MOST = 2048, 12, 2.0**14
 
 def compilable(query: FrankWolfePath) -> bool:
     """Whether compiled code knows the loss, the vertices and the bounds of a path."""
-    loss = query.loss.loss if isinstance(query.loss, OneAgainstRest) else query.loss
+    found = known_loss(query.loss)
+    if found is None:
+        return False
+    # The numbers that margins and slopes are made of.
+    sizes = [query.polytope.reach(query.bounds), query.y_bound or 1.0, found[1] or 1.0]
     return (
-        known_loss(loss) is not None
-        and query.bounds.norm == "inf"
+        query.bounds.norm == "inf"
         and query.exact
         and query.n_rows < 2**31
-        and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in _sizes(query, loss))
+        and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in sizes)
     )
-
-
-def _sizes(query: FrankWolfePath, loss: Any) -> list[float]:
-    """The numbers that margins and slopes are made of."""
-    known = [query.polytope.reach(query.bounds), query.bounds.y or 1.0]
-    return known + [
-        getattr(loss, name) for name in ("threshold", "smoothing") if hasattr(loss, name)
-    ]
 
 
 def _open(query: FrankWolfePath, epsilon: float) -> float:
@@ -70,7 +65,7 @@ def _open(query: FrankWolfePath, epsilon: float) -> float:
 
     Proposals are accepted with a probability that falls with its exponential.
     """
-    loss, y = query.loss, query.bounds.y or 1.0
+    loss, y = query.loss, query.y_bound or 1.0
     margins = loss.curvature_bound(y) * 3 * query.polytope.reach(query.bounds)
     relative = 0.54 / query.slope_steps + 2.0**-19
     relative += 2.0**-22 * margins / loss.slope_bound(0.0, y)
@@ -220,11 +215,16 @@ class LocalEngine(Engine):
     def compiled_path(self, query: FrankWolfePath, epsilon: float) -> Any:
         """What takes a path: the same as before, for the same path."""
         from riata.engines.compiled.frank_wolfe import CompiledFrankWolfe
+        from riata.engines.compiled.self_check import SelfCheck
 
         if not compilable(query):
             raise ValueError("Compiled code does not know this path: see `compiles`.")
         if self._frank_wolfe is None or self._frank_wolfe[0] is not query:
-            self._frank_wolfe = (query, CompiledFrankWolfe(self._entries, self._y, query, epsilon))
+            check = SelfCheck.if_wanted(self.total)
+            self._frank_wolfe = (
+                query,
+                CompiledFrankWolfe(self._entries, self._y, query, epsilon, check),
+            )
         frank_wolfe = self._frank_wolfe[1]
         frank_wolfe.set_epsilon(epsilon)
         return frank_wolfe
@@ -232,9 +232,10 @@ class LocalEngine(Engine):
     @cached_property
     def _entries(self) -> Any:
         """The columns for compiled code."""
-        from riata.engines.compiled.frank_wolfe import entries_by_column, tell_of_compilation
+        from riata.engines.compiled.compilation import announce_compilation
+        from riata.engines.compiled.entries import entries_by_column
 
-        tell_of_compilation()
+        announce_compilation()
         return entries_by_column(self._given, self._bounds)
 
     @cached_property

@@ -12,8 +12,9 @@ from scipy import sparse
 
 from riata.data.partitions import PartitionReader
 from riata.data.source import Advance, progress_bar
-from riata.engines.choice import NUMERIC, RowSource
+from riata.engines.choice import RowSource
 from riata.errors import DataError, InvalidArgument
+from riata.numeric import NUMERIC
 
 Convert = Callable[[np.ndarray], np.ndarray]
 

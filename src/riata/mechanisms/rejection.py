@@ -15,18 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from riata.mechanisms.engine import Scores
-from riata.mechanisms.exact import BITS, Refined, decide
+from riata.mechanisms.envelope import (
+    CELL,
+    COIN_BITS,
+    ROUNDING,
+    SLACK,
+    TOTAL_BITS,
+    extremes,
+    log_weight,
+    positive_probability,
+)
+from riata.mechanisms.exact import Refined, decide
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.noisy_max import Scale
-
-#: The envelope's whole numbers sum to about 2 to this power.
-TOTAL_BITS = 61
-
-#: More than what float64 makes of the logarithm of a weight, or of a probability, ...
-SLACK = 2.0**-36
-
-#: ... and relative to the size of the scaled utility.
-ROUNDING = 2.0**-48
 
 #: Random words are drawn so many at a time.
 _WORDS = 64
@@ -35,14 +36,6 @@ _WORDS = 64
 class Drawn(NamedTuple):
     candidate: int
     positive: bool
-
-
-def log_weight(value: float, symmetric: bool) -> float:
-    """The logarithm of a weight, from a scaled utility: of both signs together, if `symmetric`."""
-    if not symmetric:
-        return value
-    size = abs(value)
-    return size + math.log1p(math.exp(-2 * size))
 
 
 def band(value: float) -> float:
@@ -126,11 +119,8 @@ def _settled(
     symmetric: bool,
 ) -> bool | None:  # fmt: skip
     """Whether a candidate is accepted, if bounds on its utility decide that."""
-    u = (coin + 0.5) * 2.0**-BITS
-    least, most = between[0] * factor, between[1] * factor
-    if symmetric:
-        sizes = abs(least), abs(most)
-        least, most = 0.0 if least < 0 < most else min(sizes), max(sizes)
+    u = (coin + 0.5) * CELL
+    least, most = extremes(between[0] * factor, between[1] * factor, symmetric)
     # The whole cell of the coin must lie on one side, even where the probability is tiny.
     if u > envelope.probability(group, log_weight(most, symmetric)) + band(most):
         return False
@@ -141,24 +131,19 @@ def _settled(
 
 def _settled_sign(coin: int, between: tuple[float, float], factor: float) -> bool | None:
     """Whether the sign is positive, if bounds on the utility decide that."""
-    u = (coin + 0.5) * 2.0**-BITS
-    if u < _chance(between[0] * factor) - band(0.0):
+    u = (coin + 0.5) * CELL
+    if u < positive_probability(between[0] * factor) - band(0.0):
         return True
-    if u > _chance(between[1] * factor) + band(0.0):
+    if u > positive_probability(between[1] * factor) + band(0.0):
         return False
     return None
-
-
-def _chance(scaled: float) -> float:
-    """e^v / (e^v + e^-v)."""
-    return 1 / (1 + math.exp(min(-2 * scaled, 700.0)))
 
 
 def _accepted(
     coin: int, envelope: Envelope, group: int, value: float, scale: Scale, symmetric: bool,
     noise: Noise,
 ) -> bool:  # fmt: skip
-    u = (coin + 0.5) * 2.0**-BITS
+    u = (coin + 0.5) * CELL
     scaled = value * scale.factor
     chance = envelope.probability(group, log_weight(scaled, symmetric))
     if abs(u - chance) > band(scaled):
@@ -174,8 +159,8 @@ def _accepted(
 
 def _positive(coin: int, value: float, scale: Scale, noise: Noise) -> bool:
     """True with probability e^v / (e^v + e^-v), v the scaled value."""
-    chance = _chance(value * scale.factor)
-    u = (coin + 0.5) * 2.0**-BITS
+    chance = positive_probability(value * scale.factor)
+    u = (coin + 0.5) * CELL
     if abs(u - chance) > band(0.0):
         return u < chance
     return _decided(coin, lambda mp, u: 1 / (1 + mp.exp(-2 * scale.exact(mp, value))) - u, noise)
@@ -199,7 +184,7 @@ class _Words:
 
     def next(self) -> int:
         """The first bits of a uniform variable."""
-        return self._word() >> (64 - BITS)
+        return self._word() >> (64 - COIN_BITS)
 
     def below(self, total: int) -> int:
         """A whole number, uniform on 0, ..., total - 1."""

@@ -11,10 +11,9 @@ def known_loss(loss: Loss) -> tuple[int, float] | None:
     """The number of a loss that the kernels know, and its parameter."""
     if isinstance(loss, OneAgainstRest):
         return known_loss(loss.loss)
-    numbers = {
-        Squared: (SQUARED, 0.0),
-        Logistic: (LOGISTIC, 0.0),
-        Huber: (HUBER, getattr(loss, "threshold", 0.0)),
-        SmoothedHinge: (HINGE, getattr(loss, "smoothing", 0.0)),
-    }
-    return numbers.get(type(loss))
+    if type(loss) is Huber:
+        return HUBER, loss.threshold
+    if type(loss) is SmoothedHinge:
+        return HINGE, loss.smoothing
+    number = {Squared: SQUARED, Logistic: LOGISTIC}.get(type(loss))
+    return None if number is None else (number, 0.0)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import math
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from riata.bounds import Bounds, canonical_rows
 from riata.engines.compiled import bounds as drift
-from riata.engines.compiled import hot, jit, losses, moves, selection, snapshot, state, transpose
+from riata.engines.compiled import hot, losses, moves, selection, snapshot, state
 from riata.engines.compiled.codes import known_loss
+from riata.engines.compiled.entries import Entries, in_threads
+from riata.engines.compiled.self_check import Evaluated, SelfCheck, evaluated
 from riata.grid import X_STEPS
 from riata.losses import OneAgainstRest
 from riata.mechanisms.engine import CompiledPath
@@ -37,116 +32,6 @@ _ROWS_TOGETHER = 256
 #: So many rows of them at a time, whose entries fit into the cache of a processor.
 _ROWS_AT_ONCE = 2**14
 
-#: All modules of compiled code.
-KERNELS = (jit, losses, state, snapshot, drift, hot, moves, selection, transpose)
-
-#: Rows and columns are looked at by so many threads, where they have at least so many entries:
-#: threads take a millisecond to begin.
-THREADS = 2
-_WORTH_THREADS = 2**22
-
-
-class Entries(NamedTuple):
-    """The entries by columns, how long the columns are, and which class of lengths they are in.
-
-    `level` is the one entry on the grid that all are like, or 0, and `signed` whether some are
-    negative and others positive.
-    """
-
-    columns: state.ColumnArrays
-    known: np.ndarray
-    classes: np.ndarray
-    longest: float
-    level: float
-    signed: bool
-
-
-@cache
-def tell_of_compilation() -> None:
-    """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
-    folder = selection.advance.stats.cache_path
-    if folder is None or not _kept(Path(folder)):
-        logging.getLogger("riata").warning(
-            "Compiling for large sparse data: this takes about half a minute, once."
-        )
-
-
-def _kept(folder: Path) -> bool:
-    """Whether compiled kernels are kept; those of other sources, that numba may trip on, go."""
-    sources = (Path(module.__file__ or "").read_bytes() for module in KERNELS)
-    digest = hashlib.sha256(b"".join(sources)).hexdigest()
-    try:
-        stamp = folder / "riata-kernels"
-        if not stamp.exists() or stamp.read_text() != digest:
-            for module in KERNELS:
-                for old in folder.glob(f"{module.__name__.rpartition('.')[2]}.*.nb[ic]"):
-                    old.unlink()
-            folder.mkdir(parents=True, exist_ok=True)
-            stamp.write_text(digest)
-    except OSError:  # a folder that cannot be written to: numba says so itself
-        pass
-    return any(folder.glob("selection.advance-*.nbi"))
-
-
-def in_threads(work: Any, size: int, entries: int) -> list[Any]:
-    """Call `work(begin, end)` for all parts of 0, ..., size, if there are entries enough."""
-    if entries < _WORTH_THREADS or THREADS == 1:
-        return [work(0, size)]
-    parts = 4 * THREADS
-    ends = [size * i // parts for i in range(parts + 1)]
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(work, ends[:-1], ends[1:]))
-
-
-def entries_by_column(x: Any, bounds: Bounds) -> Entries:
-    """The entries for the kernels: CSC rows of 32-bit numbers as they are, others as a copy."""
-    limits = np.atleast_1d(np.asarray(bounds.x, dtype=np.float64))
-    units, lowest = X_STEPS / limits, 0.0 if bounds.nonnegative else -float(X_STEPS)
-    relative = limits / limits.max()
-    if x.format not in ("csr", "csc"):
-        x = canonical_rows(x)
-    if x.dtype not in (np.float32, np.float64):
-        x = x.astype(np.float64)
-    if x.format == "csc":
-        indptr, indices, data = x.indptr, x.indices, x.data
-        if data.dtype != np.float32:
-            data, units = transpose.on_grid_of_columns(indptr, data, units, lowest), np.ones(1)
-    else:
-        x = sparse.csr_array(x)
-        if not x.has_canonical_format:
-            x = canonical_rows(x)
-        indptr, indices, data = transpose.columns_of_rows(x, units, lowest, THREADS)
-        units = np.ones(1)
-    columns = state.ColumnArrays(
-        np.asarray(indptr).astype(np.uint64, copy=False),
-        np.ascontiguousarray(indices, np.int32).view(np.uint32),
-        np.ascontiguousarray(data),
-        units, relative, lowest, np.uint64(1),
-    )  # fmt: skip
-    p = len(indptr) - 1
-    known, classes = np.zeros((p, 3), np.float32), np.empty(p, np.uint8)
-
-    def measure(begin: int, end: int) -> np.ndarray:
-        seen = np.empty(5)
-        snapshot.measure_columns(columns, x.shape[0], known, seen, begin, end)
-        return seen
-
-    seen = np.array(in_threads(measure, p, len(data)))
-    in_order, on_grid, inside = seen[:, :3].min(axis=0) > 0
-    least, largest = seen[:, snapshot.LEAST].min(), seen[:, snapshot.LARGEST].max()
-    if not in_order:  # two entries at one place would escape the clipping
-        return entries_by_column(canonical_rows(x), bounds)
-    if inside:
-        columns = columns._replace(lowest=state.READY if on_grid else state.INSIDE)
-    level = float(least) if least == largest > 0 and len(relative) == 1 else 0.0
-    if level:
-        one = np.full(1, level, np.float32)
-        columns = columns._replace(
-            data=one, units=np.ones(1), lowest=state.READY, stride=np.uint64(0)
-        )
-    longest = snapshot.classify_lengths(known, known.view(np.uint32), classes)
-    return Entries(columns, known, classes, longest, level, bool(least < 0 < largest))
-
 
 class CompiledFrankWolfe(CompiledPath):
     """Selects along a path until it needs something from outside.
@@ -159,10 +44,16 @@ class CompiledFrankWolfe(CompiledPath):
     query : FrankWolfePath
     epsilon : float
         Of each selection.
+    check : SelfCheck, optional
     """
 
     def __init__(
-        self, entries: Entries, y: np.ndarray, query: FrankWolfePath, epsilon: float
+        self,
+        entries: Entries,
+        y: np.ndarray,
+        query: FrankWolfePath,
+        epsilon: float,
+        check: SelfCheck | None = None,
     ) -> None:
         n, p = len(y), len(entries.known)
         found = known_loss(query.loss)
@@ -174,7 +65,7 @@ class CompiledFrankWolfe(CompiledPath):
         if isinstance(query.loss, OneAgainstRest):
             y, y_bound, targets = query.loss.inner_targets(y), 1.0, np.float32
         bend = losses.bend(code, y_bound)
-        self._columns, self._query = entries.columns, query
+        self._columns, self._query, self._check = entries.columns, query, check
         level, kind = entries.level or 1.0, np.dtype(np.int32 if entries.level else np.float64)
         if float(query.gains.sum()) + 1 > np.iinfo(np.int32).max:
             kind = np.dtype(np.float64)
@@ -194,30 +85,16 @@ class CompiledFrankWolfe(CompiledPath):
         # Only the last path over the entries writes to these.
         self._known, self._classes = entries.known, entries.classes
         self._classes &= np.uint8(state.HOT - 1)  # none is hot
-        most = snapshot.BINS * snapshot.LENGTHS
-        whole, number = np.int64, np.float64
         few = min(state.MOST_HOT, p)
-        several = most + few
-        self._groups = state.Groups(
-            np.empty(p, np.int32), np.empty(most, whole), np.empty(most, whole),
-            np.empty(most, number), np.empty(most, number), np.empty(most, number),
-            np.empty(several, whole), np.empty(several, whole), np.empty(several, number),
-            np.empty(several, number), np.empty(several, number),
-        )  # fmt: skip
-        self._hot = state.Hot(
-            np.empty(few, whole), np.empty(few), np.empty(few), np.empty(few), np.empty(few),
-            np.empty(few), np.empty(few), np.empty(few), np.empty(few), np.empty(few),
-            np.empty(few), np.empty(few, whole), np.empty(few), np.empty(few, whole),
-            np.empty((state.MOST_MOVED, few)), np.empty((state.MOST_MOVED, few)),
-            np.empty(few, whole), np.empty(few, whole), np.empty(few),
-        )  # fmt: skip
+        self._groups = state.new_groups(p, snapshot.BINS * snapshot.LENGTHS, few)
+        self._hot = state.new_hot(few)
         self._across = state.Across(
             np.zeros(1, np.uint32), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(few)
         )
         slots = 1 << max(8, (4 * query.steps + 4).bit_length())
         self._path = state.PathArrays(
-            query.scales, query.margin_units, query.gains, np.empty(query.steps, whole),
-            np.full(slots, -1, whole), np.zeros(slots),
+            query.scales, query.margin_units, query.gains, np.empty(query.steps, np.int64),
+            np.full(slots, -1), np.zeros(slots),
         )  # fmt: skip
         self._state = np.zeros(1, state.STATE)
         self._words = np.empty(0, np.uint64)
@@ -249,11 +126,12 @@ class CompiledFrankWolfe(CompiledPath):
         """Go on to step `until`, or to a question: for "words", or to "decide" something."""
         if until > self._query.steps:
             raise ValueError(f"The path has {self._query.steps} steps, and no step {until}.")
+        stop = until if self._check is None else self._check.stop(self.step, until)
         while True:
             if self._state["snapshots"][0] == 0:
                 self._snapshot()
             found = selection.advance(
-                until, self._columns, self._rows, self._known, self._classes, self._groups,
+                stop, self._columns, self._rows, self._known, self._classes, self._groups,
                 self._hot, self._across, self._path, self._facts, self._words, self._state,
             )  # fmt: skip
             if found == selection.SNAPSHOT:
@@ -266,8 +144,20 @@ class CompiledFrankWolfe(CompiledPath):
             if found == selection.ACROSS:
                 self._copy_hot()
                 continue
+            if found == selection.DONE and stop < until:
+                assert self._check is not None
+                self._check.compare(self._evaluated(), self._query, self.vertices)
+                stop = until
+                continue
             self._question = found
             return {selection.DONE: None, selection.WORDS: "words"}.get(found, "decide")
+
+    def _evaluated(self) -> Evaluated:
+        now = drift.numbers_now(self._facts, self._path, self._state)
+        return evaluated(
+            self._columns, self._rows, self._known, self._hot, self._facts, now,
+            int(self._state["n_hot"][0]),
+        )  # fmt: skip
 
     def refill(self, words: np.ndarray) -> None:
         """More random words."""

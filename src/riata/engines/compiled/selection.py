@@ -37,11 +37,12 @@ from riata.engines.compiled.snapshot import (
     of,
     sweep,
 )
-from riata.engines.compiled.state import (
-    LARGE,
-    SIZE,
-    STEPS,
-)
+from riata.engines.compiled.state import LARGE, SIZE, STEPS
+from riata.mechanisms import envelope
+from riata.mechanisms.envelope import CELL, TOTAL_BITS
+from riata.mechanisms.envelope import COMPILED_BAND as BAND
+from riata.mechanisms.envelope import COMPILED_ROUNDING as ROUNDING
+from riata.mechanisms.envelope import COMPILED_SLACK as SLACK
 
 #: Why a call came back.
 DONE, WORDS, SNAPSHOT, CHOOSE, SWEEP, ACROSS, DECIDE_COLUMN, DECIDE_SIGN, FOUND = range(9)
@@ -51,12 +52,9 @@ AT_MOST, BETWEEN, EXACTLY = range(3)
 
 #: What a step still needs.
 NOTHING, SIGN, MOVE = range(3)
-TOTAL_BITS = 61
 
 #: Heights that add up to less than this are rounded up by too much.
 FEW = 2**50
-SLACK = 2.0**-38
-BAND = 2.0**-36
 LOG_2 = math.log(2.0)
 
 #: The envelope is kept while the logarithms of weights stay within this much of its own.
@@ -74,12 +72,9 @@ SWEEPING, SWEPT = 0.25, 1.25
 UNKNOWN = 0.25
 
 
-@inlined
-def log_weight(value, symmetric):
-    if not symmetric:
-        return value
-    size = abs(value)
-    return size + math.log1p(math.exp(-2.0 * size)) if size < 20.0 else size
+log_weight = inlined(envelope.log_weight)
+extremes = inlined(envelope.extremes)
+positive_probability = inlined(envelope.positive_probability)
 
 
 @inlined
@@ -111,7 +106,7 @@ def set_height(g, groups, facts, state):
     groups.surely[g] = -1.0
     if facts.symmetric:  # e^v + e^-v is at least 2
         chance = groups.logs[g] * math.exp(LOG_2 - st.top)
-        groups.surely[g] = chance - BAND - 2.0**-46 * abs(st.top)
+        groups.surely[g] = chance - BAND - ROUNDING * abs(st.top)
 
 
 @inlined
@@ -177,11 +172,8 @@ def lower(g, now, known, groups, hot, facts, state):
 @inlined
 def settled(u, low, high, top, factor, symmetric):
     """1 if a candidate with such bounds is surely accepted, -1 if surely not, else 0."""
-    most, least = high, low
-    if symmetric:
-        most = max(abs(low), abs(high))
-        least = 0.0 if low < 0.0 < high else min(abs(low), abs(high))
-    band = BAND + 2.0**-46 * abs(top)
+    least, most = extremes(low, high, symmetric)
+    band = BAND + ROUNDING * abs(top)
     if u > factor * math.exp(min(log_weight(most, symmetric) - top, 1.0)) + band:
         return -1
     if u < factor * math.exp(min(log_weight(least, symmetric) - top, 1.0)) - band:
@@ -287,7 +279,7 @@ def select_column(columns, rows, known, classes, groups, hot, path, facts, words
         else:
             st.column = hot.columns[h]
         st.group, st.coin, st.known = g, coin, AT_MOST
-        u = (coin + 0.5) * 2.0**-52
+        u = (coin + 0.5) * CELL
         if u < groups.surely[g]:
             return FOUND
         # Of the envelope that proposes, whatever is learned from here on.
@@ -339,17 +331,17 @@ def select_sign(columns, rows, known, groups, hot, facts, words, now, state):
         return WORDS
     st.coin = np.int64(words[st.next_word] >> np.uint64(12))
     st.next_word += 1
-    u = (st.coin + 0.5) * 2.0**-52
+    u = (st.coin + 0.5) * CELL
     if st.known == AT_MOST:  # the probability is within half of the value of 1/2
         if abs(u - 0.5) > groups.most[st.group] / 2 + BAND:
             st.sign = 1 if u < 0.5 else -1
             return FOUND
         set_between(now, known, hot, facts, state)
     while True:
-        if u < 1.0 / (1.0 + math.exp(min(-2.0 * st.low, 700.0))) - BAND:
+        if u < positive_probability(st.low) - BAND:
             st.sign = 1
             return FOUND
-        if u > 1.0 / (1.0 + math.exp(min(-2.0 * st.high, 700.0))) + BAND:
+        if u > positive_probability(st.high) + BAND:
             st.sign = -1
             return FOUND
         if st.known == EXACTLY:

@@ -94,6 +94,16 @@ class Groups(NamedTuple):
     most: np.ndarray
 
 
+def new_groups(n_columns: int, n_groups: int, n_hot: int) -> Groups:
+    """Room for groups of columns, and for hot ones."""
+    whole, number, several = np.int64, np.float64, n_groups + n_hot
+    kinds = {"starts": whole, "counts": whole, "score": number, "length": number, "size": number}
+    found = {name: np.empty(n_groups, kind) for name, kind in kinds.items()}
+    kinds = {"heights": whole, "ends": whole, "logs": number, "surely": number, "most": number}
+    found |= {name: np.empty(several, kind) for name, kind in kinds.items()}
+    return Groups(order=np.empty(n_columns, np.int32), **found)
+
+
 class Hot(NamedTuple):
     """Columns with scores of their own: the `score` at a snapshot, and products with omega m then,
 
@@ -125,6 +135,16 @@ class Hot(NamedTuple):
     moves: np.ndarray
     met: np.ndarray
     fresh: np.ndarray
+
+
+def new_hot(n_hot: int) -> Hot:
+    """Room for so many hot columns."""
+    found = {name: np.empty(n_hot) for name in Hot._fields}
+    for name in ("columns", "unknown", "slot", "moves", "met"):
+        found[name] = np.empty(n_hot, np.int64)
+    for name in ("products", "errors"):
+        found[name] = np.empty((MOST_MOVED, n_hot))
+    return Hot(**found)
 
 
 class Across(NamedTuple):

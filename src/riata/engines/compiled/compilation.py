@@ -1,0 +1,54 @@
+"""What is kept of compiled code on disk, and who is told when it is compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from functools import cache
+from pathlib import Path
+
+from riata.engines.compiled import (
+    bounds,
+    hot,
+    jit,
+    losses,
+    moves,
+    selection,
+    self_check,
+    snapshot,
+    state,
+    transpose,
+)
+from riata.mechanisms import envelope
+
+#: All modules of compiled code.
+KERNELS = (
+    jit, losses, state, snapshot, bounds, hot, moves, selection, transpose, self_check, envelope,
+)  # fmt: skip
+
+
+@cache
+def announce_compilation() -> None:
+    """Say that the first fit waits for the compiler, if nothing compiled is kept from before."""
+    folder = selection.advance.stats.cache_path
+    if folder is None or not _is_kept(Path(folder)):
+        logging.getLogger("riata").warning(
+            "Compiling for large sparse data: this takes about half a minute, once."
+        )
+
+
+def _is_kept(folder: Path) -> bool:
+    """Whether compiled kernels are kept; those of other sources, that numba may trip on, go."""
+    sources = (Path(module.__file__ or "").read_bytes() for module in KERNELS)
+    digest = hashlib.sha256(b"".join(sources)).hexdigest()
+    try:
+        stamp = folder / "riata-kernels"
+        if not stamp.exists() or stamp.read_text() != digest:
+            for module in KERNELS:
+                for old in folder.glob(f"{module.__name__.rpartition('.')[2]}.*.nb[ic]"):
+                    old.unlink()
+            folder.mkdir(parents=True, exist_ok=True)
+            stamp.write_text(digest)
+    except OSError:  # a folder that cannot be written to: numba says so itself
+        pass
+    return any(folder.glob("selection.advance-*.nbi"))
