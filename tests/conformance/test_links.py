@@ -3,6 +3,7 @@
 Nothing is fetched. Run this file with Python to print the links that leave the documentation.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -75,6 +76,26 @@ def test_files_that_a_page_names_exist(page):
     roots = (ROOT, ROOT / "src", ROOT / "src" / "riata", ROOT / "src" / "riata" / "local")
     named = sorted(files_named_by(page))
     assert [name for name in named if not any((root / name).exists() for root in roots)] == []
+
+
+def has_object(path, dotted):
+    """Whether a Python file defines a class, a function or a method of this name."""
+    scope = ast.parse(path.read_text(encoding="utf-8")).body
+    for name in dotted.split("."):
+        found = [each for each in scope if getattr(each, "name", None) == name]
+        if not found:
+            return False
+        scope = found[0].body
+    return True
+
+
+INCLUDE = re.compile(r"^```\{literalinclude\} (\S+)\n:pyobject: (\S+)$", re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_that_a_page_shows_exists(page):
+    shown = INCLUDE.findall(page.read_text(encoding="utf-8"))
+    assert [each for each in shown if not has_object(page.parent / each[0], each[1])] == []
 
 
 def test_every_entry_of_the_glossary_leads_to_a_page():
