@@ -1023,7 +1023,7 @@ MUTANTS = [
     ),
     Mutant(
         "local: sketched directions longer than 1", "local/sketch.py",
-        "return into_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
+        "return clip_to_unit_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
     ),
     Mutant(
         "local: question chosen by the row", "local/randomize.py",
