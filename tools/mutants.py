@@ -330,8 +330,8 @@ MUTANTS = [
         SAME,
     ),
     Mutant(
-        "a memory or disk that the rows decide", "data/schema/schema.py",
-        "return min(self.features.count, _ENTRIES_OF_WIDE_ROW)", "return 0", MEMORY,
+        "a memory or disk that the rows decide", "data/schema/numeric_block.py",
+        "return min(self.count, _ENTRIES_OF_ROW)", "return 0", MEMORY,
     ),
     Mutant(
         "inner products with all hot columns that are off", "engines/compiled/hot.py",
