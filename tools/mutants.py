@@ -873,7 +873,7 @@ MUTANTS = [
     ),
     Mutant(
         "data: dates as numbers", "numeric.py",
-        '_NUMERIC = "biuf"', '_NUMERIC = "biufmM"', DOOR,
+        'NUMERIC = "biuf"', 'NUMERIC = "biufmM"', DOOR,
     ),
     Mutant(
         "data: categories in an error", "numeric.py",
