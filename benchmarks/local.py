@@ -153,12 +153,12 @@ def flight_case(kind: str, seed: int, n: int = 300_000) -> float:
     parts, at = [], 0
     for feature in task.encoding.features:
         block = data.x[:, at : at + feature.columns]
-        parts.append(feature.weight * block if feature.kind == "choice" else feature.scaled(block))
+        parts.append(feature.weight * block if feature.kind == "choice" else feature.scale(block))
         at += feature.columns
-    encoded = task.encoding.shortened(np.hstack(parts))
+    encoded = task.encoding.clip_rows(np.hstack(parts))
     late = data.delay > LATE
     assert task.target is not None
-    targets = np.where(late, 1.0, -1.0) if kind == "logistic" else task.target.scaled(data.delay)
+    targets = np.where(late, 1.0, -1.0) if kind == "logistic" else task.target.scale(data.delay)
     order = np.random.default_rng(seed).permutation(len(encoded))
     train, test = order[:n], order[n:]
     reports = randomize(task, encoded[train], targets[train], Noise(seed))

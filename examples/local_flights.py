@@ -57,10 +57,10 @@ def encoded_flights() -> tuple[np.ndarray, np.ndarray]:
         if feature.kind == "choice":
             parts.append(feature.weight * block)
         else:
-            parts.append(feature.scaled(MINUTES * block))
-    rows = TASK.encoding.shortened(np.hstack(parts))
+            parts.append(feature.scale(MINUTES * block))
+    rows = TASK.encoding.clip_rows(np.hstack(parts))
     assert TASK.target is not None
-    return rows, TASK.target.scaled(MINUTES * flights.y)
+    return rows, TASK.target.scale(MINUTES * flights.y)
 
 
 def r2(y: np.ndarray, predicted: np.ndarray) -> float:

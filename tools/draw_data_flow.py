@@ -104,7 +104,7 @@ SPARSE = Flow(
                 Step("estimators/base.py", "fit", "checks the arguments"),
                 Step("fitting/rows.py", "read_table", "shape and types of the matrix"),
                 *_REQUEST[:3],
-                Step("solvers/extra_releases.py", "plan_with_extra_releases", "calibration too"),
+                Step("fitting/extra_planning.py", "plan_with_extra_releases", "calibration too"),
                 *_REQUEST[3:],
             ),
         ),

@@ -330,8 +330,8 @@ MUTANTS = [
         SAME,
     ),
     Mutant(
-        "a memory or disk that the rows decide", "data/schema/schema.py",
-        "return min(self.features.count, _ENTRIES_OF_WIDE_ROW)", "return 0", MEMORY,
+        "a memory or disk that the rows decide", "data/schema/numeric_block.py",
+        "return min(self.count, _ENTRIES_OF_ROW)", "return 0", MEMORY,
     ),
     Mutant(
         "inner products with all hot columns that are off", "engines/compiled/hot.py",
@@ -1023,7 +1023,7 @@ MUTANTS = [
     ),
     Mutant(
         "local: sketched directions longer than 1", "local/sketch.py",
-        "return into_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
+        "return clip_to_unit_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
     ),
     Mutant(
         "local: question chosen by the row", "local/randomize.py",

@@ -91,6 +91,30 @@ class Projection(ABC):
             yield indices, self.columns(indices)
 
 
+class StoredProjection(Projection):
+    """A matrix that is held in memory."""
+
+    @property
+    @abstractmethod
+    def stored(self) -> Any:
+        """The matrix: a float64 array or a CSC matrix."""
+
+    def forward(self, theta: np.ndarray) -> np.ndarray:
+        return np.asarray(self.stored @ theta)
+
+    def back(self, v: np.ndarray) -> np.ndarray:
+        return np.asarray(self.stored.T @ v)
+
+    def columns(self, indices: np.ndarray) -> np.ndarray:
+        return np.asarray(self.stored[:, indices])
+
+    def matrix(self) -> np.ndarray:
+        return np.asarray(self.stored)
+
+    def _rows(self, x: Any) -> np.ndarray:
+        return np.asarray(x @ self.stored.T)
+
+
 @dataclass(frozen=True)
 class SeededProjection(Projection):
     """A random projection.
@@ -129,7 +153,7 @@ class SeededProjection(Projection):
 
 
 @dataclass(frozen=True)
-class GaussianProjection(SeededProjection):
+class GaussianProjection(SeededProjection, StoredProjection):
     """Independent normal entries with variance 1 / dimension.
 
     Parameters
@@ -145,7 +169,7 @@ class GaussianProjection(SeededProjection):
     name: ClassVar[str] = "gaussian"
 
     @cached_property
-    def _entries(self) -> np.ndarray:
+    def stored(self) -> np.ndarray:
         entries = np.empty((self.dimension, self.n_features))
         for i in range(self.dimension):
             entries[i] = self.normals(self.n_features, i)
@@ -153,24 +177,9 @@ class GaussianProjection(SeededProjection):
         entries.flags.writeable = False
         return entries
 
-    def forward(self, theta: np.ndarray) -> np.ndarray:
-        return self._entries @ theta
-
-    def back(self, v: np.ndarray) -> np.ndarray:
-        return self._entries.T @ v
-
-    def columns(self, indices: np.ndarray) -> np.ndarray:
-        return self._entries[:, indices]
-
-    def matrix(self) -> np.ndarray:
-        return self._entries
-
-    def _rows(self, x: Any) -> np.ndarray:
-        return x @ self._entries.T
-
 
 @dataclass(frozen=True)
-class SparseSignProjection(SeededProjection):
+class SparseSignProjection(SeededProjection, StoredProjection):
     """Two entries in three are 0, the others sqrt(3 / dimension) with a random sign.
 
     The projection of Achlioptas (2003). Only the non-zeros are stored.
@@ -188,7 +197,7 @@ class SparseSignProjection(SeededProjection):
     name: ClassVar[str] = "sparse-sign"
 
     @cached_property
-    def _entries(self) -> sparse.csc_array:
+    def stored(self) -> sparse.csc_array:
         threshold = ndtri(5 / 6)  # a normal is above it one time in six
         rows = []
         for i in range(self.dimension):
@@ -196,19 +205,16 @@ class SparseSignProjection(SeededProjection):
             rows.append(sparse.csr_array((z > threshold) * 1.0 - (z < -threshold)))
         return (sparse.vstack(rows) * np.sqrt(3 / self.dimension)).tocsc()
 
-    def forward(self, theta: np.ndarray) -> np.ndarray:
-        return self._entries @ theta
-
-    def back(self, v: np.ndarray) -> np.ndarray:
-        return self._entries.T @ v
-
     def columns(self, indices: np.ndarray) -> np.ndarray:
-        return self._entries[:, indices].toarray()
+        return self.stored[:, indices].toarray()
+
+    def matrix(self) -> np.ndarray:
+        return self.stored.toarray()
 
     def _rows(self, x: Any) -> np.ndarray:
         if sparse.issparse(x):
-            return np.asarray((x @ self._entries.T).todense())
-        return (self._entries @ x.T).T
+            return np.asarray((x @ self.stored.T).todense())
+        return (self.stored @ x.T).T
 
 
 @dataclass(frozen=True)
@@ -276,7 +282,7 @@ class StructuredProjection(SeededProjection):
 
 
 @dataclass(frozen=True, eq=False)
-class GivenProjection(Projection):
+class GivenProjection(StoredProjection):
     """A projection that the user brings, because the data were compressed with it.
 
     Parameters
@@ -314,20 +320,9 @@ class GivenProjection(Projection):
         object.__setattr__(self, "dimension", entries.shape[0])
         object.__setattr__(self, "n_features", entries.shape[1])
 
-    def forward(self, theta: np.ndarray) -> np.ndarray:
-        return self.entries @ theta
-
-    def back(self, v: np.ndarray) -> np.ndarray:
-        return self.entries.T @ v
-
-    def columns(self, indices: np.ndarray) -> np.ndarray:
-        return self.entries[:, indices]
-
-    def matrix(self) -> np.ndarray:
+    @property
+    def stored(self) -> Any:
         return self.entries
-
-    def _rows(self, x: Any) -> np.ndarray:
-        return x @ self.entries.T
 
     def __repr__(self) -> str:
         return f"GivenProjection(<{self.dimension} x {self.n_features} matrix>)"

@@ -28,7 +28,7 @@ from riata.model_file.values import CLASSES, Writer
 from riata.problem import Problem
 from riata.projections import GaussianProjection, Projection
 from riata.sets import ConstraintSet, L1Ball, L2Ball, PolytopeSet, SparseBall
-from riata.sets.lift import Liftable, lifted
+from riata.sets.lift import Liftable, lift_or_nearest
 from riata.solvers import SOLVERS, Solver, choose_solver
 
 P = 5
@@ -184,7 +184,7 @@ def test_a_liftable_set_finds_a_way_back(C):
         pytest.skip("no way back from a projection")
     phi = GaussianProjection(3, P, seed=2)
     for theta in points(C, 8):
-        back = lifted(C, phi, phi.forward(theta))
+        back = lift_or_nearest(C, phi, phi.forward(theta))
         assert C.contains(back, 1e-6)
         np.testing.assert_allclose(phi.forward(back), phi.forward(theta), atol=1e-6)
         assert np.linalg.norm(phi.forward(theta)) <= C.image_radius(phi) * (1 + 1e-9)

@@ -18,7 +18,7 @@ from riata import (
 from riata.losses import Logistic, Squared
 from riata.projections import GaussianProjection, GivenProjection, StructuredProjection
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex, SparseBall
-from riata.sets.lift import lifted
+from riata.sets.lift import lift_or_nearest
 from riata.solvers import (
     HardThresholding,
     NoisyGradient,
@@ -195,7 +195,7 @@ def test_a_projected_model_is_the_lift_of_the_model_of_projected_rows(inner, m):
         bounds=Bounds(4.0, 2.0, norm="l2"), solver=solver, random_state=1,
     ).fit(phi.rows_of_steps(LENGTH.grid_x(SHORT), LENGTH.x), Y)  # fmt: skip
     assert model.intercept_ == small.intercept_
-    np.testing.assert_array_equal(model.coef_, lifted(L1Ball(radius, P), phi, small.coef_))
+    np.testing.assert_array_equal(model.coef_, lift_or_nearest(L1Ball(radius, P), phi, small.coef_))
     expected = smallest_in_l1(phi, small.coef_, radius)
     image = phi.forward(model.coef_)
     np.testing.assert_allclose(image, phi.forward(expected), atol=1e-4)

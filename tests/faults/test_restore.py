@@ -409,7 +409,7 @@ def test_a_restore_that_dies_can_be_repeated(ledger, path, saved, monkeypatch, c
     charge(ledger)
     expected = ledger.charges
     edit(path, "DELETE FROM charge WHERE seq = 2")
-    real, calls = os.rename, []
+    real, calls = os.replace, []
 
     class Died(BaseException):
         pass
@@ -421,7 +421,7 @@ def test_a_restore_that_dies_can_be_repeated(ledger, path, saved, monkeypatch, c
         real(*names)
 
     Path(f"{path}-wal").write_bytes(b"")
-    monkeypatch.setattr(os, "rename", deadly)
+    monkeypatch.setattr(os, "replace", deadly)
     died = False
     try:
         Ledger.restore(saved, path)

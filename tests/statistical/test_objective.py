@@ -319,7 +319,7 @@ def curvature_of_the_length(self):
 
 
 def length_without_the_intercept(self):
-    return self.bounds.row_norm("l2", self.set.known_size())
+    return self.bounds.row_norm("l2", self.set.required_size())
 
 
 @every_loss

@@ -7,7 +7,7 @@ import pytest
 from riata.errors import InvalidArgument
 from riata.projections import PROJECTIONS, GaussianProjection, GivenProjection
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
-from riata.sets.lift import into_set, lift, lifted
+from riata.sets.lift import into_set, lift, lift_or_nearest
 
 INF = float("inf")
 M, D = 6, 20
@@ -218,7 +218,7 @@ def test_a_hundred_thousand_columns_in_groups():
 def test_what_no_multiple_of_the_set_reaches_is_refused():
     phi = GivenProjection(np.abs(PHI.matrix()))
     for C in (Simplex(2.0, D), Polytope(AWAY)):
-        with pytest.raises(InvalidArgument, match=r"out of reach.*`lifted`"):
+        with pytest.raises(InvalidArgument, match=r"out of reach.*`lift_or_nearest`"):
             lift(C, phi, -np.ones(M))
     twice = GivenProjection(np.vstack([PHI.matrix(), PHI.matrix()[0]]))
     for C in BALLS:
@@ -252,26 +252,30 @@ def test_lifted_is_the_lift_inside_and_the_nearest_point_outside(C):
     theta = lift(C, PHI, v)
     size = C.minkowski_norm(theta)
     np.testing.assert_allclose(
-        lifted(C, PHI, v * (1 - 1e-12) / size), theta / size, atol=1e-6 * np.abs(theta).max()
+        lift_or_nearest(C, PHI, v * (1 - 1e-12) / size),
+        theta / size,
+        atol=1e-6 * np.abs(theta).max(),
     )
     outside = 1.5 * v / size
-    np.testing.assert_array_equal(lifted(C, PHI, outside), into_set(C, PHI, outside))
-    assert np.linalg.norm(PHI.forward(lifted(C, PHI, outside)) - outside) > 1e-3 * np.linalg.norm(v)
+    np.testing.assert_array_equal(lift_or_nearest(C, PHI, outside), into_set(C, PHI, outside))
+    assert np.linalg.norm(
+        PHI.forward(lift_or_nearest(C, PHI, outside)) - outside
+    ) > 1e-3 * np.linalg.norm(v)
 
 
 @pytest.mark.parametrize("C", CONES, ids=repr)
 def test_lifted_lies_in_a_set_that_misses_the_origin(C):
     # Half of a point of a simplex has a smaller norm than the set's points, and is not one.
     v = 0.5 * reachable(C, PHI)
-    assert C.contains(lifted(C, PHI, v), 1e-7)
+    assert C.contains(lift_or_nearest(C, PHI, v), 1e-7)
     phi = GivenProjection(np.abs(PHI.matrix()))
-    assert C.contains(lifted(C, phi, -np.ones(M)), 1e-7)
+    assert C.contains(lift_or_nearest(C, phi, -np.ones(M)), 1e-7)
 
 
 def test_lifted_finds_the_point_of_the_simplex_that_is_there():
     inside = np.full(D, 2.0 / D)
     v = PHI.forward(inside)
-    theta = lifted(Simplex(2.0, D), PHI, v)
+    theta = lift_or_nearest(Simplex(2.0, D), PHI, v)
     assert lift(Simplex(2.0, D), PHI, v).sum() < 1.9
     assert theta.sum() == pytest.approx(2.0)
     np.testing.assert_allclose(PHI.forward(theta), v, atol=1e-6)
@@ -296,7 +300,7 @@ def test_the_nearest_point_to_zero_is_zero(C):
 
 def test_a_simplex_that_reaches_zero_reaches_it():
     phi = GivenProjection(np.hstack([PHI.matrix(), -PHI.matrix()]))
-    theta = lifted(Simplex(1.0), phi, np.zeros(M))
+    theta = lift_or_nearest(Simplex(1.0), phi, np.zeros(M))
     assert Simplex(1.0).contains(theta)
     np.testing.assert_allclose(phi.forward(theta), 0.0, atol=1e-8)
 
@@ -304,7 +308,7 @@ def test_a_simplex_that_reaches_zero_reaches_it():
 # bad arguments
 
 
-@pytest.mark.parametrize("function", [lift, into_set, lifted])
+@pytest.mark.parametrize("function", [lift, into_set, lift_or_nearest])
 def test_bad_arguments_are_refused(function):
     for v in (np.ones(M + 1), np.ones((M, 1)), np.full(M, np.nan), np.full(M, INF)):
         with pytest.raises(InvalidArgument, match=f"{M} finite numbers"):

@@ -123,7 +123,7 @@ def test_the_radius_of_a_lasso_bounds_its_coefficients():
     one = task("lasso", features=features, target=target)
     x = np.random.default_rng(3).uniform([0, -1], [100, 1], (400, 2))
     y = 0.2 * x[:, 0] + 5.0 * x[:, 1] + 15.0
-    moments = exact(one, one.encoding.encode_array(x), one.target.scaled(y))
+    moments = exact(one, one.encoding.encode_array(x), one.target.scale(y))
     free = regression_model(one, 400, moments)
     np.testing.assert_allclose(free.coef, [0.2, 5.0], rtol=1e-5)
     for radius in (4.0, 0.5, 1e-6):
@@ -278,7 +278,7 @@ def test_coefficients_are_in_the_units_of_the_answers(intercept):
     encoded = np.array([one.encoding.encode(person) for person in asked])
     x = np.array([numbers(person) for person in asked])
     y = np.clip(0.1 * x[:, 0] - 2 * x[:, 1] + x[:, 3] + 1.5 * x[:, 5] + 3.0, -10, 30)
-    model = regression_model(one, 600, exact(one, encoded, one.target.scaled(y)))
+    model = regression_model(one, 600, exact(one, encoded, one.target.scale(y)))
     assert len(model.coef) == len(model.names) == 7
     predicted = model.predict(asked)
     np.testing.assert_allclose(predicted, model.intercept + x @ model.coef, rtol=1e-9)

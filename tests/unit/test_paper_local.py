@@ -27,12 +27,12 @@ from riata.local.paper import (
 )
 from riata.local.paper.chebyshev import LOSSES, chebyshev_coefficients, power_coefficients
 from riata.local.paper.kernel_ridge import FourierFeatures
-from riata.local.paper.private_vector import sent, shared
-from riata.local.paper.projection import checked_reach
-from riata.local.paper.regression import least
+from riata.local.paper.private_vector import composed_event, split_budget
+from riata.local.paper.projection import check_reach
+from riata.local.paper.regression import minimize_over_l1_ball
 from riata.local.paper.sigm import Sigm
 from riata.local.paper.smooth_glm import Expansion
-from riata.local.paper.sparse_mean import median_of_means, smallest
+from riata.local.paper.sparse_mean import median_of_means, minimum_l1_solution
 from riata.mechanisms.noise import Noise
 from riata.privacy import Statement, spent
 from riata.privacy.events import Gaussian, leaves
@@ -87,12 +87,12 @@ def test_projected_rows_that_are_not_clipped_cost_more():
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 @pytest.mark.parametrize("shares", [[(0.5, 1), (0.5, 1)], [(0.25, 1), (1 / 16, 4), (1 / 12, 6)]])
 def test_what_a_device_sends_fits_its_budget(shares, epsilon, composition):
-    found = shared(shares, epsilon, DELTA, composition)
-    cost = spent(sent(found, [k for _, k in shares]), DELTA).epsilon
+    found = split_budget(shares, epsilon, DELTA, composition)
+    cost = spent(composed_event(found, [k for _, k in shares]), DELTA).epsilon
     assert cost <= epsilon
     if composition == "exact":
         assert cost >= 0.999999 * epsilon
-        basic = shared(shares, epsilon, DELTA)
+        basic = split_budget(shares, epsilon, DELTA)
         ratios = np.array(found) / basic
         assert np.allclose(ratios, ratios[0])
         assert ratios[0] < 1
@@ -320,12 +320,12 @@ def test_the_program_is_solved_when_it_says_something():
     G = rng.standard_normal((30, 60)) / math.sqrt(30)
     z = np.zeros(60)
     z[[3, 17, 40]] = [0.5, -0.3, 0.2]
-    assert smallest(G, G @ z, 1e-9) == pytest.approx(z, abs=1e-6)
-    near = smallest(G, G @ z, 0.2)
+    assert minimum_l1_solution(G, G @ z, 1e-9) == pytest.approx(z, abs=1e-6)
+    near = minimum_l1_solution(G, G @ z, 0.2)
     assert np.abs(G @ (near - z)).sum() <= 0.2 + 1e-7
     assert np.abs(near).sum() < np.abs(z).sum()
     u = np.array([0.5, -0.4, 0.1])
-    assert np.abs(smallest(np.eye(3), u, 0.3)).sum() == pytest.approx(0.7)
+    assert np.abs(minimum_l1_solution(np.eye(3), u, 0.3)).sum() == pytest.approx(0.7)
 
 
 def test_a_mean_is_found_when_nothing_hides_it():
@@ -359,7 +359,7 @@ def test_half_of_all_unit_vectors_are_longer_after_projecting():
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     lengths = np.linalg.norm(projection.rows(rows), axis=1)
     assert 0.3 < (lengths > 1).mean() < 0.7
-    assert (lengths > checked_reach("auto", 50, 400)).mean() < 0.01
+    assert (lengths > check_reach("auto", 50, 400)).mean() < 0.01
 
 
 def test_the_debiased_gram_needs_the_variance_that_was_used():
@@ -381,7 +381,7 @@ def test_the_minimum_over_the_ball_is_found(radius):
     a = rng.standard_normal((40, 15))
     q, b = a.T @ a / 40, rng.standard_normal(15)
     top = np.linalg.eigvalsh(q)[-1]
-    w = least(lambda v: q @ v - b, top, L1Ball(radius), 15)
+    w = minimize_over_l1_ball(lambda v: q @ v - b, top, L1Ball(radius), 15)
     slope = q @ w - b
     assert np.abs(w).sum() <= radius * (1 + 1e-12)
     assert slope @ w + radius * np.abs(slope).max() <= 1e-8 * max(1, radius**2)
@@ -539,7 +539,7 @@ def test_rows_of_any_kind_are_read(name):
 def test_devices_send_at_most_as_many_events_as_the_statement_counts():
     glm = PaperSmoothGLM(epsilon=1, delta=DELTA, degree=3)
     expansion = glm.expansion()
-    event = sent([v.noise_multiplier for v in expansion.vectors], expansion.counts)
+    event = composed_event([v.noise_multiplier for v in expansion.vectors], expansion.counts)
     assert sum(leaves(event).values()) == 11
     assert spent(event, DELTA).epsilon <= 1
 

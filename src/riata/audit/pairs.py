@@ -145,9 +145,8 @@ def _directions(problem: Problem, free: np.ndarray, limit: np.ndarray) -> list[n
 
 def extreme_targets(problem: Problem) -> np.ndarray:
     """Every extreme target: both ends of the range, or one code of each class."""
-    positive = getattr(problem.loss, "positive", None)
-    if positive is not None:
-        return np.array([float(positive), 0.0 if positive else 1.0])
+    if problem.loss.inner is not None:
+        return np.array(problem.loss.class_targets())
     return np.array([problem.y_bound, -problem.y_bound])
 
 

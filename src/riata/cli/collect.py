@@ -235,6 +235,7 @@ def _aggregate(
 def _wizard() -> str:
     """The text of a task file, from answers on the terminal."""
     from riata.local.channel import LARGEST_EPSILON
+    from riata.local.kinds import KINDS
 
     title = Prompt.ask("What is the survey called?")
     kinds = {"averages": "mean", "predict a number": "linear", "predict yes or no": "logistic"}
@@ -253,6 +254,7 @@ def _wizard() -> str:
     return _TEMPLATE.format(
         title=_quoted(title),
         kind=kinds[wanted],
+        kinds=", ".join(KINDS),
         epsilon=epsilon,
         features="\n".join(features),
         target=target,
@@ -306,7 +308,7 @@ _TEMPLATE = """\
 # A riata task: everything that devices and servers agree on. Nothing in it may depend on data, and
 # nothing may change once the first report has come: the SHA-256 of the file's content is the task.
 title = {title}
-kind = "{kind}"         # mean, sparse-mean, linear, lasso, sparse-linear, logistic or kernel
+kind = "{kind}"         # {kinds}
 epsilon = {epsilon}           # what one report costs the person who sends it
 cap = 1                 # how many reports one person may send
 # deadline = 2027-01-31 # the last day (UTC)

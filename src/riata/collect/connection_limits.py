@@ -52,8 +52,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self.address = None if host and host in self.proxies else address_digest(host)
         if not self._has_place():
             return
-        self._wait(HEAD_SECONDS)
-        self._look()
+        self._set_deadline(HEAD_SECONDS)
+        self._check_deadline()
 
     def _has_place(self) -> bool:
         """Whether there is a place, if need be that of another connection; else refuse."""
@@ -71,14 +71,14 @@ class LimitedProtocol(HttpToolsProtocol):
         if idle:
             sizes = Counter(one.address for one in crowd)
             victim = max(idle, key=lambda one: (sizes[one.address], -one._since))
-            victim.leave()
+            victim.give_up_place()
             return True
         self.refusals[reason] += 1
         self.transport.write(_REFUSED % status)
-        self.leave()
+        self.give_up_place()
         return False
 
-    def leave(self) -> None:
+    def give_up_place(self) -> None:
         """Give the place to another connection, at once."""
         self.connections.discard(self)
         if self.flow.write_paused:
@@ -91,16 +91,16 @@ class LimitedProtocol(HttpToolsProtocol):
         """Whether the collector waits for the other side, and not the other side for it."""
         return not self._unanswered or self._unanswered[0].more_body or self.flow.write_paused
 
-    def _wait(self, seconds: float) -> None:
+    def _set_deadline(self, seconds: float) -> None:
         self._deadline = self.loop.time() + seconds
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         """End what has waited for too long, or look again when it may have."""
         if self.loop.time() >= self._deadline:
             self.transport.abort()  # who does not read would not hear the rest
         else:
             soon = min(self._deadline, self.loop.time() + HEAD_SECONDS)
-            self._timer = self.loop.call_at(soon, self._look)
+            self._timer = self.loop.call_at(soon, self._check_deadline)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -123,7 +123,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unread = 0
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
-        self._wait(ANSWER_SECONDS)
+        self._set_deadline(ANSWER_SECONDS)
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
@@ -132,7 +132,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._unanswered.popleft()
         self._since = self.loop.time()
-        self._wait(ANSWER_SECONDS if self._unanswered else HEAD_SECONDS)
+        self._set_deadline(ANSWER_SECONDS if self._unanswered else HEAD_SECONDS)
         super().on_response_complete()
 
 

@@ -28,7 +28,7 @@ class Dashboard:
         self._people = people
         self._model = model
         self._forecasts: dict[int, dict[str, Any]] = {}
-        self._one = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def authorizes(self, authorization: bytes) -> bool:
         """Whether a header `Authorization: Bearer KEY` holds the key, in constant time."""
@@ -48,7 +48,7 @@ class Dashboard:
             "refused": refused,
             "now": await self._forecast(task, reports),
             "then": await self._forecast(task, max(self._people, reports)),
-            "model": self._learned(),
+            "model": self._model_facts(),
         }
 
     async def _forecast(self, task: Task, people: int) -> dict[str, Any] | None:
@@ -56,7 +56,7 @@ class Dashboard:
         if people < 1:
             return None
         rounded = int(float(f"{people:.1e}"))
-        async with self._one:
+        async with self._lock:
             if rounded not in self._forecasts:
                 plan = await asyncio.to_thread(task.plan, rounded)
                 self._forecasts[rounded] = {
@@ -65,15 +65,17 @@ class Dashboard:
                 }  # fmt: skip
         return self._forecasts[rounded]
 
-    def _learned(self) -> dict[str, Any] | None:
+    def _model_facts(self) -> dict[str, Any] | None:
         if self._model is None:
             return None
         try:
-            held = json.loads(self._model.read_text(encoding="utf-8"), parse_constant=_refused)
+            held = json.loads(
+                self._model.read_text(encoding="utf-8"), parse_constant=_reject_constant
+            )
             return {key: held[key] for key in ("reports", "signal", "columns") if key in held}
         except (OSError, ValueError, TypeError):
             return None  # not there, or not a model
 
 
-def _refused(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(constant)

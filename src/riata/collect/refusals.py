@@ -21,14 +21,14 @@ class Refusal:
     status : int
     text : str
         What its sender hears.
-    ours : bool, default=False
+    server_error : bool, default=False
         Whether the collector failed, and not the sender.
     """
 
     reason: str
     status: int
     text: str
-    ours: bool = False
+    server_error: bool = False
 
     @property
     def body(self) -> bytes:
@@ -39,10 +39,10 @@ _AGAIN = "Send the same bytes again later."
 _UNACCEPTED = {one: Refusal(one, 400, "The reports were not accepted.") for one in REASONS}
 TOO_LARGE = Refusal("too_many_at_once", 413, "One request has more reports than an hour may have.")
 TOO_MANY = Refusal("rate", 429, f"Too many reports came from this address. {_AGAIN}")
-FULL = Refusal("no_room", 507, f"The collector has no room. {_AGAIN}", ours=True)
-MEMORY = Refusal("no_memory", 507, f"The collector has no room. {_AGAIN}", ours=True)
+FULL = Refusal("no_room", 507, f"The collector has no room. {_AGAIN}", server_error=True)
+MEMORY = Refusal("no_memory", 507, f"The collector has no room. {_AGAIN}", server_error=True)
 CAPPED = Refusal("cap", 507, f"The collector has no room. {_AGAIN}")
-STORE = Refusal("store", 503, f"The collector cannot keep reports now. {_AGAIN}", ours=True)
+STORE = Refusal("store", 503, f"The collector cannot keep reports now. {_AGAIN}", server_error=True)
 #: Connections that found no place are counted too: `guard` refuses them.
 CONNECTION_REASONS = ("connections", "places")
 

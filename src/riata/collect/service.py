@@ -124,15 +124,15 @@ class Collector:
             self._broken = False
             await _send(send, 201, b"")
             return
-        (self.errors if refusal.ours else self.refusals)[refusal.reason] += 1
+        (self.errors if refusal.server_error else self.refusals)[refusal.reason] += 1
         await _send(send, refusal.status, refusal.body, wait)
 
     async def _refusal(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, int]:
         """None when the reports are durable; else why not, and the seconds to wait."""
         headers = _single(scope["headers"])
-        wrong = self._wrong(scope, headers)
-        if wrong:
-            return bad_request(wrong), 0
+        reason = self._request_error(scope, headers)
+        if reason:
+            return bad_request(reason), 0
         size = int(headers[b"content-length"])
         reports, host = size // report_format.REPORT_BYTES, (scope.get("client") or (None,))[0]
         if self._rate is not None:
@@ -142,7 +142,7 @@ class Collector:
             if wait > 0:
                 return TOO_MANY, math.ceil(wait)
         refusal = await self._held_refusal(receive, size, headers)
-        if self._rate is not None and refusal is not None and refusal.ours:
+        if self._rate is not None and refusal is not None and refusal.server_error:
             self._rate.refund(host, reports)
         return refusal, 0
 
@@ -185,7 +185,7 @@ class Collector:
             return STORE
         return None if accepted else bad_request("used_token")
 
-    def _wrong(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
+    def _request_error(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         """What shows to be wrong with a request before its body, or nothing."""
         said = headers.get(b"content-length", b"")
         if not (said.isdigit() and len(said) <= 7) or b"transfer-encoding" in headers:

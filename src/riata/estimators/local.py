@@ -1,4 +1,4 @@
-"""The estimators of the local model: `fit` plays every person's device in turn, then the server.
+"""The estimators of the local model: `fit` simulates every person's device, then the server.
 
 For simulation and research. Whoever calls `fit` holds all rows, so nobody is protected from that
 person; in a real collection each row stays on its owner's device, which runs `riata.local.Client`.
@@ -77,7 +77,7 @@ class LocalSparseMean(LocalEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _kind(self, columns: int) -> str:
+    def _task_kind(self, columns: int) -> str:
         if self.threshold not in THRESHOLDS:
             raise InvalidArgument(
                 f"threshold={self.threshold!r} is not known. Use one of {list(THRESHOLDS)}."
@@ -85,14 +85,14 @@ class LocalSparseMean(LocalEstimator):
         return "mean" if self.threshold == "none" else "sparse-mean"
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Play every device and estimate the mean. `y` is ignored."""
+        """Simulate every device and estimate the mean. `y` is ignored."""
         checked_bounds(self)
         x = rows(self, X, reset=True)
-        self._learn(self.task(x.shape[1]), x, None, threshold=self.threshold)
+        self._simulate(self.task(x.shape[1]), x, None, threshold=self.threshold)
         return self
 
-    def _keep(self, model: LocalModel) -> None:
-        super()._keep(model)
+    def _set_attributes(self, model: LocalModel) -> None:
+        super()._set_attributes(model)
         self.mean_, self.mean_error_ = model.mean, model.errors
 
 
@@ -111,7 +111,7 @@ class _LocalRegressor(RegressorMixin, LocalEstimator):
         x, y = rows_and_targets(self, X, y, numeric=True)
         task = self.task(x.shape[1])
         assert task.target is not None
-        return self._learn(task, x, task.target.scaled(y), **how)
+        return self._simulate(task, x, task.target.scale(y), **how)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y for each row, read as devices read rows."""
@@ -178,24 +178,24 @@ class LocalLasso(_LocalRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _kind(self, columns: int) -> str:
+    def _task_kind(self, columns: int) -> str:
         if self.penalty not in ("l1", "l2"):
             raise InvalidArgument(f'penalty={self.penalty!r} is not known. Use "l1" or "l2".')
         if columns + bool(self.fit_intercept) > MOST_COLUMNS:
             return "sparse-linear"
         return "lasso" if self.penalty == "l1" else "linear"
 
-    def _extra(self) -> dict[str, Any]:
+    def _task_fields(self) -> dict[str, Any]:
         return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Play every device and learn the coefficients."""
+        """Simulate every device and learn the coefficients."""
         check_positive("radius", self.radius, "coefficients of length 0 say nothing", math.inf)
         self._fit(X, y, radius=self.radius)
         return self
 
-    def _keep(self, model: LocalModel) -> None:
-        super()._keep(model)
+    def _set_attributes(self, model: LocalModel) -> None:
+        super()._set_attributes(model)
         self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
 
 
@@ -235,10 +235,10 @@ class LocalKernelRidge(_LocalRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _kind(self, columns: int) -> str:
+    def _task_kind(self, columns: int) -> str:
         return "kernel"
 
-    def _extra(self) -> dict[str, Any]:
+    def _task_fields(self) -> dict[str, Any]:
         check_positive("width", self.width, "rows further apart have little in common", LARGEST)
         most = MOST_COLUMNS // 2
         check_positive("pairs", self.pairs, "it is the number of Fourier features of a kind", most)
@@ -248,7 +248,7 @@ class LocalKernelRidge(_LocalRegressor):
         return {"target": self._target(), "kernel": kernel}
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Play every device and learn the coefficients of the Fourier features."""
+        """Simulate every device and learn the coefficients of the Fourier features."""
         self._fit(X, y)
         return self
 
@@ -299,15 +299,15 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _kind(self, columns: int) -> str:
+    def _task_kind(self, columns: int) -> str:
         return "logistic"
 
-    def _extra(self) -> dict[str, Any]:
+    def _task_fields(self) -> dict[str, Any]:
         target = {"name": "y", "kind": "yes-no"}
         return {"target": target, "intercept": INTERCEPT if self.fit_intercept else 0.0}
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Play every device and learn the log odds."""
+        """Simulate every device and learn the log odds."""
         checked_bounds(self)
         observed = self.classes is None or (
             isinstance(self.classes, str) and self.classes == OBSERVED
@@ -321,12 +321,12 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         classes = self._two_classes(labels)
         codes = labels_as_codes(y, classes)
         targets = np.where(codes < 0, 0.0, 2.0 * codes - 1.0)
-        self._learn(self.task(x.shape[1]), x, targets, *notes)
+        self._simulate(self.task(x.shape[1]), x, targets, *notes)
         self.classes_ = classes
         return self
 
-    def _keep(self, model: LocalModel) -> None:
-        super()._keep(model)
+    def _set_attributes(self, model: LocalModel) -> None:
+        super()._set_attributes(model)
         self.coef_, self.coef_error_ = model.coef[None], model.errors[None]
         self.intercept_ = np.array([model.intercept])
 

@@ -1,4 +1,4 @@
-"""Playing a collection in one process: every person's device in turn, then the server."""
+"""Simulating a collection in one process: every person's device in turn, then the server."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from riata.local.task import Task
 from riata.mechanisms.noise import Noise
 
 SIMULATED = (
-    "Simulated locally: one process held all rows and played every device. The guarantee is that "
-    "of the reports; the holder of the rows has seen them all."
+    "Simulated locally: one process held all rows and simulated every device. The guarantee is "
+    "that of the reports; the holder of the rows has seen them all."
 )
-#: Numbers of rows that are played at once.
+#: Numbers of rows that are randomized at once.
 _AT_ONCE = 1 << 22
 
 
 class LocalEstimator(NotebookRepr, BaseEstimator):
     """What all local estimators do: a task from public facts, a report from each row, a model."""
 
-    def _kind(self, columns: int) -> str:
+    def _task_kind(self, columns: int) -> str:
         raise AssertionError("a subclass names its kind of task")
 
-    def _extra(self) -> dict[str, Any]:
+    def _task_fields(self) -> dict[str, Any]:
         """Fields of the task that only this estimator has."""
         return {}
 
@@ -57,11 +57,11 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
             reach = bounds.per_column(n_features).tolist()
             features = [feature(f"x[{j}]", "number", one) for j, one in enumerate(reach)]
         table = {
-            "kind": self._kind(n_features),
+            "kind": self._task_kind(n_features),
             "epsilon": self.epsilon,
             "features": features,
             "length": 1.0 if bounds.norm == "l2" else math.sqrt(n_features),
-            **self._extra(),
+            **self._task_fields(),
         }
         return Task.from_table(table)
 
@@ -69,32 +69,32 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         """What can be learned from so many people. Reads nothing; see `riata.local.Task.plan`."""
         return self.task(n_features).plan(n_rows, **guess)
 
-    def _learn(
+    def _simulate(
         self, task: Task, x: Any, targets: np.ndarray | None, *notes: str, **how: Any
     ) -> LocalModel:
         """Every device in turn, the server that adds their reports up, and what it learns."""
         noise = Noise(checked_seed(self))
         aggregator = Aggregator(task, expected=x.shape[0])
-        steps = len(_parts(x))
+        steps = len(_row_slices(x))
         with progress_bar(type(self).__name__, steps, self.verbose) as callback:
-            for part in _parts(x):
+            for part in _row_slices(x):
                 answers = None if targets is None else targets[part]
                 aggregator.add(randomize(task, _encoded(task, x[part]), answers, noise))
                 if callback is not None:
                     callback(None)
         model = aggregator.solve(**how)
-        self._keep(model)
+        self._set_attributes(model)
         self.privacy_ = statement(task, model.reports, SIMULATED, *notes, seeded=noise.seeded)
         return model
 
-    def _keep(self, model: LocalModel) -> None:
+    def _set_attributes(self, model: LocalModel) -> None:
         """What is learned, as attributes."""
         self.task_, self.model_, self.signal_ = model.task, model, model.signal
 
     def _decision(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         x = rows(self, X, reset=False)
-        parts = [self.model_.decision(_encoded(self.task_, x[part])) for part in _parts(x)]
+        parts = [self.model_.decision(_encoded(self.task_, x[part])) for part in _row_slices(x)]
         return np.concatenate(parts)
 
     def __sklearn_tags__(self) -> Any:
@@ -105,7 +105,7 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         return tags
 
 
-def _parts(x: Any) -> list[slice]:
+def _row_slices(x: Any) -> list[slice]:
     """Rows that are looked at together."""
     batch = max(1, _AT_ONCE // x.shape[1])
     return [slice(start, start + batch) for start in range(0, x.shape[0], batch)]

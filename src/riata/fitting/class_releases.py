@@ -13,10 +13,11 @@ import numpy as np
 from scipy.special import expit
 
 from riata.curator import Curator
-from riata.fitting.extra_planning import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES, noise_of
+from riata.fitting.extra_planning import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
 from riata.mechanisms import ObjectivePerturbation
 from riata.problem import Problem
 from riata.queries import ClassCounts, MarginCounts, MarginSlopes
+from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
 
@@ -54,7 +55,7 @@ def balanced_weights(
     """
     mechanism, query = plan.extra_releases[CLASS_COUNTS].mechanism, ClassCounts(problem, n_classes)
     found = curator.release(query, mechanism)
-    shares = np.maximum(found, noise_of(mechanism, query) + 1 / problem.n_rows)
+    shares = np.maximum(found, noise_std(mechanism, query) + 1 / problem.n_rows)
     shares = shares / shares.sum()
     weights = 1 / (n_classes * shares)
     for _ in range(_STEPS):  # a smaller weight lowers the mean, and so the largest that is allowed
@@ -92,14 +93,14 @@ def _slopes(
 ) -> tuple[np.ndarray, float]:
     mechanism = plan.extra_releases[MARGIN_SLOPES].mechanism
     query = MarginSlopes(problem, theta, cut, (float(line[0]), float(line[1])))
-    return curator.release(query, mechanism), noise_of(mechanism, query)
+    return curator.release(query, mechanism), noise_std(mechanism, query)
 
 
 def _counted(plan: Plan, problem: Problem, curator: Curator, theta: Vector) -> _Table | None:
     """The bins of margins that stand out from the noise, or None if none does."""
     mechanism, query = plan.extra_releases[MARGIN_COUNTS].mechanism, MarginCounts(problem, theta)
     found = curator.release(query, mechanism)
-    noise = noise_of(mechanism, query)
+    noise = noise_std(mechanism, query)
     totals = found.sum(axis=0)
     seen = totals > VISIBLE * math.sqrt(2) * noise
     if not seen.any():

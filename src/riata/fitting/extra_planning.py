@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from riata.errors import Incompatible
-from riata.mechanisms import Exact, GaussianMechanism, LaplaceMechanism, Mechanism
+from riata.mechanisms import Exact
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate, epsilon_near, root_of_rho_near
 from riata.problem import Problem
-from riata.solvers.adaptive_budget import measurement_at, noise_std
+from riata.solvers.adaptive_budget import measurement_at
 from riata.solvers.plan import ExtraRelease, Plan, Solver
 
 #: The roles of the releases.
@@ -72,11 +72,3 @@ def _without(budget: Budget, share: float) -> Budget:
         return replace(budget, epsilon=budget.epsilon * (1 - share))
     root = root_of_rho_near(budget.epsilon, budget.delta) * math.sqrt(1 - share)
     return replace(budget, epsilon=epsilon_near(root, budget.delta))
-
-
-def noise_of(mechanism: Mechanism, query: object) -> float:
-    """The standard deviation of the noise of an extra release."""
-    if isinstance(mechanism, Exact):
-        return 0.0
-    assert isinstance(mechanism, GaussianMechanism | LaplaceMechanism)
-    return noise_std(mechanism, query)

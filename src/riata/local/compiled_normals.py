@@ -17,6 +17,46 @@ _MANTISSA = np.int64((1 << 52) - 1)
 _TURN = 2.0 * math.pi * 2.0**-32
 
 
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _log_tail(z):
+    """log((1 + s) / (1 - s)) = 2 s (1 + z tail), with z = s^2."""
+    tail = 1 / 21
+    tail = tail * z + 1 / 19
+    tail = tail * z + 1 / 17
+    tail = tail * z + 1 / 15
+    tail = tail * z + 1 / 13
+    tail = tail * z + 1 / 11
+    tail = tail * z + 1 / 9
+    tail = tail * z + 1 / 7
+    tail = tail * z + 1 / 5
+    return tail * z + 1 / 3
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _sine_tail(z):
+    """sin x = x + x z tail, with z = x^2."""
+    tail = -1 / 1307674368000.0
+    tail = tail * z + 1 / 6227020800.0
+    tail = tail * z - 1 / 39916800.0
+    tail = tail * z + 1 / 362880.0
+    tail = tail * z - 1 / 5040.0
+    tail = tail * z + 1 / 120.0
+    return tail * z - 1 / 6.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _cosine_tail(z):
+    """cos x = 1 + z tail, with z = x^2."""
+    tail = 1 / 20922789888000.0
+    tail = tail * z - 1 / 87178291200.0
+    tail = tail * z + 1 / 479001600.0
+    tail = tail * z - 1 / 3628800.0
+    tail = tail * z + 1 / 40320.0
+    tail = tail * z - 1 / 720.0
+    tail = tail * z + 1 / 24.0
+    return tail * z - 0.5
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def box_muller(words, out):
     """Two normal numbers from each two words of 32 bits, for one row after another."""
@@ -39,16 +79,7 @@ def box_muller(words, out):
         for i in range(pairs):
             s = (raised[i] - 1.0) / (raised[i] + 1.0)
             z = s * s
-            tail = 1 / 21
-            tail = tail * z + 1 / 19
-            tail = tail * z + 1 / 17
-            tail = tail * z + 1 / 15
-            tail = tail * z + 1 / 13
-            tail = tail * z + 1 / 11
-            tail = tail * z + 1 / 9
-            tail = tail * z + 1 / 7
-            tail = tail * z + 1 / 5
-            tail = tail * z + 1 / 3
+            tail = _log_tail(z)
             squared[i] = -2.0 * (squared[i] + 2.0 * s * (1.0 + z * tail))
         for i in range(pairs):
             # The nearest quarter of a turn, and what is left: at most an eighth.
@@ -58,23 +89,8 @@ def box_muller(words, out):
         for i in range(pairs):
             x = angle[i]
             z = x * x
-            sine = -1 / 1307674368000.0
-            sine = sine * z + 1 / 6227020800.0
-            sine = sine * z - 1 / 39916800.0
-            sine = sine * z + 1 / 362880.0
-            sine = sine * z - 1 / 5040.0
-            sine = sine * z + 1 / 120.0
-            sine = sine * z - 1 / 6.0
-            sine = x + x * z * sine
-            cosine = 1 / 20922789888000.0
-            cosine = cosine * z - 1 / 87178291200.0
-            cosine = cosine * z + 1 / 479001600.0
-            cosine = cosine * z - 1 / 3628800.0
-            cosine = cosine * z + 1 / 40320.0
-            cosine = cosine * z - 1 / 720.0
-            cosine = cosine * z + 1 / 24.0
-            cosine = cosine * z - 0.5
-            cosine = 1.0 + z * cosine
+            sine = x + x * z * _sine_tail(z)
+            cosine = 1.0 + z * _cosine_tail(z)
             length = math.sqrt(squared[i])
             q = quarter[i]
             odd = (q & 1) != 0

@@ -88,7 +88,7 @@ class Feature:
             return self.weight * np.array([float(said == choice) for choice in self.choices])
         if self.kind == "yes-no" and isinstance(answer, str):
             answer = _YES.get(answer.strip(_BLANKS).lower())
-        return self.scaled(_numbers(answer, self.size))
+        return self.scale(_numbers(answer, self.size))
 
     def encode_many(self, answers: np.ndarray) -> np.ndarray:
         """The numbers of many answers, a row for each, as `encode` has them."""
@@ -97,7 +97,7 @@ class Feature:
             given = answers.reshape(n, math.prod(answers.shape[1:]))
             numbers = np.full((n, self.size), math.nan)
             numbers[:, : given.shape[1]] = given[:, : self.size]
-            return self.scaled(numbers)
+            return self.scale(numbers)
         if answers.dtype.kind == "U" and answers.ndim == 1:  # few of them differ
             texts, places = np.unique(answers, return_inverse=True)
             return self._stacked([self.encode(str(one)) for one in texts])[places]
@@ -106,7 +106,7 @@ class Feature:
     def _stacked(self, encoded: list[np.ndarray]) -> np.ndarray:
         return np.array(encoded).reshape(len(encoded), self.columns)
 
-    def scaled(self, numbers: np.ndarray) -> np.ndarray:
+    def scale(self, numbers: np.ndarray) -> np.ndarray:
         """Encoded numbers, for one answer or an array of them; NaN becomes the centre."""
         with np.errstate(all="ignore"):  # of NaN there is a kind that warns
             away = np.clip(numbers, *self.bounds) - self.center
@@ -186,7 +186,7 @@ class Encoding:
                     "one answer for each feature, or a dict by name."
                 )
         parts = [f.encode(a) for f, a in zip(self.features, answers, strict=True)]
-        return self.shortened(np.concatenate(parts)[None])[0]
+        return self.clip_rows(np.concatenate(parts)[None])[0]
 
     def encode_array(self, rows: np.ndarray) -> np.ndarray:
         """Many rows of numbers at once, for tasks without choices."""
@@ -202,9 +202,9 @@ class Encoding:
             )
         parts, at = [], 0
         for feature in self.features:
-            parts.append(feature.scaled(rows[:, at : at + feature.columns]))
+            parts.append(feature.scale(rows[:, at : at + feature.columns]))
             at += feature.columns
-        return self.shortened(np.concatenate(parts, axis=1))
+        return self.clip_rows(np.concatenate(parts, axis=1))
 
     def encode_columns(self, columns: Any) -> np.ndarray:
         """Many rows at once, for features of every kind.
@@ -227,14 +227,14 @@ class Encoding:
         (n,) = lengths
         nothing = np.full(n, math.nan)
         parts = [f.encode_many(answers.get(f.name, nothing)) for f in self.features]
-        return self.shortened(np.concatenate(parts, axis=1))
+        return self.clip_rows(np.concatenate(parts, axis=1))
 
-    def shortened(self, rows: np.ndarray) -> np.ndarray:
+    def clip_rows(self, rows: np.ndarray) -> np.ndarray:
         """Rows divided by the public length, and the longer ones shortened into the unit ball."""
-        return into_ball(rows / self.length)
+        return clip_to_unit_ball(rows / self.length)
 
 
-def into_ball(rows: np.ndarray) -> np.ndarray:
+def clip_to_unit_ball(rows: np.ndarray) -> np.ndarray:
     """Rows longer than 1 are shortened to 1."""
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return rows / np.maximum(lengths, 1.0)[:, None]

@@ -86,7 +86,7 @@ class QuestionSums:
         noise, sketch = self.question.noise(self.count), self.question.sketch
         if sketch is None:
             return self.total[:-1] / strength, noise
-        return sketch.back(self.total / (strength * sketch.share * sketch.scale)), noise
+        return sketch.inverse(self.total / (strength * sketch.share * sketch.scale)), noise
 
     def matrix(self, places: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """An unbiased estimate of the mean of u u', and its noise by entry off the diagonal.

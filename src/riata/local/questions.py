@@ -93,7 +93,7 @@ class Question:
 
     def directions(self, prepared: np.ndarray, seeds: np.ndarray) -> np.ndarray:
         """The unit vector that each seed is held against: its last coordinate fills the length."""
-        rows = prepared if self.sketch is None else self.sketch.part(prepared, seeds)
+        rows = prepared if self.sketch is None else self.sketch.select(prepared, seeds)
         return lift(rows)
 
     def seeds_from(self, words: np.ndarray) -> np.ndarray:

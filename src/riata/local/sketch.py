@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from riata.local.encoding import into_ball
+from riata.local.encoding import clip_to_unit_ball
 from riata.local.generator import Generator
 
 #: Blocks of the generator that no report's normal vector reaches.
@@ -66,7 +66,7 @@ class Sketch:
         padded *= self._signs
         return hadamard(padded)
 
-    def back(self, rotated: np.ndarray) -> np.ndarray:
+    def inverse(self, rotated: np.ndarray) -> np.ndarray:
         """The inverse of `rotate`, for one vector."""
         return (hadamard(rotated[None])[0] * self._signs)[: self.size]
 
@@ -76,10 +76,10 @@ class Sketch:
         start, stride = words[:, :1], words[:, 1:] | 1
         return (start + stride * np.arange(self.width)) & (self.padded - 1)
 
-    def part(self, rotated: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    def select(self, rotated: np.ndarray, seeds: np.ndarray) -> np.ndarray:
         """What is reported of each rotated row, when its seed is tried."""
         picked = np.take_along_axis(rotated, self.places(seeds), axis=1)
-        return into_ball(picked * self.scale)
+        return clip_to_unit_ball(picked * self.scale)
 
 
 def hadamard(rows: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ class ObjectivePerturbation(Mechanism):
             gradient, lambda v: _into(query, v), self.regularisation, self.smoothness(query)
         )
         start = np.zeros(query.size)
-        start[: query.set.known_size()] = query.set.start().dense()
+        start[: query.set.required_size()] = query.set.start().dense()
         return minimise(objective, start, self.tolerance(query))
 
 
@@ -248,11 +248,11 @@ class GammaObjective(ObjectivePerturbation):
 
 def _into(query: Minimum, v: np.ndarray) -> np.ndarray:
     """The nearest point of the set, the intercept within its own bound."""
-    size = query.set.known_size()
+    size = query.set.required_size()
     offset = np.clip(v[size:], -query.offset_bound, query.offset_bound)
     return np.concatenate([query.set.project(v[:size]), offset])
 
 
 def _as_vector(v: np.ndarray, query: Minimum) -> Vector:
-    size = query.set.known_size()
+    size = query.set.required_size()
     return Vector.of(v[:size]).with_offset(float(v[size]) if query.fit_intercept else 0.0)

@@ -23,11 +23,11 @@ from riata.model_file.fitted import (
     write_fitted,
 )
 from riata.model_file.local import (
-    check_simulated,
-    read_learned,
-    read_simulated,
-    write_learned,
-    write_simulated,
+    check_local_estimator,
+    read_local_estimator,
+    read_local_model,
+    write_local_estimator,
+    write_local_model,
 )
 from riata.model_file.values import Reader, Writer
 from riata.privacy.statement import Statement
@@ -85,10 +85,10 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 def _write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
     if isinstance(model, LocalModel):
-        return write_learned(writer, model)
+        return write_local_model(writer, model)
     if isinstance(model, LocalEstimator):
-        check_simulated(model)
-        return write_simulated(writer, model)
+        check_local_estimator(model)
+        return write_local_estimator(writer, model)
     check_attributes(model)
     return write_fitted(writer, model)
 
@@ -105,7 +105,7 @@ def build(archive: Archive, limit: ReadLimit) -> Model:
     model: Model
     if kind is LocalModel:
         require(manifest["parameters"] == {}, "A LocalModel has no parameters.")
-        model = read_learned(reader, manifest["fitted"])
+        model = read_local_model(reader, manifest["fitted"])
         require(model.privacy == said, "Its Statement is not the one of its task.")
     else:
         model = _unfitted(reader, kind, manifest["parameters"])
@@ -116,7 +116,7 @@ def build(archive: Archive, limit: ReadLimit) -> Model:
 
 def _read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     if isinstance(model, LocalEstimator):
-        return read_simulated(reader, model, nodes)
+        return read_local_estimator(reader, model, nodes)
     fitted = read_fitted(reader, model, nodes)
     if SCHEMA in fitted:
         model.schema_ = fitted[SCHEMA]  # the bounds of rows may come from it

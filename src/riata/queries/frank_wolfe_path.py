@@ -67,7 +67,7 @@ class FrankWolfePath(OfProblem):
 
     def theta(self, selected: np.ndarray) -> Vector:
         """Where selections lead: numbers of vertices, in order."""
-        start, size = self.polytope.start(), self.polytope.known_size()
+        start, size = self.polytope.start(), self.polytope.required_size()
         selected = np.asarray(selected, dtype=np.int64)
         columns = np.concatenate([start.support, selected % size])
         amounts = np.where(selected < size, 1.0, -1.0) * self.gains[: len(selected)]

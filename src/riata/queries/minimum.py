@@ -106,7 +106,7 @@ class Minimum(ProblemQuery):
     @property
     def size(self) -> int:
         """How many numbers are released: the coefficients, and the intercept if there is one."""
-        return self.set.known_size() + self.fit_intercept
+        return self.set.required_size() + self.fit_intercept
 
     @property
     def offset_bound(self) -> float:
@@ -115,7 +115,7 @@ class Minimum(ProblemQuery):
     @property
     def row_length(self) -> float:
         """The largest Euclidean length of a row, with the intercept's 1."""
-        row = self.bounds.row_norm("l2", self.set.known_size())
+        row = self.bounds.row_norm("l2", self.set.required_size())
         return math.hypot(row, 1.0 if self.fit_intercept else 0.0) * ROUNDED_UP
 
     @property
@@ -178,6 +178,6 @@ class Minimum(ProblemQuery):
     def gradient_error(self) -> float:
         """How far the computed sum of gradients may be from the exact one, in l2."""
         curvature = self.loss.curvature_bound(self.y_bound)
-        margin = (2.0**-48 + 2.0**-70 * self.set.known_size() ** 2) * self.margin_bound
+        margin = (2.0**-48 + 2.0**-70 * self.set.required_size() ** 2) * self.margin_bound
         row = 2 * SLOPE_ERROR * self.slope_bound + curvature * margin
         return self.n_rows * self.row_length * row

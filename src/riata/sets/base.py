@@ -102,7 +102,7 @@ class ConstraintSet(ABC):
         """The largest |<x, w>| over w in C and rows x inside the bounds."""
         if bounds.norm == "l2":
             return float(bounds.x) * self.radius_in("l2")
-        return self.weighted_reach(bounds.per_column(self.known_size()))
+        return self.weighted_reach(bounds.per_column(self.required_size()))
 
     def gaussian_width(self, draws: int = 400) -> Width:
         """E sup over w in C of |<g, w>| for a standard normal g.
@@ -110,12 +110,12 @@ class ConstraintSet(ABC):
         Computed from `draws` public normal vectors, with its standard error, unless the set knows
         a closed form or a one-dimensional integral.
         """
-        size = self.known_size()
+        size = self.required_size()
         label = f"riata gaussian width {type(self).__name__} {size}"
         sups = [self.dual_norm(public_normals((size,), f"{label} {i}")) for i in range(draws)]
         return Width(float(np.mean(sups)), float(np.std(sups, ddof=1) / np.sqrt(draws)))
 
-    def known_size(self) -> int:
+    def required_size(self) -> int:
         if self.size is None:
             raise InvalidArgument(
                 f"{self!r} has no dimension yet, and this depends on it. "
@@ -192,7 +192,7 @@ class Ball(ConstraintSet):
         return replace(self, n_features=size)  # type: ignore[type-var]
 
     def start(self) -> Vector:
-        return Vector.zero(self.known_size())
+        return Vector.zero(self.required_size())
 
     @classmethod
     def examples(cls, size: int) -> tuple[Self, ...]:

@@ -24,7 +24,7 @@ class CoordinatePolytope(Ball, PolytopeSet, Liftable):
         return -self.radius * gradient
 
     def projection_error(self, largest: float) -> float:
-        return rounding_of_simplex_projection(self.known_size(), self.radius, largest)
+        return rounding_of_simplex_projection(self.required_size(), self.radius, largest)
 
     def dual_norm(self, v: np.ndarray) -> float:
         return float(self.radius * np.abs(v).max())
@@ -39,7 +39,7 @@ class CoordinatePolytope(Ball, PolytopeSet, Liftable):
         return float(self.radius * weights.max())
 
     def gaussian_width(self, draws: int = 400) -> Width:
-        return Width(self.radius * expected_linf(self.known_size()), 0.0)
+        return Width(self.radius * expected_linf(self.required_size()), 0.0)
 
     def restricted(self, columns: np.ndarray) -> Self:
         return replace(self, n_features=len(columns))  # type: ignore[type-var]

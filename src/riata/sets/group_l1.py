@@ -54,7 +54,7 @@ class GroupL1Ball(Ball, Liftable):
 
     def codes(self) -> np.ndarray:
         """The number of each coordinate's group, from 0."""
-        size = self.known_size()
+        size = self.required_size()
         if np.ndim(self.groups) == 0:
             return np.arange(size) // int(self.groups)
         return np.unique(np.asarray(self.groups), return_inverse=True)[1]
@@ -69,7 +69,9 @@ class GroupL1Ball(Ball, Liftable):
         if lengths[best] == 0:
             return self.start()
         members = np.flatnonzero(self.codes() == best)
-        return Vector(self.known_size(), members, -self.radius * gradient[members] / lengths[best])
+        return Vector(
+            self.required_size(), members, -self.radius * gradient[members] / lengths[best]
+        )
 
     def project(self, v: np.ndarray) -> np.ndarray:
         lengths = self.lengths(v)
@@ -79,7 +81,7 @@ class GroupL1Ball(Ball, Liftable):
         return v * shrink[self.codes()]
 
     def projection_error(self, largest: float) -> float:
-        size = self.known_size()
+        size = self.required_size()
         longest = largest * np.sqrt(np.bincount(self.codes()).max())
         return 2 * rounding_of_simplex_projection(size, self.radius, float(longest))
 

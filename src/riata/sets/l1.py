@@ -34,10 +34,10 @@ class L1Ball(CoordinatePolytope):
 
     @property
     def n_vertices(self) -> int:
-        return 2 * self.known_size()
+        return 2 * self.required_size()
 
     def vertex(self, index: int) -> Vector:
-        size = self.known_size()
+        size = self.required_size()
         sign = 1.0 if index < size else -1.0
         return Vector.unit(size, index % size, sign * self.radius)
 

@@ -32,7 +32,7 @@ class LpGeometry(Ball, Liftable):
         if scale == 0:
             return self.start()
         if self.p == 1:
-            return L1Ball(self.radius, self.known_size()).minimiser(gradient)
+            return L1Ball(self.radius, self.required_size()).minimiser(gradient)
         if np.isinf(self.p):
             return Vector.of(-self.radius * np.sign(gradient))
         weight = (np.abs(gradient) / scale) ** (self._dual_order - 1)
@@ -63,7 +63,7 @@ class LpGeometry(Ball, Liftable):
 
     def projection_error(self, largest: float) -> float | None:
         if self.p == 1:
-            return rounding_of_simplex_projection(self.known_size(), self.radius, largest)
+            return rounding_of_simplex_projection(self.required_size(), self.radius, largest)
         if np.isinf(self.p):
             return 0.0
         return 2.0**-45 * self.radius if self.p == 2 else None
@@ -79,13 +79,13 @@ class LpGeometry(Ball, Liftable):
         if order >= self.p:
             return self.radius
         exponent = 1 / order - (0.0 if np.isinf(self.p) else 1 / self.p)
-        return float(self.radius * self.known_size() ** exponent)
+        return float(self.radius * self.required_size() ** exponent)
 
     def weighted_reach(self, weights: np.ndarray) -> float:
         return self.dual_norm(weights)
 
     def gaussian_width(self, draws: int = 400) -> Width:
-        size = self.known_size()
+        size = self.required_size()
         if self.p == 1:
             return Width(self.radius * expected_linf(size), 0.0)
         if self.p == 2:

@@ -29,10 +29,10 @@ class Simplex(CoordinatePolytope):
 
     @property
     def n_vertices(self) -> int:
-        return self.known_size()
+        return self.required_size()
 
     def vertex(self, index: int) -> Vector:
-        return Vector.unit(self.known_size(), index, self.radius)
+        return Vector.unit(self.required_size(), index, self.radius)
 
     def project(self, v: np.ndarray) -> np.ndarray:
         return project_simplex(np.asarray(v, dtype=np.float64), self.radius)

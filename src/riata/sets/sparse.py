@@ -65,7 +65,7 @@ class SparseBall(Ball):
         size = length(gradient[top])
         if size == 0:
             return self.start()
-        return Vector(self.known_size(), top, -self.radius * gradient[top] / size)
+        return Vector(self.required_size(), top, -self.radius * gradient[top] / size)
 
     def project(self, v: np.ndarray) -> np.ndarray:
         top = self.top(v)

@@ -8,15 +8,18 @@ from fractions import Fraction
 
 from riata.mechanisms import (
     Additive,
+    Exact,
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    Mechanism,
     PermuteAndFlip,
     Selection,
 )
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import bounded_range_at, calibrate, noise_multiplier_at
 from riata.privacy.events import Event, Pure, ZeroConcentrated, compose, of_group
+from riata.queries import Query
 
 #: A part of what is charged that no release uses: more than the roundings of all of them.
 _SPARE = 1e-9
@@ -77,7 +80,10 @@ def measurement_at(amount: float, pure: bool) -> Additive:
     return LaplaceMechanism(amount) if pure else GaussianMechanism(noise_multiplier_at(amount))
 
 
-def noise_std(mechanism: Additive, query: object) -> float:
+def noise_std(mechanism: Mechanism, query: Query) -> float:
     """The standard deviation of the noise that the mechanism adds to each number."""
-    scale = mechanism.scale(query)  # type: ignore[arg-type]
+    if isinstance(mechanism, Exact):
+        return 0.0
+    assert isinstance(mechanism, Additive)
+    scale = mechanism.scale(query)
     return scale * 2**0.5 if isinstance(mechanism, LaplaceMechanism) else scale

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 from riata.curator import Curator
-from riata.errors import Incompatible
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
@@ -23,11 +22,16 @@ from riata.solvers.plan import (
     Plan,
     Solution,
     Solver,
-    calibrated,
+    calibrate_mechanisms,
     check_steps,
-    counted,
+    count_steps,
 )
-from riata.solvers.requirements import require_classes, require_curvature, require_delta
+from riata.solvers.requirements import (
+    Requirement,
+    bounded_curvature,
+    classes,
+    positive_delta,
+)
 from riata.vectors import Vector
 
 # The numbers below were set by benchmarks/tune_class_sums.py on synthetic texts, all but QUIET.
@@ -75,13 +79,12 @@ PENALTY = 1e-6
 NARROWEST = 2.0**-12
 
 
-def _require_origin(solver: str, problem: Problem, budget: Budget) -> None:
-    if np.any(problem.set.project(np.zeros(problem.n_features))):
-        raise Incompatible(
-            solver, str(problem.set),
-            because="it returns a constant where columns say nothing, and 0 is not in the set",
-            instead='Use a ball, or solver="frank-wolfe"',
-        )  # fmt: skip
+_HOLDS_ZERO = Requirement(
+    lambda p, b: not np.any(p.set.project(np.zeros(p.n_features))),
+    lambda p, b: str(p.set),
+    "it returns a constant where columns say nothing, and 0 is not in the set",
+    'Use a ball, or solver="frank-wolfe"',
+)
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,10 @@ class ClassSums(Solver):
     name = "class-sums"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        require_delta('solver="frank-wolfe"'),
-        require_classes,
-        require_curvature,
-        _require_origin,
+        positive_delta('solver="frank-wolfe"'),
+        classes,
+        bounded_curvature,
+        _HOLDS_ZERO,
     )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
@@ -142,7 +145,7 @@ class ClassSums(Solver):
         times = {role: count * fits for role, count in counts.items()}
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
-            self.name, problem, budget, steps, calibrated(at, times, budget), fits,
+            self.name, problem, budget, steps, calibrate_mechanisms(at, times, budget), fits,
             min(of_zero, problem.worst_excess_risk),
             assumes="the check against the best constant does not err",
             times=counts,
@@ -152,7 +155,7 @@ class ClassSums(Solver):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         run = _Run(plan, problem, curator)
-        for t in counted(plan.steps, callback):
+        for t in count_steps(plan.steps, callback):
             if t == 1:
                 run.begin()
                 run.calibrate()
@@ -189,7 +192,7 @@ class _Run:
         query, mechanism = SumsByClass(self.problem, COUNTED), self.plan["class sums"]
         released = self.curator.release(query, mechanism)
         row = self.problem.n_rows / self.problem.bounds.row_norm("l2", self.problem.n_features)
-        noise = noise_std(mechanism, query) * row  # type: ignore[arg-type]
+        noise = noise_std(mechanism, query) * row
         rows = np.maximum(released[:, -1] * row / COUNTED, noise / COUNTED)
         flat, _ = lowest(self.problem, rows[:, None] / rows.sum(), np.zeros(1))
         self.constant = Vector.zero(self.problem.n_features).with_offset(float(flat[1]))
@@ -208,7 +211,7 @@ class _Run:
             self.plan["margins"],
         )
         counts = self.curator.release(query, mechanism)
-        noise = noise_std(mechanism, query)  # type: ignore[arg-type]
+        noise = noise_std(mechanism, query)
         found = fitted_line(self.problem, counts, noise, query.middles() + centre / spread)
         self.kept, self.fit = found.sure, found.fit
         a, b = found.scale / spread, found.offset
@@ -229,7 +232,7 @@ class _Run:
         typical = math.sqrt(float(shares @ pull**2))
         if typical == 0:
             return
-        noise = noise_std(mechanism, query) / row  # type: ignore[arg-type]
+        noise = noise_std(mechanism, query) / row
         by_noise = STEP / math.sqrt(self.plan.steps - 1) / noise / typical
         curvature = problem.loss.curvature_bound(problem.y_bound) * float(shares @ pull)
         move = min(by_noise, LONGEST / curvature) * pull * (gradient / self.units)

@@ -13,7 +13,7 @@ from riata.problem import Problem
 from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps
-from riata.solvers.requirements import require_convex, require_infinite_epsilon
+from riata.solvers.requirements import convex_set, infinite_epsilon
 from riata.solvers.step_count import MOST_STEPS, excess_risk_bound
 
 
@@ -40,10 +40,8 @@ class FrankWolfe(Solver):
     name = "non-private frank-wolfe"
     private = False
     requirements = (
-        require_infinite_epsilon(
-            'Use solver="frank-wolfe", which is private, or epsilon=float("inf")'
-        ),
-        require_convex,
+        infinite_epsilon('Use solver="frank-wolfe", which is private, or epsilon=float("inf")'),
+        convex_set,
     )
 
     def __post_init__(self) -> None:

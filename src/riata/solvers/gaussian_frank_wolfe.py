@@ -12,8 +12,8 @@ from riata.problem import Problem
 from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, counted
-from riata.solvers.requirements import require_convex, require_delta
+from riata.solvers.plan import Callback, Plan, Solution, count_steps
+from riata.solvers.requirements import convex_set, positive_delta
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
 
     name = "gaussian-frank-wolfe"
     role = "gradient"
-    requirements = (require_convex, require_delta('solver="frank-wolfe" on a polytope'))
+    requirements = (convex_set, positive_delta('solver="frank-wolfe" on a polytope'))
 
     def oracle(self, strength: float, budget: Budget) -> Mechanism:
         return GaussianMechanism(1 / strength)
@@ -62,7 +62,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
         """Algorithm 3, line by line."""
         C, theta = problem.set, problem.set.start()  # line 1
         intercept = Intercept(plan, problem, curator)
-        for t in counted(plan.steps, callback):  # line 2
+        for t in count_steps(plan.steps, callback):  # line 2
             gradient = curator.release(Gradient(problem, theta), plan["gradient"])  # line 3: + b_t
             s = C.minimiser(gradient)  # line 3
             b = intercept.descend(theta, intercept.slope(theta), t)

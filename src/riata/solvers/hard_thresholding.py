@@ -22,12 +22,12 @@ from riata.solvers.plan import (
     Solver,
     Step,
     check_steps,
-    counted,
+    count_steps,
 )
 from riata.solvers.requirements import (
-    require_delta,
-    require_infinite_epsilon,
-    require_max_nonzeros,
+    infinite_epsilon,
+    max_nonzeros,
+    positive_delta,
 )
 from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
 from riata.vectors import Vector, length
@@ -61,8 +61,8 @@ class HardThresholding(Solver):
     name = "non-private hard-thresholding"
     private = False
     requirements = (
-        require_max_nonzeros,
-        require_infinite_epsilon('Use solver="hard-thresholding", which is private'),
+        max_nonzeros,
+        infinite_epsilon('Use solver="hard-thresholding", which is private'),
     )
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class PrivateHardThresholding(SparseDescent):
     """
 
     name = "hard-thresholding"
-    requirements = (require_delta('solver="peeling"'), *SparseDescent.requirements)
+    requirements = (positive_delta('solver="peeling"'), *SparseDescent.requirements)
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
         return GaussianMechanism(1 / strength)
@@ -145,7 +145,7 @@ class PrivateHardThresholding(SparseDescent):
         """Algorithm 4, line by line."""
         C, theta, rate = problem.set, problem.set.start(), sparse_rate(problem, self.step_size)
         intercept = Intercept(plan, problem, curator)
-        for t in counted(plan.steps, callback):  # line 2
+        for t in count_steps(plan.steps, callback):  # line 2
             gradient = curator.release(Gradient(problem, theta), plan["gradient"])  # line 3: + Z_t
             b = intercept.descend(theta, intercept.slope(theta), t)
             moved = C.project(theta.dense() - rate * np.asarray(gradient))  # lines 3-4

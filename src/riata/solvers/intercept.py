@@ -40,6 +40,15 @@ def intercept_mechanism(other: Mechanism, budget: Budget, share: float = SHARE) 
     return GaussianMechanism(noise_multiplier_at(ratio * ZcdpAccountant().rho(other.event)))
 
 
+def with_intercept(
+    role: str, step: Mechanism, problem: Problem, budget: Budget, share: float = SHARE
+) -> dict[str, Mechanism]:
+    """The mechanism of a step by its role, and that of the intercept if there is one."""
+    if not problem.fit_intercept:
+        return {role: step}
+    return {role: step, "intercept": intercept_mechanism(step, budget, share)}
+
+
 class Intercept:
     """Gradient descent for the intercept, and the average of where it went.
 

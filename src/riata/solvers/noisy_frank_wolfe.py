@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.solvers.intercept import intercept_mechanism
-from riata.solvers.plan import Plan, Solver, calibrated, check_steps
+from riata.solvers.intercept import with_intercept
+from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
 from riata.solvers.step_count import REFERENCE_STEPS, best_steps, excess_risk_bound
 
 
@@ -50,9 +50,6 @@ class NoisyFrankWolfe(Solver):
         """The mechanisms that spend the budget when each is used `times` times."""
 
         def at(strength: float) -> dict[str, Mechanism]:
-            oracle = self.oracle(strength, budget)
-            if not problem.fit_intercept:
-                return {self.role: oracle}
-            return {self.role: oracle, "intercept": intercept_mechanism(oracle, budget)}
+            return with_intercept(self.role, self.oracle(strength, budget), problem, budget)
 
-        return calibrated(at, times, budget)
+        return calibrate_mechanisms(at, times, budget)

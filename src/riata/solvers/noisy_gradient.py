@@ -13,17 +13,17 @@ from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechan
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.problem import Problem
 from riata.queries import ClippedGradient, Gradient
-from riata.solvers.intercept import Intercept, intercept_mechanism
+from riata.solvers.intercept import Intercept, with_intercept
 from riata.solvers.plan import (
     Callback,
     Plan,
     Solution,
     Solver,
-    calibrated,
+    calibrate_mechanisms,
     check_steps,
-    counted,
+    count_steps,
 )
-from riata.solvers.requirements import require_convex, require_delta
+from riata.solvers.requirements import convex_set, positive_delta
 from riata.vectors import Vector
 
 #: "auto" takes this many steps, times the longest gradient over the noise of a run of one step.
@@ -80,7 +80,7 @@ class NoisyGradient(Solver):
     sampling: float = 1.0
 
     name = "noisy-gradient"
-    requirements = (require_delta('solver="objective-perturbation"'), require_convex)
+    requirements = (positive_delta('solver="objective-perturbation"'), convex_set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,7 +109,7 @@ class NoisyGradient(Solver):
             return self._mechanisms(problem, budget, strength)
 
         times = steps * fits
-        mechanisms = calibrated(at, times, budget)
+        mechanisms = calibrate_mechanisms(at, times, budget)
         assumes = "few gradients are clipped and the last step is as good as the average one"
         plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
         return replace(plan, excess_risk=self._excess_risk(plan))
@@ -120,12 +120,7 @@ class NoisyGradient(Solver):
         gradient: Mechanism = GaussianMechanism(1 / strength)
         if self.sampling < 1:
             gradient = SampledGaussianMechanism(1 / strength, self.sampling)
-        if not problem.fit_intercept:
-            return {"gradient": gradient}
-        return {
-            "gradient": gradient,
-            "intercept": intercept_mechanism(gradient, budget, INTERCEPT_SHARE),
-        }
+        return with_intercept("gradient", gradient, problem, budget, INTERCEPT_SHARE)
 
     def _clip(self, problem: Problem) -> float:
         """The largest length of one row's gradient: given, or what it can be at the start."""
@@ -144,8 +139,10 @@ class NoisyGradient(Solver):
         """The root mean square length of the noise of a step's gradient."""
         problem, clip = plan.problem, self._clip(plan.problem)
         sensitivity = CHANGED_CONTRIBUTIONS[problem.adjacency] * clip / problem.n_rows
-        z = plan["gradient"].noise_multiplier  # type: ignore[attr-defined]
-        return z * sensitivity / self.sampling * math.sqrt(problem.n_features)
+        gradient = plan["gradient"]
+        assert isinstance(gradient, GaussianMechanism | SampledGaussianMechanism)
+        length = gradient.noise_multiplier * sensitivity / self.sampling
+        return length * math.sqrt(problem.n_features)
 
     def _length(self, plan: Plan) -> float:
         """The root mean square length of a step's noisy gradient, or a little more."""
@@ -180,7 +177,7 @@ class NoisyGradient(Solver):
         rate *= 1 - self.momentum
         intercept = Intercept(plan, problem, curator, LATER)
         move = np.zeros(problem.n_features)
-        for t in counted(plan.steps, callback):
+        for t in count_steps(plan.steps, callback):
             gradient = curator.release(self._query(problem, theta), plan["gradient"])
             b = intercept.descend(theta, intercept.slope(theta), t)
             before = theta.dense()

@@ -23,12 +23,12 @@ from riata.solvers.plan import (
     Solution,
     Solver,
     check_steps,
-    counted,
+    count_steps,
 )
 from riata.solvers.requirements import (
-    require_curvature,
-    require_exact_projection,
-    require_smooth,
+    bounded_curvature,
+    exact_projection,
+    smooth_loss,
 )
 
 #: The stretch costs at most this part of epsilon, half of it where the user asks for a
@@ -87,7 +87,7 @@ class PerturbedObjective(Solver):
     regularisation: float | str = "auto"
 
     name = "objective-perturbation"
-    requirements = (require_smooth, require_curvature, require_exact_projection)
+    requirements = (smooth_loss, bounded_curvature, exact_projection)
 
     def __post_init__(self) -> None:
         if check_steps(self.steps) not in (None, 1):
@@ -125,7 +125,7 @@ class PerturbedObjective(Solver):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Algorithm 7: line 1 draws b, line 2 minimises, both inside the mechanism."""
-        for _ in counted(plan.steps, callback):
+        for _ in count_steps(plan.steps, callback):
             theta = curator.release(Minimum(problem), plan["minimise"])
         return Solution(theta, plan.steps)
 

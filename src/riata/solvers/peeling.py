@@ -16,7 +16,7 @@ from riata.problem import Problem
 from riata.queries import GradientStep
 from riata.sets import L2Ball
 from riata.solvers.intercept import Intercept
-from riata.solvers.plan import Callback, Plan, Solution, counted
+from riata.solvers.plan import Callback, Plan, Solution, count_steps
 from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
 from riata.vectors import Vector
 
@@ -153,7 +153,7 @@ class PrivatePeeling(SparseDescent):
         theta, rate = problem.set.start(), sparse_rate(problem, self.step_size)
         ball = L2Ball(problem.set.radius_in("l2"), problem.n_features)
         intercept = Intercept(plan, problem, curator)
-        for t in counted(plan.steps, callback):  # line 2
+        for t in count_steps(plan.steps, callback):  # line 2
             part, seen = 0, problem
             if plan.parts > 1:  # line 1
                 part = t - 1

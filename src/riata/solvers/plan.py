@@ -21,7 +21,7 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
-from riata.solvers.requirements import Requirement, require_finite_epsilon
+from riata.solvers.requirements import Requirement, finite_epsilon
 from riata.vectors import Vector
 from riata.wording import number_of
 
@@ -289,9 +289,9 @@ class Solver(ABC):
     def check(self, problem: Problem, budget: Budget) -> None:
         """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
         label = f'solver="{self.name}"' if self.private else f"{type(self).__name__}()"
-        first = (require_finite_epsilon,) if self.private else ()
-        for require in (*first, *self.requirements):
-            require(label, problem, budget)
+        always = (finite_epsilon,) if self.private else ()
+        for requirement in (*always, *self.requirements):
+            requirement.check(label, problem, budget)
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
@@ -309,7 +309,7 @@ class Solver(ABC):
         return (cls(),)
 
 
-def calibrated(
+def calibrate_mechanisms(
     at: Callable[[float], dict[str, Mechanism]], times: int | Mapping[str, int], budget: Budget
 ) -> dict[str, Mechanism]:
     """The mechanisms at the strength that spends the budget when each is used `times` times."""
@@ -322,7 +322,7 @@ def calibrated(
     return at(calibrate(event, budget))
 
 
-def counted(steps: int, callback: Callback | None) -> Iterator[int]:
+def count_steps(steps: int, callback: Callback | None) -> Iterator[int]:
     """1, 2, ..., steps, telling the callback after each."""
     for t in range(1, steps + 1):
         yield t

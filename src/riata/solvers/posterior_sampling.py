@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from riata.curator import Curator
-from riata.errors import Incompatible, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.mechanisms import PosteriorSample
 from riata.mechanisms.posterior import MOST_INFORMATION
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
@@ -21,31 +21,28 @@ from riata.solvers.plan import (
     Solution,
     Solver,
     check_steps,
-    counted,
+    count_steps,
 )
-from riata.solvers.requirements import require_columns_at_most, require_least_squares
+from riata.solvers.requirements import Requirement, columns_at_most, least_squares
 from riata.vectors import Vector
 
 #: Beyond, exact sampling takes too long: it works on a matrix of this many rows in many digits.
 MOST_COLUMNS = 256
 
 
-def _require_euclidean(solver: str, problem: Problem, budget: Budget) -> None:
-    if not problem.set.is_euclidean_ball or problem.bounds.norm != "l2":
-        raise Incompatible(
-            solver, f"{problem.set} and {problem.bounds}",
-            because="it draws from a Euclidean ball, for rows with a bound on their length",
-            instead='Use L2Ball and norm="l2", or solver="projected", which arranges both',
-        )  # fmt: skip
+_EUCLIDEAN = Requirement(
+    lambda p, b: p.set.is_euclidean_ball and p.bounds.norm == "l2",
+    lambda p, b: f"{p.set} and {p.bounds}",
+    "it draws from a Euclidean ball, for rows with a bound on their length",
+    'Use L2Ball and norm="l2", or solver="projected", which arranges both',
+)
 
-
-def _require_uncertainty(solver: str, problem: Problem, budget: Budget) -> None:
-    if problem.n_rows * budget.row_epsilon > MOST_INFORMATION:
-        raise Incompatible(
-            solver, f"{problem.n_rows} rows at epsilon={budget.epsilon:g}",
-            because="they fix the model so sharply that an exact draw would take too long",
-            instead="Use a smaller epsilon",
-        )  # fmt: skip
+_UNCERTAIN = Requirement(
+    lambda p, b: p.n_rows * b.row_epsilon <= MOST_INFORMATION,
+    lambda p, b: f"{p.n_rows} rows at epsilon={b.epsilon:g}",
+    "they fix the model so sharply that an exact draw would take too long",
+    "Use a smaller epsilon",
+)
 
 
 @dataclass(frozen=True)
@@ -75,10 +72,10 @@ class PosteriorSampling(Solver):
 
     name = "posterior-sampling"
     requirements = (
-        require_least_squares,
-        _require_euclidean,
-        _require_uncertainty,
-        require_columns_at_most(
+        least_squares,
+        _EUCLIDEAN,
+        _UNCERTAIN,
+        columns_at_most(
             MOST_COLUMNS, f"exact draws take too long beyond {MOST_COLUMNS}",
             'Use solver="projected" with a smaller dimension',
         ),
@@ -115,7 +112,7 @@ class PosteriorSampling(Solver):
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
-        for _ in counted(plan.steps, callback):
+        for _ in count_steps(plan.steps, callback):
             found = np.asarray(curator.release(self._query(problem), plan["draw"]))
         # With an intercept the draw is from a larger ball, which holds all of the set beside it.
         theta = Vector.of(problem.set.project(found[: problem.n_features]))

@@ -25,8 +25,8 @@ from riata.queries import FrankWolfePath, VertexUtilities
 from riata.sets import PolytopeSet
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, Step, counted
-from riata.solvers.requirements import require_vertices
+from riata.solvers.plan import Callback, Plan, Solution, Step, count_steps
+from riata.solvers.requirements import vertices
 from riata.vectors import Vector
 
 #: Compiled code tells its progress after steps that touch about this many rows, and so often.
@@ -76,7 +76,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
 
     name = "frank-wolfe"
     role = "select"
-    requirements = (require_vertices,)
+    requirements = (vertices,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,7 +105,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
             return self._compiled(path, plan, curator, callback)
         C, theta = cast(PolytopeSet, problem.set), problem.set.start()  # line 1
         intercept, taken = Intercept(plan, problem, curator), []
-        for t in counted(plan.steps, callback):  # line 2
+        for t in count_steps(plan.steps, callback):  # line 2
             scores = VertexUtilities(problem, theta)  # line 3: -<s, grad L(theta_t)>, unevaluated
             s = C.vertex(curator.release(scores, plan["select"]))  # lines 3-4: the one data access
             taken.append(s)
@@ -137,7 +137,7 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
             if callback is not None:
                 for t in range(len(chosen) - some.steps, len(chosen)):
                     callback(Step(t + 1, plan.steps))
-        columns = (chosen % path.polytope.known_size()).tolist()
+        columns = (chosen % path.polytope.required_size()).tolist()
         return Solution(path.theta(chosen), plan.steps, selected=tuple(dict.fromkeys(columns)))
 
 

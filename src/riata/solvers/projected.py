@@ -15,7 +15,7 @@ from riata.privacy.events import Gaussian, compose
 from riata.problem import Problem
 from riata.projections import PROJECTIONS, Projection
 from riata.sets import L2Ball
-from riata.sets.lift import Liftable, lifted
+from riata.sets.lift import Liftable, lift_or_nearest
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
@@ -200,7 +200,7 @@ class Projected(Solver):
         inner = self._inner(problem, plan.budget)
         found = inner.run(replace(plan, problem=small), small, curator, callback)  # line 1
         phi = plan.projection or self._phi(problem, plan.budget)
-        theta = lifted(_liftable(problem), phi, found.theta.dense())  # line 2
+        theta = lift_or_nearest(_liftable(problem), phi, found.theta.dense())  # line 2
         return Solution(Vector.of(theta).with_offset(found.theta.offset), found.steps)
 
 

@@ -45,7 +45,7 @@ from riata.solvers.plan import (
     Step,
     check_steps,
 )
-from riata.solvers.requirements import Requirement, require_curvature, require_refit
+from riata.solvers.requirements import Requirement, bounded_curvature, refittable_set
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
 
@@ -65,7 +65,7 @@ class Refit(Solver):
 
     radius_policy: ClassVar[str] = "wide"
 
-    requirements: ClassVar[tuple[Requirement, ...]] = (require_refit, require_curvature)
+    requirements: ClassVar[tuple[Requirement, ...]] = (refittable_set, bounded_curvature)
 
     #: The refits, one after the other.
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.REFITS
@@ -333,7 +333,7 @@ class Run:
         self.theta = self._projected()
         query = comparison(self.problem, self.theta, self.constant, self.slopes)
         released, noise = self._measured(query, self.remaining.left)
-        self.fit, better = compared(released, noise)
+        self.fit, better = read_comparison(released, noise)
         if not better:
             self.theta, self.support, self.errors = self.constant, [], None
             self.offset_error = None
@@ -362,7 +362,7 @@ def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale)
     return Improvement(problem, theta, constant, most)
 
 
-def compared(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
+def read_comparison(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
     """The fit that a released comparison shows, and whether the model is surely better."""
     loss, gain = released
     scale = max(loss, noise)

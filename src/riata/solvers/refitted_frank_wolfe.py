@@ -6,23 +6,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from riata.errors import Incompatible
-from riata.privacy.budget import Budget
 from riata.privacy.events import Event
 from riata.problem import Problem
 from riata.sets import PolytopeSet
 from riata.solvers import defaults
 from riata.solvers.refit import Refit, Run, ruled_selections
+from riata.solvers.requirements import Requirement
 from riata.vectors import Vector
 
-
-def _require_signed_columns(solver: str, problem: Problem, budget: Budget) -> None:
-    C = problem.set
-    if not (isinstance(C, PolytopeSet) and C.by_column and C.symmetric):
-        raise Incompatible(
-            solver, str(C), because="it moves between the vertices of an l1 ball",
-            instead='Use solver="greedy"',
-        )  # fmt: skip
+_SIGNED_COLUMNS = Requirement(
+    lambda p, b: isinstance(p.set, PolytopeSet) and p.set.by_column and p.set.symmetric,
+    lambda p, b: str(p.set),
+    "it moves between the vertices of an l1 ball",
+    'Use solver="greedy"',
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class RefittedFrankWolfe(Refit):
 
     name = "refitted-frank-wolfe"
     radius_policy: ClassVar[str] = "narrow"
-    requirements = (_require_signed_columns, *Refit.requirements)
+    requirements = (_SIGNED_COLUMNS, *Refit.requirements)
 
     def selections(self, problem: Problem, paid: Event) -> int:
         return max(1, round(ruled_selections(problem, paid) / defaults.SELECTIONS))

@@ -36,16 +36,16 @@ from riata.solvers.plan import (
     Plan,
     Solution,
     Solver,
-    calibrated,
+    calibrate_mechanisms,
     check_steps,
-    counted,
+    count_steps,
 )
-from riata.solvers.refit import compared, comparison
+from riata.solvers.refit import comparison, read_comparison
 from riata.solvers.requirements import (
-    require_columns_at_most,
-    require_curvature,
-    require_delta,
-    require_refit,
+    bounded_curvature,
+    columns_at_most,
+    positive_delta,
+    refittable_set,
 )
 from riata.solvers.scales import Scale, released_scale
 from riata.vectors import Vector, length
@@ -126,10 +126,10 @@ class ScaledGradient(Solver):
     name = "scaled-gradient"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        require_delta('solver="greedy"'),
-        require_refit,
-        require_curvature,
-        require_columns_at_most(
+        positive_delta('solver="greedy"'),
+        refittable_set,
+        bounded_curvature,
+        columns_at_most(
             MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
             'Use solver="noisy-gradient"',
         ),
@@ -147,7 +147,7 @@ class ScaledGradient(Solver):
                 for role, count in times.items()
             }
 
-        mechanisms = calibrated(at, {role: fits * k for role, k in times.items()}, budget)
+        mechanisms = calibrate_mechanisms(at, {role: fits * k for role, k in times.items()}, budget)
         of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
             self.name, problem, budget, steps, mechanisms, fits,
@@ -194,10 +194,10 @@ class Run:
 
     def noise(self, role: str, query: Query) -> float:
         """The standard deviation of the noise of a release."""
-        return noise_std(self.plan[role], query)  # type: ignore[arg-type]
+        return noise_std(self.plan[role], query)
 
     def scale(self, role: str, query: Any) -> Scale:
-        return released_scale(query, self.plan[role], self.curator)  # type: ignore[arg-type]
+        return released_scale(query, self.plan[role], self.curator)
 
     @property
     def curvature(self) -> float:
@@ -250,7 +250,9 @@ class Run:
 
     def _count_noise(self) -> float:
         """The noise of a mean of ones, if all gradients were one release of it."""
-        z = self.plan["gradient"].noise_multiplier / math.sqrt(self.plan.steps)  # type: ignore[attr-defined]
+        gradient = self.plan["gradient"]
+        assert isinstance(gradient, GaussianMechanism)
+        z = gradient.noise_multiplier / math.sqrt(self.plan.steps)
         return float(CHANGED_CONTRIBUTIONS[self.problem.adjacency] * z / self.problem.n_rows)
 
     def limit(self, cut: float) -> float:
@@ -284,7 +286,7 @@ class Run:
         size, offset = len(self.scaling.columns), self.constant.offset
         w, move, first = np.zeros(size), np.zeros(size), math.floor(LEFT_OUT * self.plan.steps)
         visited, offsets, before = np.zeros(size), 0.0, np.zeros(size)
-        for t in counted(self.plan.steps, callback):
+        for t in count_steps(self.plan.steps, callback):
             theta = self.model(w, offset)
             query = CentredGradient(problem, theta, limit, self.scaling, self.length)
             gradient = self.release("gradient", query) + penalty * w
@@ -307,7 +309,7 @@ class Run:
     def checked(self) -> Solution:
         """The model if it is surely better than the constant, and otherwise the constant."""
         query = comparison(self.problem, self.theta, self.constant, self.slopes)
-        fit, better = compared(self.release("check", query), self.noise("check", query))
+        fit, better = read_comparison(self.release("check", query), self.noise("check", query))
         return Solution(self.theta if better else self.constant, self.plan.steps, fit=fit)
 
 

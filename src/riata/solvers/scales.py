@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from riata.curator import Curator
-from riata.mechanisms import Additive
+from riata.mechanisms import Mechanism
 from riata.queries import Sizes
 from riata.queries.sizes import upper_edges
 from riata.solvers.adaptive_budget import noise_std
@@ -37,7 +37,7 @@ class Scale:
         return float(self.top * size)
 
 
-def released_scale(query: Sizes, mechanism: Additive, curator: Curator) -> Scale:
+def released_scale(query: Sizes, mechanism: Mechanism, curator: Curator) -> Scale:
     """The shares of the bins that stand out from the noise."""
     counts = curator.release(query, mechanism)
     noise = noise_std(mechanism, query)

@@ -10,10 +10,10 @@ from typing import ClassVar
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.solvers.intercept import intercept_mechanism
+from riata.solvers.intercept import with_intercept
 from riata.solvers.noisy_gradient import check_step_size
-from riata.solvers.plan import Plan, Solver, calibrated, check_steps
-from riata.solvers.requirements import Requirement, require_curvature, require_max_nonzeros
+from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
+from riata.solvers.requirements import Requirement, bounded_curvature, max_nonzeros
 
 #: The step that "auto" takes, in units of 1 / (curvature of the loss * bound of a column squared).
 #: What it leaves of the distance to the optimum, for columns that are nearly uncorrelated and have
@@ -41,7 +41,7 @@ class SparseDescent(Solver):
 
     #: The role of the mechanism that makes a step.
     role = "gradient"
-    requirements: ClassVar[tuple[Requirement, ...]] = (require_max_nonzeros,)
+    requirements: ClassVar[tuple[Requirement, ...]] = (max_nonzeros,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,7 +50,7 @@ class SparseDescent(Solver):
     def check(self, problem: Problem, budget: Budget) -> None:
         super().check(problem, budget)
         if self.step_size == "auto":
-            require_curvature(f'solver="{self.name}"', problem, budget)
+            bounded_curvature.check(f'solver="{self.name}"', problem, budget)
 
     @abstractmethod
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
@@ -76,11 +76,9 @@ class SparseDescent(Solver):
 
         def at(strength: float) -> dict[str, Mechanism]:
             step = self.mechanism(problem, budget, strength)
-            if not problem.fit_intercept:
-                return {self.role: step}
-            return {self.role: step, "intercept": intercept_mechanism(step, budget)}
+            return with_intercept(self.role, step, problem, budget)
 
-        mechanisms = calibrated(at, times, budget)
+        mechanisms = calibrate_mechanisms(at, times, budget)
         noise = self.noise_length(problem, mechanisms[self.role])
         risk = self.excess_risk(problem, self.distance(problem, steps, noise))
         return Plan(self.name, problem, budget, steps, mechanisms, fits, risk, assumes=ASSUMES)

@@ -9,7 +9,7 @@ from riata.privacy.events import Event
 from riata.problem import Problem
 from riata.solvers import defaults
 from riata.solvers.refit import Refit, Run
-from riata.solvers.requirements import require_columns_at_most
+from riata.solvers.requirements import columns_at_most
 
 #: So many columns at most: the matrix of their second moments has half the square of it numbers.
 MOST_COLUMNS = 1_000
@@ -36,7 +36,7 @@ class SufficientStatistics(Refit):
     name = "sufficient-statistics"
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.FITS_OF_ALL
     requirements = (
-        require_columns_at_most(
+        columns_at_most(
             MOST_COLUMNS, f"it releases second moments of all columns, of at most {MOST_COLUMNS}",
             'Use solver="greedy"',
         ),

@@ -7,7 +7,7 @@ const at = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
 const reports = (count) => `${number(count)} ${count === 1 ? "report" : "reports"}`;
 const share = (one) => one === null ? "no reports yet"
-  : `${one.share.toFixed(2)} (eight of ten: ${one.low.toFixed(2)} to ${one.high.toFixed(2)}) with ${number(one.people)} ${one.people === 1 ? "person" : "people"}`;
+  : `${one.share.toFixed(2)} (80% interval: ${one.low.toFixed(2)} to ${one.high.toFixed(2)}) with ${number(one.people)} ${one.people === 1 ? "person" : "people"}`;
 
 function rows(lines) {
   at("facts").tBodies[0].replaceChildren(...lines.map(([name, value]) => {

@@ -14,11 +14,19 @@ const YES = new Map(Object.entries({ yes: 1, no: 0, true: 1, false: 0, 1: 1, 0: 
 const BLANKS = /^[ \t\n\r\f\v]+|[ \t\n\r\f\v]+$/g;
 const DECIMAL = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
 
-/* ---- The task file: the rules of riata.local.Task, and what a report of each arm costs. ---- */
+/* ---- The task file: the rules of riata.local.Task, and what an answer to each question costs. ---- */
 
 const MOST_BYTES = 2 ** 22, MOST_ENCODED = 2 ** 22, MOST_COLUMNS = 4096, MOST_FREQUENCIES = 2 ** 24;
 const DEGREES = { mean: 1, gram: 2, cross: 1 };
-const REGRESSIONS = ["linear", "lasso", "logistic", "sparse-linear", "kernel"];
+/* riata.local.kinds: the kinds of a target, and what else a kind of task may have. */
+const ANY = ["number", "yes-no"];
+const KINDS = {
+  mean: { wide: true }, "sparse-mean": { wide: true },
+  linear: { targets: ANY, intercept: true }, lasso: { targets: ANY, intercept: true },
+  "sparse-linear": { targets: ANY, intercept: true, wide: true },
+  logistic: { targets: ["yes-no"], intercept: true },
+  kernel: { targets: ANY, kernel: true, wide: true },
+};
 const WHOLE = ["format", "cap", "size", "degree", "pairs"];
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*/g;
 
@@ -67,11 +75,11 @@ function feature(raw, where) {
   return made;
 }
 
-function target(raw, where) {
+const target = (kinds) => (raw, where) => {
   const made = feature(raw, where);
-  demand(["number", "yes-no"].includes(made.kind) && made.weight === 1, where);
+  demand(kinds.includes(made.kind) && made.weight === 1, where);
   return made;
-}
+};
 
 function day(raw, where) {
   const value = text()(raw, where);
@@ -81,30 +89,29 @@ function day(raw, where) {
 
 /** All fields of a task, each by its rule, and then those that must fit each other. */
 function readTask(raw) {
-  const kind = oneOf(["mean", "sparse-mean", ...REGRESSIONS])(raw?.skind, "kind");
-  const regression = REGRESSIONS.includes(kind), kernel = kind === "kernel";
-  const arm = { share: number(0, 1, 0), degree: whole(1, 2), size: whole(1, MOST_ENCODED + 2),
+  const kind = oneOf(Object.keys(KINDS))(raw?.skind, "kind");
+  const { targets, intercept, kernel, wide } = KINDS[kind];
+  const question = { share: number(0, 1, 0), degree: whole(1, 2), size: whole(1, MOST_ENCODED + 2),
     threshold: number(0, 6), coin: (one, at) => demand(COIN.test(text()(one, at)), at) && one.slice(1) };
-  const names = regression ? ["gram", "cross"] : ["mean"];
+  const names = targets ? ["gram", "cross"] : ["mean"];
   const file = table({
     format: whole(1, 1), kind: text(), title: text(), epsilon: number(0, 16, 0),
     features: list(feature), length: scale, cap: whole(1, 1000), seed: text(), deadline: day,
-    intercept: number(0, regression && !kernel ? 0.9 : 0),
-    arms: table(Object.fromEntries(names.map((name) => [name, table(arm)]))),
-    ...(regression ? { target } : {}),
+    intercept: number(0, intercept ? 0.9 : 0),
+    arms: table(Object.fromEntries(names.map((name) => [name, table(question)]))),
+    ...(targets ? { target: target(targets) } : {}),
     ...(kernel ? { kernel: table({ width: scale, pairs: whole(1, MOST_COLUMNS / 2) }) } : {}),
   })(raw, "the file");
-  if (kind === "logistic") demand(file.target.kind === "yes-no", "target.kind");
   demand(different([...file.features, file.target].map((one) => one?.name)), "name");
   const columns = file.features.reduce((sum, one) => sum + (one.choices?.length || one.size || 1), 0);
   const size = kernel ? 2 * file.kernel.pairs : columns + (file.intercept > 0 ? 1 : 0);
   demand(columns <= MOST_ENCODED && !(kernel && file.kernel.pairs * columns > MOST_FREQUENCIES), "features");
-  demand(size <= MOST_COLUMNS || !["linear", "lasso", "logistic"].includes(kind), "features");
-  return { file, arms: readArms(file, names, size) };
+  demand(size <= MOST_COLUMNS || wide, "features");
+  return { file, questions: readQuestions(file, names, size) };
 }
 
-/** The arms with the seeds that they own. The last one owns all that are left. */
-function readArms({ arms, epsilon }, names, inputs) {
+/** What devices report on, with the seeds that answer it. The last question has all that are left. */
+function readQuestions({ arms, epsilon }, names, inputs) {
   const sum = names.reduce((sum, name) => sum + arms[name].share, 0);
   demand(Math.abs(sum - 1) <= 1e-9, "arms");
   let first = 0n;
@@ -112,12 +119,12 @@ function readArms({ arms, epsilon }, names, inputs) {
     const { share, size, threshold, degree, coin } = arms[name];
     const last = i === names.length - 1;
     const seeds = last ? WORD - first : BigInt(Math.floor(share * 2 ** 64));
-    const arm = { name, first, seeds, size, threshold, degree, coin: BigInt("0x" + coin) };
+    const question = { name, first, seeds, size, threshold, degree, coin: BigInt("0x" + coin) };
     const sketched = DEGREES[name] === 1 && inputs > SKETCHED;
     demand(seeds > 0n && degree === DEGREES[name] && size === (sketched ? WIDTH : inputs) + 1, `arms.${name}`);
-    demand(withinLimits(arm, epsilon, inputs), `arms.${name}, or epsilon: a report would cost more than it may, or say too little;`);
+    demand(withinLimits(question, epsilon, inputs), `arms.${name}, or epsilon: a report would cost more than it may, or say too little;`);
     first += seeds;
-    return arm;
+    return question;
   });
 }
 
@@ -140,7 +147,7 @@ function write(value, name) {
   return `${digits}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
 
-/* riata.local.limits: the same operations in the same order, so the same bits and decisions. */
+/* riata.local.channel_limits: the same operations in the same order, so the same bits and decisions. */
 
 function expMinus(x) {
   const y = x / 64;
@@ -194,11 +201,11 @@ function bestThreshold(degree, other) {
 }
 
 /** Whether a report costs at most epsilon, takes no more tries than it must, and says something. */
-function withinLimits(arm, epsilon, inputs) {
-  const { degree, threshold } = arm;
-  const least = expMinus(epsilon), other = Number(arm.coin) / 2 ** 64;
+function withinLimits(question, epsilon, inputs) {
+  const { degree, threshold } = question;
+  const least = expMinus(epsilon), other = Number(question.coin) / 2 ** 64;
   const accepted = acceptance(degree, threshold, other) - 1e-13;
-  const off = unevenness(arm, inputs);
+  const off = unevenness(question, inputs);
   const best = bestThreshold(degree, least);
   const enough = 0.5 * signal(degree, best, least);
   return 2 * off <= 0.02 * epsilon * accepted
@@ -212,13 +219,13 @@ function withinLimits(arm, epsilon, inputs) {
 export async function open(bytes) {
   demand(bytes.byteLength <= MOST_BYTES, "a file of this size");
   const json = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  const { file, arms } = readTask(parse(json));
+  const { file, questions } = readTask(parse(json));
   const canonical = write(file);
   demand(json.match(TOKENS).length === canonical.match(TOKENS).length, "a field that stands twice");
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical)));
   const key = await crypto.subtle.importKey("raw", hash, "AES-CTR", false, ["encrypt"]);
   const id = Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return { file, id, key, arms };
+  return { file, id, key, questions };
 }
 
 /* ---- The report. ---- */
@@ -227,15 +234,15 @@ export async function open(bytes) {
 export async function draw(task, answers, word = randomWord) {
   const { vector, target } = await encode(task, answers);
   const choice = word();
-  const arm = task.arms.filter((one) => one.first <= choice).at(-1);
-  const carried = await carry(task, arm, vector, target);
+  const question = task.questions.filter((one) => one.first <= choice).at(-1);
+  const prepared = await prepare(task, question, vector, target);
   for (;;) {
-    const seed = arm.first + ((word() * arm.seeds) >> 64n);
+    const seed = question.first + ((word() * question.seeds) >> 64n);
     const coin = word();
-    const direction = lift(carried.sketch ? await part(task, carried, seed) : carried.vector);
-    const product = dot(await normals(task.key, seed, arm.size), direction);
-    const likely = (arm.degree === 1 ? product : Math.abs(product)) >= arm.threshold;
-    if (likely || coin < arm.coin) {
+    const direction = lift(prepared.sketch ? await select(task, prepared, seed) : prepared.vector);
+    const product = dot(await normals(task.key, seed, question.size), direction);
+    const surely = (question.degree === 1 ? product : Math.abs(product)) >= question.threshold;
+    if (surely || coin < question.coin) {
       const report = new Uint8Array(8);
       new DataView(report.buffer).setBigUint64(0, seed);
       return report;
@@ -247,7 +254,7 @@ export async function draw(task, answers, word = randomWord) {
 export async function encode(task, answers) {
   const { features, length, target, kernel, intercept } = task.file;
   let row = features.flatMap((feature) => encodeOne(feature, answers[feature.name]));
-  row = intoBall(row.map((value) => value / length));
+  row = clipToUnitBall(row.map((value) => value / length));
   if (kernel) row = await fourier(task, row.map((value) => value * length), kernel);
   if (intercept > 0) {
     const rest = Math.sqrt(1 - intercept);
@@ -282,9 +289,9 @@ function readNumber(value) {
 }
 
 /** What is done once, before any seed is tried. */
-async function carry(task, arm, vector, target) {
-  const rows = arm.name === "cross" ? vector.map((value) => value * target) : vector;
-  if (arm.degree !== 1 || rows.length <= SKETCHED) return { vector: rows };
+async function prepare(task, question, vector, target) {
+  const rows = question.name === "cross" ? vector.map((value) => value * target) : vector;
+  if (question.degree !== 1 || rows.length <= SKETCHED) return { vector: rows };
   const padded = 2 ** Math.ceil(Math.log2(rows.length));
   const signs = await words(task.key, 0n, SIGNS, Math.ceil(padded / 128));
   const turned = Float64Array.from({ length: padded }, (_, i) =>
@@ -302,12 +309,12 @@ async function carry(task, arm, vector, target) {
 }
 
 /** The coordinates that a seed picks of a rotated vector, scaled up. */
-async function part(task, { sketch }, seed) {
+async function select(task, { sketch }, seed) {
   const [start, stride] = await words(task.key, seed, PLACES, 1);
   const mask = sketch.length - 1;
   const scale = Math.sqrt(sketch.length / WIDTH / (1 + Math.sqrt(8 / WIDTH)));
   const odd = (stride | 1) & mask;
-  return intoBall(Array.from({ length: WIDTH }, (_, i) =>
+  return clipToUnitBall(Array.from({ length: WIDTH }, (_, i) =>
     sketch[((start & mask) + odd * i) & mask] * scale));
 }
 
@@ -346,7 +353,7 @@ async function words(key, seed, first, blocks) {
   return Uint32Array.from({ length: 4 * blocks }, (_, i) => read.getUint32(4 * i, true));
 }
 
-function intoBall(row) {
+function clipToUnitBall(row) {
   const longest = Math.max(1, Math.sqrt(dot(row, row)));
   return row.map((value) => value / longest);
 }

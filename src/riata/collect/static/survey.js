@@ -12,7 +12,7 @@ const TEXTS = {
     lead: "Your answers stay on this device. Eight random-looking bytes leave it.",
     explain: "What is sent, and what it means",
     how: [
-      "This page turns all your answers together into eight bytes, here, with dice of your own device. Only these bytes are sent. The collector cannot turn them back into your answers.",
+      "This page turns all your answers together into eight bytes, here, with random numbers of your own device. Only these bytes are sent. The collector cannot turn them back into your answers.",
       "Whatever you answer, any eight bytes can come out. For any two ways to answer, no bytes are more than {odds} times as likely for one as for the other (epsilon {epsilon}). That holds against everybody, for ever, whatever else they know.",
       "From the bytes of many thousands of people together, averages can be learned.",
       "You may leave out any question. No address and no name is stored.",

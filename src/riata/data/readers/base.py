@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.data.columns import Column
+from riata.data.schema.named_features import NamedFeatures
 from riata.data.schema.numeric_block import NumericBlock
 from riata.errors import DataError, InvalidArgument
 
@@ -105,14 +106,15 @@ class TableReader(Reader):
         """At most `rows` rows at a time: their number, and these columns of them."""
 
     def blocks(self, schema: Schema, rows: int, target: bool) -> Iterator[Block]:
+        assert isinstance(schema.features, NamedFeatures)
         wanted = schema.target if target else None
         names = [*schema.columns, *([] if wanted is None else [wanted.name])]
         for n_rows, columns in self.chunks(names, rows):
             y = None if wanted is None else wanted.encode(columns[wanted.name])
-            yield schema.encode(columns, n_rows), y
+            yield schema.features.encode(columns, n_rows), y
 
     def check(self, schema: Schema, target: bool) -> None:
-        if isinstance(schema.features, NumericBlock):
+        if not isinstance(schema.features, NamedFeatures):
             raise DataError(
                 f"{self.title} has named columns, and the schema has a block of columns without "
                 "names. Name the columns in the schema: [[features]] with name and kind."

@@ -1,7 +1,7 @@
 """The public file that says what a row is, before any row is seen.
 
 - `schema`: the file as a whole; `toml_text` writes it, `schema_fields` and `column_names` check it
-- `features`, `numeric_block`: how columns become numbers in [-1, 1]
+- `named_features` with `features`, and `numeric_block`: how columns become numbers in [-1, 1]
 - `target`: what is to be predicted
 """
 

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from riata.data.schema.features import MOST_COLUMNS, Feature, Text
+from riata.data.schema.features import MOST_COLUMNS, Text
+from riata.data.schema.named_features import NamedFeatures
 from riata.data.schema.numeric_block import NumericBlock
 from riata.errors import SchemaError
 from riata.files.limit import ReadLimit
@@ -45,7 +46,7 @@ def check_names(schema: Schema, limit: ReadLimit) -> None:
         )
 
 
-def _repeated(features: tuple[Feature, ...], limit: ReadLimit) -> str | None:
+def _repeated(features: NamedFeatures, limit: ReadLimit) -> str | None:
     """A name that two encoded columns have. Buckets of texts are not listed: they may be many."""
     buckets = {feature.name: feature.buckets for feature in features if isinstance(feature, Text)}
     seen: set[str] = set()

@@ -11,6 +11,9 @@ from scipy import sparse
 from riata.data.schema.features import MOST_COLUMNS
 from riata.data.schema.schema_fields import SchemaFields
 
+#: So many entries a row is taken to have, where the memory for rows is estimated.
+_ENTRIES_OF_ROW = 256
+
 
 @dataclass(frozen=True)
 class NumericBlock:
@@ -34,6 +37,16 @@ class NumericBlock:
     first_index: int = 1
 
     @property
+    def columns(self) -> list[str]:
+        """The columns of a file that are read by their name: none."""
+        return []
+
+    @property
+    def likely_entries(self) -> int:
+        """About how many entries of a row are not 0: a guess from public facts."""
+        return min(self.count, _ENTRIES_OF_ROW)
+
+    @property
     def names(self) -> list[str]:
         return [f"x[{i}]" for i in range(self.count)]
 
@@ -49,6 +62,10 @@ class NumericBlock:
             np.clip(made.data, 0.0 if self.nonnegative else -1.0, 1.0, out=made.data)
         made.eliminate_zeros()
         return made
+
+    def blank(self, n_rows: int) -> sparse.csr_array:
+        """Rows in which everything is missing."""
+        return sparse.csr_array((n_rows, self.count), dtype=np.float64)
 
     def lines(self) -> list[tuple[str, Any, str]]:
         """Its fields in a schema, each with its meaning."""

@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.data.columns import Column, Texts
+from riata.data.columns import Texts
 from riata.data.schema.column_names import MOST_NAMES, check_names
-from riata.data.schema.features import Feature, Text, read_feature
+from riata.data.schema.features import read_feature
+from riata.data.schema.named_features import NamedFeatures
 from riata.data.schema.numeric_block import NumericBlock, read_numeric_block
 from riata.data.schema.schema_fields import SchemaFields
 from riata.data.schema.target import Target, read_target
@@ -28,10 +29,6 @@ from riata.grid import MOST_ROWS
 #: How many rows one person may count as.
 MOST_ROWS_OF_A_PERSON = 10_000
 
-#: So many different words a text is taken to have, and a row of many columns so many entries, where
-#: the memory for rows is reckoned up from public facts.
-_WORDS_OF_TEXT, _ENTRIES_OF_WIDE_ROW = 64, 256
-
 
 @dataclass(frozen=True)
 class Schema:
@@ -42,7 +39,7 @@ class Schema:
 
     Attributes
     ----------
-    features : tuple of Feature, or NumericBlock
+    features : NamedFeatures or NumericBlock
         The columns that rows are made of, in order; or a block of numeric columns without names.
     target : Target or None
         What is to be predicted.
@@ -77,7 +74,7 @@ class Schema:
     Bounds(x=1.0, y=7.0, norm='inf')
     """
 
-    features: tuple[Feature, ...] | NumericBlock
+    features: NamedFeatures | NumericBlock
     target: Target | None = None
     person: str = ""
     rows_of_a_person: int = 1
@@ -112,12 +109,12 @@ class Schema:
     def _from_table(cls, table: Mapping[str, Any], limit: ReadLimit) -> Schema:
         fields = SchemaFields(table)
         unnamed = isinstance(table.get("features"), Mapping)
-        features: tuple[Feature, ...] | NumericBlock
+        features: NamedFeatures | NumericBlock
         if unnamed:
             features = read_numeric_block(fields.table("features"))
         else:
             limit.take(TABLE_BYTES * size_of(table, "features"), "The features of the schema")
-            features = tuple(map(read_feature, fields.tables("features")))
+            features = NamedFeatures(tuple(map(read_feature, fields.tables("features"))))
         target = fields.take("target", None)
         person = "" if "person" not in table else fields.name("person")
         if unnamed and person:
@@ -165,7 +162,7 @@ class Schema:
     @property
     def columns(self) -> list[str]:
         """The columns of a file that are read, without the target and the person."""
-        return [] if isinstance(self.features, NumericBlock) else [f.name for f in self.features]
+        return self.features.columns
 
     @cached_property
     def feature_names(self) -> list[str]:
@@ -175,39 +172,23 @@ class Schema:
                 f"The schema has {self.n_features} encoded columns, and a list of their names "
                 f"holds at most {MOST_NAMES}. Use fewer buckets."
             )
-        if isinstance(self.features, NumericBlock):
-            return self.features.names
-        return [name for feature in self.features for name in feature.names]
+        return self.features.names
 
     @property
     def likely_entries(self) -> int:
         """About how many entries of an encoded row are not 0: a guess from public facts."""
-        if isinstance(self.features, NumericBlock):
-            return min(self.features.count, _ENTRIES_OF_WIDE_ROW)
-        return sum(
-            min(feature.n_columns, _WORDS_OF_TEXT) if isinstance(feature, Text) else 1
-            for feature in self.features
-        )
+        return self.features.likely_entries
 
     @cached_property
     def n_features(self) -> int:
         """The number of encoded columns."""
-        if isinstance(self.features, NumericBlock):
-            return self.features.count
-        return sum(feature.n_columns for feature in self.features)
-
-    @property
-    def nonnegative(self) -> bool:
-        """Whether no encoded entry is below 0."""
-        if isinstance(self.features, NumericBlock):
-            return self.features.nonnegative
-        return all(feature.nonnegative for feature in self.features)
+        return self.features.count
 
     @property
     def bounds(self) -> Bounds:
         """The promise that every encoded row keeps."""
         half = None if self.target is None else self.target.half
-        return Bounds(x=1.0, y=half, nonnegative=self.nonnegative)
+        return Bounds(x=1.0, y=half, nonnegative=self.features.nonnegative)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -219,26 +200,11 @@ class Schema:
         """What is added to the intercept after a fit: targets are centred before it."""
         return 0.0 if self.target is None else self.target.centre
 
-    def encode(self, columns: Mapping[str, Column], n_rows: int) -> sparse.csr_array:
-        """Rows from columns by name. No value raises."""
-        assert not isinstance(self.features, NumericBlock)
-        parts, first = [], 0
-        for feature in self.features:
-            rows, places, values = feature.encode(columns[feature.name])
-            parts.append((rows, places + first, values))
-            first += feature.n_columns
-        rows, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-        at = (rows.astype(np.int32), places.astype(np.int32))
-        return sparse.coo_array((values, at), shape=(n_rows, self.n_features)).tocsr()
-
     def blank(self, n_rows: int) -> tuple[sparse.csr_array, np.ndarray | None]:
         """Rows in which everything is missing, and their targets."""
         missing = Texts.blank(n_rows)
-        if isinstance(self.features, NumericBlock):
-            x = sparse.csr_array((n_rows, self.n_features), dtype=np.float64)
-        else:
-            x = self.encode(dict.fromkeys(self.columns, missing), n_rows)
-        return x, None if self.target is None else self.target.encode(missing)
+        y = None if self.target is None else self.target.encode(missing)
+        return self.features.blank(n_rows), y
 
     def __repr__(self) -> str:
         predicts = "" if self.target is None else f", target {self.target.name or 'y'!r}"

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from riata.local.learners.moments import Covariances
-from riata.local.learners.ridge import Filter
+from riata.local.learners.ridge import SpectralFilter
 
 #: Margins of a standard deviation beyond this are not told apart from certainty.
 STEEPEST = 8.0
@@ -59,7 +59,7 @@ def scale_and_offset(center: float, variance: float) -> tuple[float, float]:
 
 
 def odds_variances(
-    moments: Covariances, made: Filter, theta: np.ndarray, explained: float
+    moments: Covariances, spectral: SpectralFilter, theta: np.ndarray, explained: float
 ) -> np.ndarray:
     """Mean squares of the errors of the logistic coefficients scale * theta.
 
@@ -69,14 +69,14 @@ def odds_variances(
     is the one of all that could be explained.
     """
     s, t = moments.cross_noise, moments.gram_noise
-    possible = explained + made.missed
+    possible = explained + spectral.unexplained
     scale, _ = scale_and_offset(moments.center, explained)
     wanted, _ = scale_and_offset(moments.center, max(explained, min(possible, _MOST_EXPLAINED)))
     step = 0.01 * explained
     more, _ = scale_and_offset(moments.center, explained + step)
     slope = (more - scale) / step
     length = float(theta @ theta)
-    both = scale * slope * made.solved(theta) * theta
+    both = scale * slope * spectral.apply(theta) * theta
     once = slope**2 * length * theta**2
     extra = 4.0 * s**2 * (both + once) + t**2 * length * (4.0 * both + 2.0 * once)
-    return made.variances(scale, wanted) + np.maximum(extra, 0.0)
+    return spectral.variances(scale, wanted) + np.maximum(extra, 0.0)

@@ -36,14 +36,14 @@ class Slopes:
         Mean squares of the errors of theta, what shrinking takes away included.
     evidence : float
         Twice the gain in log likelihood over no signal at all.
-    filter : Filter or None
+    filter : SpectralFilter or None
         How theta came about; None where there is no signal, or other steps came after it.
     """
 
     theta: np.ndarray
     variances: np.ndarray
     evidence: float
-    filter: Filter | None = None
+    filter: SpectralFilter | None = None
 
     @property
     def signal(self) -> bool:
@@ -51,7 +51,7 @@ class Slopes:
 
 
 @dataclass(frozen=True)
-class Filter:
+class SpectralFilter:
     """theta = V (gains * V'b), where V are the eigenvectors of the noisy matrix.
 
     These are not those of the matrix without noise. Where noise of the size t spreads the
@@ -62,7 +62,7 @@ class Filter:
     Attributes
     ----------
     vectors, gains : ndarray
-    kept, kept_twice : ndarray
+    vAv, vAAv : ndarray
         v'A v and v'A A v.
     width : float
         How large a coefficient is, by the likelihood of b where this is counted with.
@@ -72,25 +72,25 @@ class Filter:
 
     vectors: np.ndarray
     gains: np.ndarray
-    kept: np.ndarray
-    kept_twice: np.ndarray
+    vAv: np.ndarray
+    vAAv: np.ndarray
     width: float
     noise: float
 
     def variances(self, scale: float, wanted: float) -> np.ndarray:
         """Mean squares of scale * theta - wanted * truth, for truths as large as `width`."""
         gains = scale * self.gains
-        squares = gains**2 * (self.kept_twice * self.width**2 + self.noise**2)
-        squares += (wanted**2 - 2.0 * wanted * gains * self.kept) * self.width**2
+        squares = gains**2 * (self.vAAv * self.width**2 + self.noise**2)
+        squares += (wanted**2 - 2.0 * wanted * gains * self.vAv) * self.width**2
         return (self.vectors**2) @ np.maximum(squares, 0.0)
 
     @property
-    def missed(self) -> float:
+    def unexplained(self) -> float:
         """How much more the truth explains than theta does, as far as is known."""
-        squares = self.width**2 * (1.0 - self.gains * self.kept) ** 2
-        return float(self.kept @ squares)
+        squares = self.width**2 * (1.0 - self.gains * self.vAv) ** 2
+        return float(self.vAv @ squares)
 
-    def solved(self, b: np.ndarray) -> np.ndarray:
+    def apply(self, b: np.ndarray) -> np.ndarray:
         return self.vectors @ (self.gains * (self.vectors.T @ b))
 
 
@@ -99,26 +99,30 @@ def ridge(moments: Covariances, wanted: float = EVIDENCE) -> Slopes:
     size = len(moments.cross)
     values, vectors = np.linalg.eigh((moments.gram + moments.gram.T) / 2)
     values = np.maximum(values, 0.0)
-    seen = (vectors.T @ moments.cross) ** 2
+    observed = (vectors.T @ moments.cross) ** 2
     noise = moments.cross_noise
     squares = values**2 + TRUST * moments.gram_noise**2 * (size + MORE)
-    width, evidence = _likeliest(squares, seen, noise)
+    width, evidence = _most_likely_width(squares, observed, noise)
     if evidence < wanted:
         return Slopes(np.zeros(size), np.zeros(size), evidence)
     # What has only just been noticed is too long, and half of that does no harm.
     clear = 1.0 - (wanted / evidence) ** 2 / 2.0
     gains = clear * values * width**2 / (squares * width**2 + noise**2)
-    kept, kept_twice = _kept(values, float(np.trace(moments.gram)), moments.gram_noise)
-    likely, _ = _likeliest(kept_twice, seen, noise)
+    vAv, vAAv = _noiseless_forms(values, float(np.trace(moments.gram)), moments.gram_noise)
+    likely, _ = _most_likely_width(vAAv, observed, noise)
     likely = max(width, likely)
-    shown = kept_twice * likely**2 / (kept_twice * likely**2 + noise**2)
-    likely *= math.sqrt(1.0 + 1.0 / max(float(shown @ shown), 1.0))  # a width from few directions
-    made = Filter(vectors, gains, kept, kept_twice, likely, noise)
-    return Slopes(made.solved(moments.cross), made.variances(1.0, 1.0), evidence, made)
+    resolved = vAAv * likely**2 / (vAAv * likely**2 + noise**2)
+    likely *= math.sqrt(
+        1.0 + 1.0 / max(float(resolved @ resolved), 1.0)
+    )  # a width from few directions
+    spectral = SpectralFilter(vectors, gains, vAv, vAAv, likely, noise)
+    return Slopes(spectral.apply(moments.cross), spectral.variances(1.0, 1.0), evidence, spectral)
 
 
-def _kept(values: np.ndarray, trace: float, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """v'A v and v'A A v for the eigenvalues and eigenvectors of the noisy matrix; see `Filter`.
+def _noiseless_forms(
+    values: np.ndarray, trace: float, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """v'A v and v'A A v for the eigenvectors of the noisy matrix; see `SpectralFilter`.
 
     An eigenvalue is spread by the noise between its own direction and those of smaller ones.
     """
@@ -127,21 +131,23 @@ def _kept(values: np.ndarray, trace: float, noise: float) -> tuple[np.ndarray, n
     above = values > 2.0 * radius
     true = (values + np.sqrt(np.maximum(values**2 - 4.0 * radius**2, 0.0))) / 2.0
     part = np.where(above, 1.0 - (radius / np.where(above, true, 1.0)) ** 2, 0.0)
-    kept = part * true
-    rest = max(trace - float(kept.sum()), 0.0) / max(1, int(np.sum(~above)))
-    kept = np.where(above, kept, rest)
-    return kept, kept**2 + part * noise**2 * size
+    vAv = part * true
+    rest = max(trace - float(vAv.sum()), 0.0) / max(1, int(np.sum(~above)))
+    vAv = np.where(above, vAv, rest)
+    return vAv, vAv**2 + part * noise**2 * size
 
 
-def _likeliest(squares: np.ndarray, seen: np.ndarray, noise: float) -> tuple[float, float]:
-    """The width for which `seen` has the variances squares * width^2 + noise^2, with its evidence.
+def _most_likely_width(
+    squares: np.ndarray, observed: np.ndarray, noise: float
+) -> tuple[float, float]:
+    """The width for which `observed` has the variances squares * width^2 + noise^2.
 
-    The evidence is twice the gain in log likelihood over a width of 0.
+    With its evidence: twice the gain in log likelihood over a width of 0.
     """
 
     def likelihood(width: float) -> float:
         spread = squares * width**2 + noise**2
-        return -float(np.sum(seen / spread + np.log(spread)))
+        return -float(np.sum(observed / spread + np.log(spread)))
 
     found = [likelihood(width) for width in _WIDTHS]
     best = int(np.argmax(found))

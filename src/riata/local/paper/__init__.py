@@ -2,7 +2,7 @@
 
 *Collect at once, use effectively: making non-interactive locally private learning possible.* Each
 learner has the two halves of the paper. `report` is what one device sends; `learn` is what the
-server does with all reports; `fit` plays both.
+server does with all reports; `fit` simulates both.
 """
 
 from riata.local.paper.kernel_ridge import PaperKernelRidge

@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator
 
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_whole
-from riata.local.paper.private_vector import exact_epsilon, sent
+from riata.local.paper.private_vector import composed_event, exact_epsilon
 from riata.mechanisms.noise import Noise
 from riata.numeric import as_numbers, as_targets
 from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.statement import Statement
 
 SIMULATED = (
-    "simulated locally: one process played every device, so it has seen every row. The guarantee "
-    "is that of devices which send only their reports."
+    "simulated locally: one process ran every device, so it has seen every row. The guarantee is "
+    "that of devices which send only their reports."
 )
-SEEN_ON_THE_DEVICE = "Missing values count as 0, and each device clips its row before it is sent."
+CLIPPED = "Missing values count as 0, and each device clips its row before it is sent."
 
 #: How many numbers of the rows are worked on at a time.
 _BLOCK = 2**22
@@ -49,15 +49,15 @@ class PaperLearner(BaseEstimator):
         self,
         vectors: Sequence[tuple[Any, int]],
         public: dict[str, Any],
-        played: Noise | None,
+        device_noise: Noise | None,
         notes: tuple[str, ...] = (),
         composition: str = "basic",
     ) -> Statement:
         """The guarantee of one device that sends each private vector as often as it says.
 
-        `played` is the noise of the devices, if this process has played them.
+        `device_noise` is the noise of the devices, if this process has simulated them.
         """
-        event = sent([v.noise_multiplier for v, _ in vectors], [k for _, k in vectors])
+        event = composed_event([v.noise_multiplier for v, _ in vectors], [k for _, k in vectors])
         exact = exact_epsilon(event, self.delta)
         if composition == "basic" and len(event.parts) > 1:
             notes = (
@@ -73,8 +73,8 @@ class PaperLearner(BaseEstimator):
             accountant=f"{composition} composition of what one device sends",
             releases=tuple(f"{v}, {k} from each person" for v, k in vectors),
             public=public,
-            seeded=played is not None and played.seeded,
-            notes=(*((SIMULATED,) if played else ()), SEEN_ON_THE_DEVICE, *notes),
+            seeded=device_noise is not None and device_noise.seeded,
+            notes=(*((SIMULATED,) if device_noise else ()), CLIPPED, *notes),
         )
 
 
@@ -113,14 +113,14 @@ def one_row(x: Any) -> np.ndarray:
     return x[None, :]
 
 
-def people(n: int, width: int) -> Iterator[slice]:
+def person_slices(n: int, width: int) -> Iterator[slice]:
     """0, ..., n - 1 in slices of people, for vectors of `width` numbers."""
     several = max(1, _BLOCK // max(width, 1))
     for start in range(0, n, several):
         yield slice(start, min(start + several, n))
 
 
-def finite(rows: Any) -> np.ndarray:
+def finite_rows(rows: Any) -> np.ndarray:
     """Dense rows of numbers whose products are numbers: NaN is 0, and nothing is huge."""
     dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
     return np.clip(np.nan_to_num(dense, nan=0.0), -_HUGE, _HUGE)

@@ -10,7 +10,7 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
 from riata.local.learners.moments import raise_eigenvalues
-from riata.local.paper.base import finite
+from riata.local.paper.base import finite_rows
 from riata.local.paper.moment_learner import MomentLearner
 from riata.local.paper.moments import Moments
 from riata.mechanisms.noise import Noise
@@ -53,7 +53,7 @@ class FourierFeatures:
 
     def rows(self, X: Any) -> np.ndarray:
         """The features of each row: line 3."""
-        phases = finite(X) @ self.frequencies.T
+        phases = finite_rows(X) @ self.frequencies.T
         scale = 1 / math.sqrt(len(self.frequencies))
         return np.hstack([np.cos(phases), np.sin(phases)]) * scale
 
@@ -150,7 +150,7 @@ class PaperKernelRidge(MomentLearner):
     def _map(self, n_features: int, n_users: int | None) -> FourierFeatures:
         return self.features(n_features)
 
-    def _received(self, width: int, n_features: int) -> FourierFeatures:
+    def _server_map(self, width: int, n_features: int) -> FourierFeatures:
         if width != self.n_components:
             raise InvalidArgument(
                 f"The reports have {width} coordinates and n_components={self.n_components}: "
@@ -187,7 +187,9 @@ class PaperKernelRidge(MomentLearner):
         """The fitted function at each row."""
         return self._features.rows(X) @ self.coef_
 
-    def _learned(self, total: Moments, public: FourierFeatures, played: Noise | None) -> Self:
+    def _set_model(
+        self, total: Moments, public: FourierFeatures, device_noise: Noise | None
+    ) -> Self:
         vector, target = self.vectors(public)
         width = len(total.cross)
         multiple = check_number("floor", self.floor)
@@ -208,7 +210,7 @@ class PaperKernelRidge(MomentLearner):
                 "kernel": f"{self.kernel}, gamma {self.gamma:g}, seed {self.feature_seed}",
                 "C": self.C,
             },
-            played,
+            device_noise,
             composition=self.composition,
         )
         return self

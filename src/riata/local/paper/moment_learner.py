@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from riata.local.paper.base import PaperLearner, check_rows, one_row, people
-from riata.local.paper.moments import Moments, Reports, checked_moments, simulated_moments
-from riata.local.paper.private_vector import PrivateVector, shared
+from riata.local.paper.base import PaperLearner, check_rows, one_row, person_slices
+from riata.local.paper.moments import Moments, Reports, check_moments, simulated_moments
+from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.mechanisms.noise import Noise
 
 #: A vector and a target share the budget of a device.
@@ -26,7 +26,7 @@ class MomentLearner(PaperLearner):
         """The public map that devices apply to their rows."""
 
     @abstractmethod
-    def _received(self, width: int, n_features: int) -> Any:
+    def _server_map(self, width: int, n_features: int) -> Any:
         """The same, as the server knows it from reports of so many numbers."""
 
     @abstractmethod
@@ -38,12 +38,12 @@ class MomentLearner(PaperLearner):
         return 1.0
 
     @abstractmethod
-    def _learned(self, total: Moments, public: Any, played: Noise | None) -> Self:
+    def _set_model(self, total: Moments, public: Any, device_noise: Noise | None) -> Self:
         """The model from the sums; `played` is the noise of devices that this process played."""
 
     def vectors(self, public: Any) -> tuple[PrivateVector, PrivateVector]:
         """How a row after the map and a target are sent."""
-        x, y = shared(HALVES, self.epsilon, self.delta, self.composition)
+        x, y = split_budget(HALVES, self.epsilon, self.delta, self.composition)
         return PrivateVector(x, self._reach(public)), PrivateVector(y)
 
     def report(self, x: Any, y: float, *, noise: Noise, n_users: int | None = None) -> Reports:
@@ -80,10 +80,10 @@ class MomentLearner(PaperLearner):
         if isinstance(reports, list):
             reports = Reports(np.stack([r.z for r in reports]), np.stack([r.v for r in reports]))
         total = Moments.of(reports)
-        return self._learned(total, self._received(len(total.cross), n_features), None)
+        return self._set_model(total, self._server_map(len(total.cross), n_features), None)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Play every device, then the server.
+        """Simulate every device, then the server.
 
         Parameters
         ----------
@@ -93,17 +93,17 @@ class MomentLearner(PaperLearner):
         X, y = check_rows(X, y)
         noise, public = self._noise(), self._map(X.shape[1], X.shape[0])
         total: Moments | None = None
-        for few in people(X.shape[0], max(X.shape[1], public.dimension)):
+        for few in person_slices(X.shape[0], max(X.shape[1], public.dimension)):
             part = Moments.of(self._reports(X[few], y[few], public, noise))
             total = part if total is None else total + part
         assert total is not None
-        return self._learned(total, public, noise)
+        return self._set_model(total, public, noise)
 
     def _simulated(
         self, n_users: int, second: Any, cross: Any, target_second: float, public: Any
     ) -> Self:
         """The model from sums that are drawn at once, for rows with these moments after the map."""
-        noise, second_and_cross = self._noise(), checked_moments(second, cross)
+        noise, second_and_cross = self._noise(), check_moments(second, cross)
         vectors = self.vectors(public)
         total = simulated_moments(n_users, *second_and_cross, target_second, *vectors, noise)
-        return self._learned(total, public, noise)
+        return self._set_model(total, public, noise)

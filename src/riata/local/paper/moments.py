@@ -112,7 +112,7 @@ def simulated_moments(
     -----
     The law of rounding to the grid enters by its variance.
     """
-    second, cross = checked_moments(second, cross)
+    second, cross = check_moments(second, cross)
     n, width = check_whole("n_users", n, "it is the number of people"), len(cross) + 1
     if n <= width:
         raise InvalidArgument(
@@ -129,7 +129,7 @@ def simulated_moments(
     return Moments(n, total[:-1, :-1], total[:-1, -1])
 
 
-def checked_moments(second: Any, cross: Any) -> tuple[np.ndarray, np.ndarray]:
+def check_moments(second: Any, cross: Any) -> tuple[np.ndarray, np.ndarray]:
     """The means of x x' and of y x, of matching sizes."""
     second, cross = np.asarray(second, np.float64), np.asarray(cross, np.float64)
     if cross.ndim != 1 or second.shape != (len(cross), len(cross)):

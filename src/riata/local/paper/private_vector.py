@@ -123,11 +123,11 @@ class PrivateVector:
 @lru_cache(maxsize=256)
 def noise_multiplier_for(epsilon: float, delta: float) -> float:
     """The noise multiplier of one normal release that is exactly (epsilon, delta)-private."""
-    budget = checked_budget(epsilon, delta)
+    budget = check_budget(epsilon, delta)
     return 1 / calibrate(lambda strength: Gaussian(1 / strength), budget)
 
 
-def checked_budget(epsilon: float, delta: float) -> Budget:
+def check_budget(epsilon: float, delta: float) -> Budget:
     """A budget that normal noise can keep."""
     budget = Budget(epsilon, delta)
     if not math.isfinite(budget.epsilon):
@@ -143,7 +143,7 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
     return budget
 
 
-def shared(
+def split_budget(
     shares: Sequence[tuple[float, int]], epsilon: float, delta: float, composition: str = "basic"
 ) -> list[float]:
     """The noise multipliers of several private vectors that one device sends.
@@ -159,7 +159,7 @@ def shared(
         "basic" gives each copy its part, as the paper does (Lemma 2). "exact" divides all noise by
         one number so that the exact curve of all of them together meets the budget.
     """
-    budget = checked_budget(epsilon, delta)
+    budget = check_budget(epsilon, delta)
     if composition not in COMPOSITIONS:
         raise InvalidArgument(
             f"composition={composition!r} is not known: it says how the vectors that one device "
@@ -170,13 +170,13 @@ def shared(
         return parts
 
     def event_at(strength: float) -> Composed:
-        return sent([z / strength for z in parts], [count for _, count in shares])
+        return composed_event([z / strength for z in parts], [count for _, count in shares])
 
     strength = calibrate(event_at, budget)
     return [z / strength for z in parts]
 
 
-def sent(multipliers: Sequence[float], counts: Sequence[int]) -> Composed:
+def composed_event(multipliers: Sequence[float], counts: Sequence[int]) -> Composed:
     """The event of everything that one device sends."""
     return compose(*((Gaussian(z), k) for z, k in zip(multipliers, counts, strict=True)))
 

@@ -33,12 +33,12 @@ def _made(dimension: int, n_features: int, seed: int) -> Projection:
     return GaussianProjection(dimension, n_features, seed)
 
 
-def named(projection: Projection, seed: int) -> str:
+def describe_projection(projection: Projection, seed: int) -> str:
     """The projection, for a Statement."""
     return f"seed {seed}" if projection.dimension < projection.n_features else "none"
 
 
-def checked_dimension(dimension: Any, automatic: float | None, n_features: int) -> int:
+def check_dimension(dimension: Any, automatic: float | None, n_features: int) -> int:
     """The number of coordinates that are sent: at most as many as there are."""
     if isinstance(dimension, str) and dimension == "auto":
         if automatic is None:
@@ -51,7 +51,7 @@ def checked_dimension(dimension: Any, automatic: float | None, n_features: int) 
     return min(n_features, check_whole("dimension", dimension, why))
 
 
-def checked_reach(reach: Any, dimension: int, n_features: int) -> float:
+def check_reach(reach: Any, dimension: int, n_features: int) -> float:
     """The radius to which projected rows are clipped.
 
     "auto" is 1 without a projection. With one, a fixed row of length 1 is longer than
@@ -64,7 +64,7 @@ def checked_reach(reach: Any, dimension: int, n_features: int) -> float:
     return check_positive("reach", reach, "projected rows are clipped to this length")
 
 
-def projected(x: Any, projection: Projection) -> np.ndarray:
+def project_rows(x: Any, projection: Projection) -> np.ndarray:
     """Rows of the unit ball, projected. Longer ones are shortened first."""
     rows: Any = _UNIT_BALL.clip_x(x)
     if projection.dimension < projection.n_features:

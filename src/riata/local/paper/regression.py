@@ -12,13 +12,13 @@ from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
 from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.moment_learner import MomentLearner
-from riata.local.paper.moments import Moments, checked_moments
-from riata.local.paper.private_vector import checked_budget
+from riata.local.paper.moments import Moments, check_moments
+from riata.local.paper.private_vector import check_budget
 from riata.local.paper.projection import (
-    checked_dimension,
-    checked_reach,
-    named,
-    projected,
+    check_dimension,
+    check_reach,
+    describe_projection,
+    project_rows,
     public_projection,
 )
 from riata.mechanisms.noise import Noise
@@ -103,17 +103,17 @@ class PaperL1Regression(MomentLearner):
         """The public matrix: Phi' of the paper, with a row for each coordinate that is sent."""
         wanted = n_features if self.dimension is None else self.dimension
         automatic = None
-        epsilon = checked_budget(self.epsilon, self.delta).epsilon
+        epsilon = check_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
             n_users = check_whole("n_users", n_users, "it is the number of people")
             automatic = epsilon * math.sqrt(n_users * math.log(max(n_features, 2)))
-        dimension = checked_dimension(wanted, automatic, n_features)
+        dimension = check_dimension(wanted, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
 
     def _map(self, n_features: int, n_users: int | None) -> Projection:
         return self.projection(n_features, n_users)
 
-    def _received(self, width: int, n_features: int) -> Projection:
+    def _server_map(self, width: int, n_features: int) -> Projection:
         if width > n_features:
             raise InvalidArgument(
                 f"The reports have {width} coordinates and rows {n_features} columns: a device "
@@ -122,10 +122,10 @@ class PaperL1Regression(MomentLearner):
         return public_projection(width, n_features, self.projection_seed)
 
     def _rows(self, X: Any, public: Projection) -> np.ndarray:
-        return projected(X, public)
+        return project_rows(X, public)
 
     def _reach(self, public: Projection) -> float:
-        return checked_reach(self.reach, public.dimension, public.n_features)
+        return check_reach(self.reach, public.dimension, public.n_features)
 
     def fit_moments(self, n_users: int, second: Any, cross: Any, target_second: float) -> Self:
         """The fit that `n_users` people would give, from the moments of their rows alone.
@@ -143,7 +143,7 @@ class PaperL1Regression(MomentLearner):
         target_second : float
             The mean of y^2.
         """
-        second, cross = checked_moments(second, cross)
+        second, cross = check_moments(second, cross)
         projection = self.projection(len(cross), n_users)
         if projection.dimension < projection.n_features:
             phi = projection.matrix()
@@ -154,7 +154,7 @@ class PaperL1Regression(MomentLearner):
         """x . coef_ for each row."""
         return np.asarray(X @ self.coef_)
 
-    def _learned(self, total: Moments, public: Projection, played: Noise | None) -> Self:
+    def _set_model(self, total: Moments, public: Projection, device_noise: Noise | None) -> Self:
         vector, target = self.vectors(public)
         q = raise_eigenvalues(total.debiased(vector.variance)) / total.n  # line 5
         b = public.back(total.cross / total.n)
@@ -163,7 +163,9 @@ class PaperL1Regression(MomentLearner):
         def gradient(w: np.ndarray) -> np.ndarray:
             return public.back(q @ public.forward(w)) - b
 
-        self.coef_ = least(gradient, _largest(gradient, b), ball, public.n_features)  # line 6
+        self.coef_ = minimize_over_l1_ball(
+            gradient, _largest_curvature(gradient, b), ball, public.n_features
+        )  # line 6
         self.sigma_, self.target_sigma_ = vector.sigma, target.sigma
         self.privacy_ = self._statement(
             [(vector, 1), (target, 1)],
@@ -171,16 +173,16 @@ class PaperL1Regression(MomentLearner):
                 "people": total.n,
                 "columns": public.n_features,
                 "coordinates sent": public.dimension,
-                "projection": named(public, self.projection_seed),
+                "projection": describe_projection(public, self.projection_seed),
                 "radius": self.radius,
             },
-            played,
+            device_noise,
             composition=self.composition,
         )
         return self
 
 
-def least(
+def minimize_over_l1_ball(
     gradient: Callable[[np.ndarray], np.ndarray], curvature: float, ball: L1Ball, n_features: int
 ) -> np.ndarray:
     """The minimum of a convex quadratic over an l1 ball, by accelerated projected gradients.
@@ -208,7 +210,7 @@ def least(
     return w
 
 
-def _largest(gradient: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> float:
+def _largest_curvature(gradient: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> float:
     """The largest eigenvalue of the curvature, a little more, by power iteration."""
     v = np.cos(np.arange(1, len(b) + 1))  # any vector that is orthogonal to nothing in particular
     value = 0.0

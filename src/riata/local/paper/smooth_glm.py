@@ -11,9 +11,9 @@ import numpy as np
 
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
-from riata.local.paper.base import PaperLearner, check_rows, finite, one_row, people
+from riata.local.paper.base import PaperLearner, check_rows, finite_rows, one_row, person_slices
 from riata.local.paper.chebyshev import LOSSES, GeneralisedLinear
-from riata.local.paper.private_vector import PrivateVector, shared
+from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.local.paper.sigm import Sigm
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import check_number
@@ -219,7 +219,9 @@ class PaperSmoothGLM(PaperLearner):
             x_powers = tuple(k for k in x_powers if c1[k] != 0 or c2[k] != 0)
         n_y, n_x = len(y_powers), sum(x_powers)
         shares = [(1 / 4, 1), (1 / (4 * n_y), n_y), (1 / (2 * n_x), n_x)]
-        z0, zy, z = map(PrivateVector, shared(shares, self.epsilon, self.delta, self.composition))
+        z0, zy, z = map(
+            PrivateVector, split_budget(shares, self.epsilon, self.delta, self.composition)
+        )
         return Expansion(c1, c2, radius, x_powers, y_powers, (z0, zy, z))
 
     def report(self, x: Any, y: float, *, noise: Noise) -> Synopses:
@@ -227,8 +229,8 @@ class PaperSmoothGLM(PaperLearner):
         return self._reports(one_row(x), np.array([y]), self.expansion(), noise)[0]
 
     def _reports(self, X: Any, y: np.ndarray, expansion: Expansion, noise: Noise) -> Synopses:
-        X, n = finite(X), len(y)
-        y = np.clip(finite(y), self._loss().least_target, 1.0)
+        X, n = finite_rows(X), len(y)
+        y = np.clip(finite_rows(y), self._loss().least_target, 1.0)
         x_vector, y_vector, copy = expansion.vectors
         z0 = x_vector.reports(X, noise)
         zy = np.hstack([y_vector.reports(y[:, None], noise) for _ in expansion.y_powers])
@@ -249,10 +251,10 @@ class PaperSmoothGLM(PaperLearner):
                 f"degree={self.degree} each person sends {expansion.counts[1]} and "
                 f"{expansion.counts[2]}. Pass the degree and the copies that the devices had."
             )
-        return self._learned(iter([reports]), reports.z0.shape[1], expansion, None)
+        return self._set_model(iter([reports]), reports.z0.shape[1], expansion, None)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Play every device, then the server.
+        """Simulate every device, then the server.
 
         Parameters
         ----------
@@ -265,18 +267,18 @@ class PaperSmoothGLM(PaperLearner):
 
         def blocks() -> Iterator[Synopses]:
             width = X.shape[1] * (1 + expansion.counts[2]) * several
-            for part in people(math.ceil(X.shape[0] / several), width):
+            for part in person_slices(math.ceil(X.shape[0] / several), width):
                 few = slice(part.start * several, part.stop * several)
                 yield self._reports(X[few], y[few], expansion, noise)
 
-        return self._learned(blocks(), X.shape[1], expansion, noise)
+        return self._set_model(blocks(), X.shape[1], expansion, noise)
 
-    def _learned(
+    def _set_model(
         self,
         blocks: Iterator[Synopses],
         n_features: int,
         expansion: Expansion,
-        played: Noise | None,
+        device_noise: Noise | None,
     ) -> Self:
         several = check_whole("batch", self.batch, "it is a number of people")
         power = check_number("power", self.power)
@@ -304,7 +306,7 @@ class PaperSmoothGLM(PaperLearner):
                 "degree": self.degree,
                 "radius": self.radius,
             },
-            played,
+            device_noise,
             composition=self.composition,
         )
         return self

@@ -12,13 +12,13 @@ from scipy.optimize import linprog
 
 from riata.errors import InvalidArgument, RiataError
 from riata.local.arguments import check_positive, check_whole
-from riata.local.paper.base import PaperLearner, check_rows, one_row, people
-from riata.local.paper.private_vector import PrivateVector, checked_budget
+from riata.local.paper.base import PaperLearner, check_rows, one_row, person_slices
+from riata.local.paper.private_vector import PrivateVector, check_budget
 from riata.local.paper.projection import (
-    checked_dimension,
-    checked_reach,
-    named,
-    projected,
+    check_dimension,
+    check_reach,
+    describe_projection,
+    project_rows,
     public_projection,
 )
 from riata.mechanisms.noise import Noise
@@ -104,16 +104,16 @@ class PaperSparseMean(PaperLearner):
     def projection(self, n_features: int, n_users: int | None = None) -> Projection:
         """The public matrix G."""
         size, automatic = check_positive("l1_norm", self.l1_norm, "it bounds the mean"), None
-        epsilon = checked_budget(self.epsilon, self.delta).epsilon
+        epsilon = check_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
             n_users = check_whole("n_users", n_users, "it is the number of people")
             automatic = size * epsilon * math.sqrt(n_users)
-        dimension = checked_dimension(self.dimension, automatic, n_features)
+        dimension = check_dimension(self.dimension, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
 
     def vector(self, projection: Projection) -> PrivateVector:
         """How a projected row is sent."""
-        reach = checked_reach(self.reach, projection.dimension, projection.n_features)
+        reach = check_reach(self.reach, projection.dimension, projection.n_features)
         return PrivateVector.calibrated(self.epsilon, self.delta, reach)
 
     def report(self, x: Any, *, noise: Noise, n_users: int | None = None) -> np.ndarray:
@@ -122,7 +122,7 @@ class PaperSparseMean(PaperLearner):
         return self._reports(rows, self.projection(rows.shape[1], n_users), noise)[0]
 
     def _reports(self, X: Any, projection: Projection, noise: Noise) -> np.ndarray:
-        return self.vector(projection).reports(projected(X, projection), noise)
+        return self.vector(projection).reports(project_rows(X, projection), noise)
 
     def learn(self, reports: Any, *, n_features: int) -> Self:
         """What the server does with the reports of all people, one in each row."""
@@ -133,10 +133,10 @@ class PaperSparseMean(PaperLearner):
                 "person sends at most as many numbers. Pass one report in each row."
             )
         means = np.array([reports[group].mean(axis=0) for group in self._groups(len(reports))])
-        return self._learned(means, len(reports), n_features, None)
+        return self._set_model(means, len(reports), n_features, None)
 
     def fit(self, X: Any) -> Self:
-        """Play every device, then the server.
+        """Simulate every device, then the server.
 
         Parameters
         ----------
@@ -149,10 +149,10 @@ class PaperSparseMean(PaperLearner):
         sums = np.zeros((len(groups), projection.dimension))
         for j, group in enumerate(groups):
             rows = X[group]
-            for few in people(rows.shape[0], n_features):
+            for few in person_slices(rows.shape[0], n_features):
                 sums[j] += self._reports(rows[few], projection, noise).sum(axis=0)
         sizes = np.array([group.stop - group.start for group in groups])
-        return self._learned(sums / sizes[:, None], n, n_features, noise)
+        return self._set_model(sums / sizes[:, None], n, n_features, noise)
 
     def _groups(self, n: int) -> list[slice]:
         """S_1, ..., S_m: people in m groups of the same size, up to one."""
@@ -171,7 +171,9 @@ class PaperSparseMean(PaperLearner):
         ends = [j * n // m for j in range(m + 1)]
         return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
-    def _learned(self, means: np.ndarray, n: int, n_features: int, played: Noise | None) -> Self:
+    def _set_model(
+        self, means: np.ndarray, n: int, n_features: int, device_noise: Noise | None
+    ) -> Self:
         m, p = means.shape
         projection = public_projection(p, n_features, self.projection_seed)
         vector = self.vector(projection)
@@ -182,7 +184,7 @@ class PaperSparseMean(PaperLearner):
         self.zero_is_feasible_ = bool(np.abs(u).sum() <= slack)
         self.mean_ = np.zeros(n_features)
         if not self.zero_is_feasible_:
-            self.mean_ = smallest(projection.matrix(), u, slack)
+            self.mean_ = minimum_l1_solution(projection.matrix(), u, slack)
         self.n_groups_, self.sigma_ = m, vector.sigma
         self.privacy_ = self._statement(
             [(vector, 1)],
@@ -190,10 +192,10 @@ class PaperSparseMean(PaperLearner):
                 "people": n,
                 "columns": n_features,
                 "coordinates sent": p,
-                "projection": named(projection, self.projection_seed),
+                "projection": describe_projection(projection, self.projection_seed),
                 "groups": m,
             },
-            played,
+            device_noise,
             (ZERO_IS_FEASIBLE,) if self.zero_is_feasible_ else (),
         )
         return self
@@ -206,7 +208,7 @@ def median_of_means(means: np.ndarray) -> np.ndarray:
     return means[int(np.argmin(radii))]
 
 
-def smallest(G: np.ndarray, u: np.ndarray, slack: float) -> np.ndarray:
+def minimum_l1_solution(G: np.ndarray, u: np.ndarray, slack: float) -> np.ndarray:
     """The z with the smallest l1 norm such that ||G z - u||_1 <= slack: program (1), linear."""
     p, d = G.shape
     eye = sparse.eye_array(p)

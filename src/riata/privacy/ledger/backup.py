@@ -7,8 +7,9 @@ of a restore, and why they hold, are in docs/privacy/ledger.md.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,8 +54,8 @@ class Restoration:
 class _StoredEntries:
     """The entries that some place has: all of them genuine, or what can still be read."""
 
-    header: Row[Any] | None
-    rows: Sequence[Row[Any]]
+    header: Row[Any] | None = None
+    rows: Sequence[Row[Any]] = ()
     #: Whether this is all that the place has.
     complete: bool = True
 
@@ -107,19 +108,21 @@ def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) 
     LedgerError
         If a charge would be forgotten, or might be. Nothing is changed then.
     """
-    storage, kept = locate(where, head)
+    database, kept = locate(where, head)
     assert isinstance(kept, HeadFile)
     seen = kept.read()
     saved = _read_backup(os.path.realpath(backup), seen)
     if is_url(where):
-        with storage.transaction() as db:
+        with database.transaction() as db:
             create_tables(db)
-            return _restored_in(db, seen, saved, storage.where)
-    if not os.path.lexists(storage.where):
-        return _restored_file(_StoredEntries(None, []), seen, saved, storage.where)
-    with contextlib.suppress(_Unusable), _locked(storage) as db:
-        return _restored_in(db, seen, saved, storage.where, swap=True)
-    return _restored_file(_StoredEntries(None, []), seen, saved, storage.where)
+            return _restored_in(db, seen, saved, database.where)
+    if os.path.lexists(database.where):
+        with contextlib.suppress(_Unusable), _locked(database) as db:
+            return _restored_in(db, seen, saved, database.where, swap=True)
+    merged = _merged(saved, _StoredEntries(), seen, database.where)
+    _check_newest(seen, saved)
+    aside = _exchange(database.where, saved.header, merged)
+    return replace(_result(seen, saved, merged), aside=aside)
 
 
 class _Unusable(Exception):
@@ -127,11 +130,11 @@ class _Unusable(Exception):
 
 
 @contextlib.contextmanager
-def _locked(storage: Database) -> Any:
+def _locked(database: Database) -> Iterator[Connection]:
     """A transaction, if the file is still one in which there can be one."""
     usable = False
     try:
-        with storage.transaction() as db:
+        with database.transaction() as db:
             inspect(db).get_table_names()
             usable = True
             yield db
@@ -179,19 +182,8 @@ def _restored_in(
         return replace(result, aside=aside)
     db.execute(delete(CHARGE).where(CHARGE.c.dataset == seen.dataset))
     db.execute(delete(HEADER).where(HEADER.c.dataset == seen.dataset))
-    db.execute(insert(HEADER), [dict(saved.header._mapping)])  # type: ignore[union-attr]
-    _insert(db, merged)
+    _insert(db, merged, saved.header)
     return result
-
-
-def _restored_file(
-    found: _StoredEntries, seen: Head, saved: _StoredEntries, where: str
-) -> Restoration:
-    """Restore to a file that is missing, or of which nothing can be read."""
-    merged = _merged(saved, found, seen, where)
-    _check_newest(seen, saved)
-    aside = _exchange(where, saved.header, merged)
-    return replace(_result(seen, saved, merged), aside=aside)
 
 
 def _result(seen: Head, saved: _StoredEntries, merged: Sequence[Row[Any]]) -> Restoration:
@@ -279,10 +271,16 @@ def _exchange(where: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> 
     """Put a new file in the place of what is there, which is kept; returns its new name."""
     new, aside = _new_file(where, header, rows), ""
     if os.path.lexists(where):
-        number = 1
-        while os.path.lexists(aside := f"{where}.damaged-{number}"):
-            number += 1
-        os.replace(where, aside)
+        names = (f"{where}.damaged-{number}" for number in itertools.count(1))
+        aside = next(name for name in names if not os.path.lexists(name))
+        try:
+            os.replace(where, aside)
+        except OSError as problem:  # Windows moves no file that is open
+            os.unlink(new)
+            raise LedgerError(
+                f"The damaged ledger {where} cannot be moved aside ({problem.strerror}). Nothing "
+                "was changed. Close what uses it, rename it, and restore again."
+            ) from None
     for end in ("-journal", "-wal", "-shm"):  # SQLite would apply them to the new file
         if os.path.lexists(where + end):
             os.replace(where + end, (aside or f"{where}.damaged") + end)
@@ -293,24 +291,24 @@ def _exchange(where: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> 
 
 def _new_file(path: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> str:
     """A database with these entries, beside a path; returns its name."""
-    assert header is not None
     new = f"{path}.new"
     for end in ("", "-journal"):  # left by a process that died
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new + end)
     create_file(new)
-    storage = file_database(new)
+    database = file_database(new)
     try:
-        with storage.guarded(), storage.engine.begin() as db:
+        with database.guarded(), database.engine.begin() as db:
             create_tables(db)
-            db.execute(insert(HEADER), [dict(header._mapping)])
-            _insert(db, rows)
+            _insert(db, rows, header)
     except BaseException:
         os.unlink(new)
         raise
     return new
 
 
-def _insert(db: Connection, rows: Sequence[Row[Any]]) -> None:
+def _insert(db: Connection, rows: Sequence[Row[Any]], header: Row[Any] | None = None) -> None:
+    if header is not None:
+        db.execute(insert(HEADER), [dict(header._mapping)])
     if rows:
         db.execute(insert(CHARGE), [dict(row._mapping) for row in rows])

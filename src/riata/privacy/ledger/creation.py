@@ -48,21 +48,21 @@ def create_ledger(
     limit = nano(ceiling.epsilon, ROUND_FLOOR)
     header = (dataset, VERSION, limit, json.dumps(ceiling.delta), ceiling.adjacency, person)
     first = new_head(dataset, header)
-    storage, kept = locate(where, head, first)
+    database, kept = locate(where, head, first)
     with contextlib.ExitStack() as undo:  # what is removed is new: nothing was charged to it
         if isinstance(kept, HeadFile):
             if not is_url(where):
-                create_file(storage.where)
-                undo.callback(os.unlink, storage.where)
+                create_file(database.where)
+                undo.callback(os.unlink, database.where)
             kept.create(first)
             undo.callback(os.unlink, kept.path)
-        with storage.transaction() as db:
+        with database.transaction() as db:
             create_tables(db)
             if dataset in datasets(db):
                 raise LedgerError(
-                    f"{storage.where} has a ledger of {dataset!r}: a new one would forget what "
+                    f"{database.where} has a ledger of {dataset!r}: a new one would forget what "
                     "was spent. Use Ledger.open, or another name."
                 )
             db.execute(insert(HEADER).values((*header, first.mac)))
         undo.pop_all()
-    return storage, kept
+    return database, kept

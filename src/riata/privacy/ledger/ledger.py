@@ -71,13 +71,13 @@ class Ledger:
     """
 
     def __init__(
-        self, storage: Database, head: HeadFile | HeadInMemory, dataset: str | None = None
+        self, database: Database, head: HeadFile | HeadInMemory, dataset: str | None = None
     ) -> None:
-        self._storage = storage
+        self._database = database
         self._head = head
         self._pid = os.getpid()
-        weakref.finalize(self, storage.engine.dispose)
-        self.path = storage.where
+        weakref.finalize(self, database.engine.dispose)
+        self.path = database.where
         self.dataset = dataset if dataset is not None else self._only_dataset()
         with self._verified() as entries:
             self.ceiling = entries.ceiling
@@ -113,8 +113,8 @@ class Ledger:
             ledger in a file it is by default ``where`` with ".head" added; another disk or another
             owner is better. A ledger in PostgreSQL needs one, and each user a copy of it.
         """
-        storage, kept = create_ledger(where, dataset, ceiling, person, head)
-        return cls(storage, kept, dataset)
+        database, kept = create_ledger(where, dataset, ceiling, person, head)
+        return cls(database, kept, dataset)
 
     @classmethod
     def open(
@@ -314,7 +314,7 @@ class Ledger:
         return result
 
     def _only_dataset(self) -> str:
-        with self._storage.transaction() as db:
+        with self._database.transaction() as db:
             known = datasets(db)
         if len(known) != 1:
             raise LedgerError(
@@ -334,7 +334,7 @@ class Ledger:
                 "A ledger in memory cannot be used in another process: both would spend the same "
                 'budget. Create it in a file: Ledger.create("study.db", ...).'
             )
-        with self._storage.transaction() as db:
+        with self._database.transaction() as db:
             header = locked_header(db, self.dataset, self.path)
             seen = self._head.read()
             if seen.dataset != self.dataset:

@@ -22,12 +22,12 @@ def lift(constraint: Liftable, projection: Projection, v: np.ndarray) -> np.ndar
     if theta is None:
         raise InvalidArgument(
             f"v is out of reach: no multiple of a point of {constraint} is projected to it. "
-            "Use `lifted`, which takes the nearest point of the set in its place."
+            "Use `lift_or_nearest`, which takes the nearest point of the set in its place."
         )
     return theta
 
 
-def lifted(constraint: Liftable, projection: Projection, v: np.ndarray) -> np.ndarray:
+def lift_or_nearest(constraint: Liftable, projection: Projection, v: np.ndarray) -> np.ndarray:
     """The lift of v if it lies in the set, and else the point of the set that comes nearest to v.
 
     The lift is at most as large as the smallest point of the set that is projected to v. A set
@@ -58,4 +58,4 @@ def _checked(
     return constraint.sized(projection.n_features), v
 
 
-__all__ = ["Liftable", "into_set", "lift", "lifted"]
+__all__ = ["Liftable", "into_set", "lift", "lift_or_nearest"]

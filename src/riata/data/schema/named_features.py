@@ -1,0 +1,71 @@
+"""The features of a table: named columns, each with an encoding of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from riata.data.columns import Column, Texts
+from riata.data.schema.features import Feature, Text
+
+#: So many different words a text is taken to have, where the memory for rows is estimated.
+_WORDS_OF_TEXT = 64
+
+
+@dataclass(frozen=True)
+class NamedFeatures:
+    """Features in the order of their encoded columns."""
+
+    each: tuple[Feature, ...]
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a file that are read."""
+        return [feature.name for feature in self.each]
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each encoded column."""
+        return [name for feature in self.each for name in feature.names]
+
+    @property
+    def count(self) -> int:
+        """The number of encoded columns."""
+        return sum(feature.n_columns for feature in self.each)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no encoded entry is below 0."""
+        return all(feature.nonnegative for feature in self.each)
+
+    @property
+    def likely_entries(self) -> int:
+        """About how many entries of an encoded row are not 0: a guess from public facts."""
+        return sum(
+            min(feature.n_columns, _WORDS_OF_TEXT) if isinstance(feature, Text) else 1
+            for feature in self.each
+        )
+
+    def encode(self, columns: Mapping[str, Column], n_rows: int) -> sparse.csr_array:
+        """Rows from columns by name. No value raises."""
+        parts, first = [], 0
+        for feature in self.each:
+            rows, places, values = feature.encode(columns[feature.name])
+            parts.append((rows, places + first, values))
+            first += feature.n_columns
+        rows, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        at = (rows.astype(np.int32), places.astype(np.int32))
+        return sparse.coo_array((values, at), shape=(n_rows, first)).tocsr()
+
+    def blank(self, n_rows: int) -> sparse.csr_array:
+        """Rows in which everything is missing."""
+        return self.encode(dict.fromkeys(self.columns, Texts.blank(n_rows)), n_rows)
