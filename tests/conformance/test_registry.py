@@ -234,7 +234,7 @@ def few_steps(name, delta=1e-6):
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_a_solver_fits_a_problem_or_says_why_not(name, delta):
     solver, budget = few_steps(name, delta), Budget(1.0, delta)
-    over = [(loss, C) for loss in losses.REGISTRY.examples() for C in (L1Ball(), L2Ball())]
+    over = [(loss, L1Ball()) for loss in losses.REGISTRY.examples()]
     over += [(Squared(), C) for C in sets.REGISTRY.examples(P)]
     fits = 0
     for loss, C in over:
