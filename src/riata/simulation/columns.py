@@ -9,7 +9,7 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
 from riata.simulation.guess import Guess
-from riata.simulation.unseen import Unseen, law_of
+from riata.simulation.lazy_sums import LazyColumnSums, entry_moments
 
 #: Groups of correlated columns that are larger than this have a known factor from the beginning.
 SMALL_GROUP = 50
@@ -39,7 +39,7 @@ class SimulatedColumns:
         self._slots = np.full(n_columns, -1)
         self._store = np.empty((16, n_rows))
         self._drawn: list[int] = []
-        self._unseen: dict[int, Unseen] = {}
+        self._lazy_sums: dict[int, LazyColumnSums] = {}
         self._cut_at, self._cut_store = 0, np.empty((0, n_rows))
         self._last: tuple[bytes, np.ndarray] = (b"", np.empty(0))
         size = n_columns if guess.group is None else min(guess.group, n_columns)
@@ -85,11 +85,15 @@ class SimulatedColumns:
         """The sum of entry * direction for every column, with entries cut at `most` steps."""
         total = np.empty(self.shape[1])
         if len(self._drawn) < self.shape[1]:
-            if most not in self._unseen:
-                self._unseen[most] = Unseen(
-                    law_of(self._guess, most), self._groups, self._factors, self.shape[0], self._rng
+            if most not in self._lazy_sums:
+                self._lazy_sums[most] = LazyColumnSums(
+                    entry_moments(self._guess, most),
+                    self._groups,
+                    self._factors,
+                    self.shape[0],
+                    self._rng,
                 )
-            total = np.rint(self._unseen[most].sums(direction))
+            total = np.rint(self._lazy_sums[most].sums(direction))
         total[self._drawn] = self._cut(most) @ direction
         return total
 
@@ -136,24 +140,24 @@ class SimulatedColumns:
             self._drawn.append(int(column))
 
     def _consistent(self, column: int) -> np.ndarray:
-        """A column on the grid that agrees with what was told about it."""
+        """A column on the grid that agrees with its sums that were answered before."""
 
         def draw() -> np.ndarray:
             return np.rint(self._entries(int(self._groups[column])) * X_STEPS)
 
-        if not self._unseen:
+        if not self._lazy_sums:
             return draw()
-        most = next(reversed(self._unseen))  # the cut that was asked about last
-        return self._unseen[most].pinned(column, draw, most)
+        most = next(reversed(self._lazy_sums))  # the cut that was asked about last
+        return self._lazy_sums[most].pinned(column, draw, most)
 
     def _entries(self, group: int) -> np.ndarray:
         """Entries of a column of a group, in units of its bound.
 
-        A group's factor is drawn with its first column. After sums of its columns were told it is
-        too late for that, and a column stands by itself.
+        A group's factor is drawn with its first column. After sums of its columns were answered
+        it is too late for that, and a column stands by itself.
         """
         n = self.shape[0]
-        if self._guess.correlation == 0 or (self._unseen and group not in self._factors):
+        if self._guess.correlation == 0 or (self._lazy_sums and group not in self._factors):
             return self._guess.draw((n,), self._rng)
         if group not in self._factors:
             self._factors[group] = self._rng.standard_normal(n)

@@ -32,7 +32,7 @@ _MOST_REMEMBERED = 4e7
 
 
 @dataclass(frozen=True)
-class Law:
+class EntryMoments:
     """The moments of an entry that is cut at `most` steps, in steps.
 
     Attributes
@@ -55,7 +55,7 @@ class Law:
 
 
 @lru_cache(maxsize=64)
-def law_of(guess: Guess, most: int) -> Law:
+def entry_moments(guess: Guess, most: int) -> EntryMoments:
     rng, r = np.random.default_rng(0), guess.correlation
 
     def cut(entries: np.ndarray) -> np.ndarray:
@@ -65,25 +65,25 @@ def law_of(guess: Guess, most: int) -> Law:
     if r == 0:
         entries = cut(guess.draw((_DRAWS,), rng))
         mean, deviation = float(entries.mean()), float(entries.std())
-        return Law(mean, deviation, 0.0, levels, np.full(len(levels), mean), deviation)
+        return EntryMoments(mean, deviation, 0.0, levels, np.full(len(levels), mean), deviation)
     common = rng.standard_normal(_DRAWS)
     a, b = (cut(guess.shared(common, rng)) for _ in range(2))
     own = ndtri((np.arange(1_000) + 0.5) / 1_000)
     at = cut(guess.entries(np.sqrt(r) * levels[:, None] + np.sqrt(1 - r) * own))
     weights = np.exp(-(levels**2) / 2)
     rest = np.sqrt(weights @ at.var(axis=1) / weights.sum())
-    return Law(
+    return EntryMoments(
         float(a.mean()), float(a.std()), float(np.corrcoef(a, b)[0, 1]), levels,
         at.mean(axis=1), float(rest),
     )  # fmt: skip
 
 
-class Unseen:
+class LazyColumnSums:
     """The sums of columns of cut entries against the directions so far.
 
     Parameters
     ----------
-    law : Law
+    moments : EntryMoments
     groups : ndarray of int
         The group of each column.
     factors : mapping of int to ndarray
@@ -93,17 +93,19 @@ class Unseen:
     """
 
     def __init__(
-        self, law: Law, groups: np.ndarray, factors: Mapping[int, np.ndarray], n_rows: int,
-        rng: np.random.Generator,
+        self, moments: EntryMoments, groups: np.ndarray, factors: Mapping[int, np.ndarray],
+        n_rows: int, rng: np.random.Generator,
     ) -> None:  # fmt: skip
-        self._law, self._groups, self._rng = law, groups, rng
+        self._moments, self._groups, self._rng = moments, groups, rng
         self._places = np.full(int(groups[-1]) + 1, -1)
         self._places[list(factors)] = np.arange(len(factors))
-        self._means = np.array([np.interp(c, law.levels, law.mean_at) for c in factors.values()])
+        self._means = np.array(
+            [np.interp(c, moments.levels, moments.mean_at) for c in factors.values()]
+        )
         known = self._places[groups] >= 0
-        r = law.together
-        self._own = np.where(known, law.rest, law.deviation * np.sqrt(1 - r))
-        self._common = np.where(known, 0.0, law.deviation * np.sqrt(r))
+        r = moments.together
+        self._own = np.where(known, moments.rest, moments.deviation * np.sqrt(1 - r))
+        self._common = np.where(known, 0.0, moments.deviation * np.sqrt(r))
         self._most = int(max(4, min(256, _MOST_REMEMBERED // n_rows)))
         self._basis = np.empty((min(16, self._most), n_rows), dtype=np.float32)
         self._values = np.empty((min(16, self._most), len(groups)))
@@ -125,18 +127,18 @@ class Unseen:
         return total
 
     def pinned(self, column: int, draw: Callable[[], np.ndarray], most: int) -> np.ndarray:
-        """A column whose sums are those that were told, up to a small rest.
+        """A column whose sums are the ones answered before, up to a small rest.
 
         Entries are exchanged for other draws where this moves the sums the right way, as often as
-        closes the gap on average. So each entry keeps to its law, tilted a little.
+        closes the gap on average. So each entry keeps its distribution, tilted a little.
         """
         entries = draw()
-        basis, told = self._basis[: self._known], self._values[: self._known, column]
+        basis, sums = self._basis[: self._known], self._values[: self._known, column]
         place = self._places[self._groups[column]]
-        mean = self._law.mean if place < 0 else self._means[place]
+        mean = self._moments.mean if place < 0 else self._means[place]
         for _ in range(_ROUNDS if self._known else 0):
             cut = np.clip(entries, -most, most)
-            missing = told - basis @ (cut - mean).astype(np.float32)
+            missing = sums - basis @ (cut - mean).astype(np.float32)
             others = draw()
             change = np.clip(others, -most, most) - cut
             size = float(np.square(change).mean()) / 2
@@ -148,7 +150,7 @@ class Unseen:
         return entries
 
     def _mean_sums(self, direction: np.ndarray) -> np.ndarray:
-        of_groups = np.full(len(self._places), self._law.mean * direction.sum())
+        of_groups = np.full(len(self._places), self._moments.mean * direction.sum())
         known = self._places >= 0
         if known.any():
             of_groups[known] = (self._means @ direction)[self._places[known]]
