@@ -286,7 +286,7 @@ MUTANTS = [
         "if columns.stride == 1 else amount", "if columns.stride == 1 else 2.0 * amount", COMPILED,
     ),
     Mutant(
-        "coins that accept more than surely", "engines/compiled/selection.py",
+        "coins that accept more than surely", "engines/compiled/heights.py",
         "chance = groups.logs[g] * math.exp(LOG_2 - st.top)",
         "chance = 1.2 * groups.logs[g] * math.exp(LOG_2 - st.top)", COMPILED,
     ),
@@ -371,7 +371,7 @@ MUTANTS = [
         "weight = 1.0 / (STEPS * facts.slope_steps)", COMPILED,
     ),
     Mutant(
-        "coins of 52 bits in compiled code", "engines/compiled/selection.py",
+        "coins of 52 bits in compiled code", "engines/compiled/heights.py",
         "band = BAND + ROUNDING * abs(top)", "band = 0.0", COMPILED,
     ),
     Mutant(

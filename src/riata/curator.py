@@ -140,8 +140,7 @@ class Curator:
         Parameters
         ----------
         event : Event
-            The cost of everything that may be released through this curator, between data sets
-            that differ by one row.
+            The cost of everything that may be released, between data sets that differ by one row.
         cost : Event, optional
             The same between neighbours, if they may differ by several rows.
         read : callable

@@ -12,11 +12,12 @@ average one, the last snapshot counted. Proofs are in docs/privacy/rejection.md.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from riata.engines.columns import SparseColumns
+from riata.engines.score_snapshots import SMALLEST, Look, Snapshot, dot, least_squares
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.mechanisms.engine import Scores
 
@@ -40,9 +41,6 @@ _EACH = 2.0**-51
 #: as to read so many entries.
 _WASTE, _RECENT, _PROPOSAL = 0.7, 8, 4_000
 
-#: Two vectors are nearly parallel if of the square of one not more than this part is left.
-_PARALLEL = 1e-9
-
 #: Groups are made anew if their bounds are this much too large, in units of log-weights, and since
 #: the last time so many entries were read in vain for each column.
 _UNEVEN, _GROUPING = 0.1, 40
@@ -57,8 +55,8 @@ _MOST_SINGLES = 512
 #: Bounds may be this much worse, in the same units, if that makes a snapshot quicker.
 _SLIGHT = 2.0**-6
 
-#: Squares of slopes between these neither vanish nor overflow, ...
-_SMALLEST, _LARGEST = 1e-100, 1e100
+#: Squares of slopes that are no larger do not overflow, ...
+_LARGEST = 1e100
 
 #: ... and float64 knows logarithms of weights up to this size well enough.
 _LARGEST_LOG = 2.0**40
@@ -76,28 +74,10 @@ _SINGLE = np.dtype(
 )
 
 
-class Look(NamedTuple):
-    """What was seen of a column: its score, off by no more than so much."""
-
-    group: int
-    candidate: int
-    value: float
-    off: float
-
-
-class Snapshot(NamedTuple):
-    """All scores at some slopes. `rough` is by how much each may be off."""
-
-    slopes: np.ndarray
-    largest: float
-    scores: np.ndarray
-    rough: float
-
-
 def ordinary(query: Any, factor: float) -> bool:
     """Whether the bounds below are good for a query: a question of public numbers."""
     slope = query.source.slope_bound()
-    return _SMALLEST <= slope <= _LARGEST and factor * query.row_bound("linf") <= _LARGEST_LOG
+    return SMALLEST <= slope <= _LARGEST and factor * query.row_bound("linf") <= _LARGEST_LOG
 
 
 class LazyScores(Scores):
@@ -273,7 +253,7 @@ class LazyScores(Scores):
         last = Snapshot(self._slopes, self._largest, sums, rough)
         self._snapshots = [*self._snapshots[:1], last]
         slopes = [each.slopes for each in self._snapshots]
-        self._products = np.array([[_dot(a, b) for b in slopes] for a in slopes])
+        self._products = np.array([[dot(a, b) for b in slopes] for a in slopes])
         self._lengths = self._columns.lengths * np.abs(weights)
         self._sizes = self._columns.sizes * np.abs(weights)
         self._way_length = self._way_largest = 0.0
@@ -330,8 +310,8 @@ class LazyScores(Scores):
     def _set_rest(self, multiples: np.ndarray | None = None) -> None:
         """The present slopes as a combination of the snapshots', and how large the rest is."""
         if multiples is None:
-            right = np.array([_dot(each.slopes, self._slopes) for each in self._snapshots])
-            multiples = _solved(self._products, right)
+            right = np.array([dot(each.slopes, self._slopes) for each in self._snapshots])
+            multiples = least_squares(self._products, right)
         self._multiples = multiples
         np.copyto(self._buffer, self._slopes)
         for c, each in zip(self._multiples, self._snapshots, strict=True):
@@ -407,28 +387,3 @@ class LazyScores(Scores):
         )  # fmt: skip
         self.version += 1
         self._whole = True
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    # Not by BLAS: for vectors of this size its threads cost more than they gain.
-    return float(np.einsum("i,i->", a, b))
-
-
-def _solved(products: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Multiples of least squares for one or two vectors, up to rounding.
-
-    Whatever they are, the rest follows from them. Nothing is made of slopes whose squares vanish,
-    nor of the first of two that are nearly parallel.
-    """
-    found, last = np.zeros(len(right)), len(right) - 1
-    own = products[last, last]
-    if not own > _SMALLEST**2:
-        return found
-    if last == 1:
-        share = products[0, 1] / own
-        square = products[0, 0] - share * products[0, 1]  # of the first, less its part along
-        if square > _PARALLEL * products[0, 0] and square > _SMALLEST**2:
-            found[0] = (right[0] - share * right[1]) / square
-            found[1] = -share * found[0]
-    found[last] += right[last] / own
-    return found

@@ -53,10 +53,6 @@ class SimulatedColumns:
 
     # What queries do with rows.
 
-    @property
-    def T(self) -> Transposed:
-        return Transposed(self)
-
     def __matmul__(self, dense: np.ndarray) -> np.ndarray:
         key = dense.tobytes()
         if self._last[0] != key:  # several queries are about the same model
@@ -75,9 +71,7 @@ class SimulatedColumns:
         return weights @ self._store[: len(self._drawn)]
 
     def __getitem__(self, key: Any) -> Any:
-        rows, columns = key if isinstance(key, tuple) else (key, None)
-        if columns is None:
-            return RowSlice(self, rows)
+        rows, columns = key
         if isinstance(columns, slice):
             columns = np.arange(self.shape[1])[columns]
         slots = self._slots_of(np.atleast_1d(columns))  # first: it may make the store larger
@@ -168,32 +162,3 @@ class SimulatedColumns:
         if group not in self._factors:
             self._factors[group] = self._rng.standard_normal(n)
         return self._guess.shared(self._factors[group], self._rng)
-
-
-class RowSlice:
-    """Some of the rows."""
-
-    ndim = 2
-
-    def __init__(self, whole: SimulatedColumns, rows: slice) -> None:
-        self._whole, self._rows = whole, rows
-        self.shape = (len(range(*rows.indices(whole.shape[0]))), whole.shape[1])
-
-    def __getitem__(self, key: Any) -> Any:
-        rows, columns = key
-        return self._whole[self._rows, columns][rows]
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.asarray(self._whole, dtype=dtype)[self._rows]
-
-
-class Transposed:
-    """The transpose, for sums over the rows."""
-
-    def __init__(self, whole: SimulatedColumns) -> None:
-        self._whole = whole
-
-    def __matmul__(self, direction: Any) -> Any:
-        if np.ndim(direction) == 1 and not isinstance(direction, SimulatedColumns):
-            return self._whole.sums(direction, X_STEPS)
-        return np.asarray(self._whole).T @ np.asarray(direction)

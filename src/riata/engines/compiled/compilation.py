@@ -9,6 +9,7 @@ from pathlib import Path
 
 from riata.engines.compiled import (
     bounds,
+    heights,
     hot,
     jit,
     losses,
@@ -23,7 +24,8 @@ from riata.mechanisms import envelope
 
 #: All modules of compiled code.
 KERNELS = (
-    jit, losses, state, snapshot, bounds, hot, moves, selection, transpose, self_check, envelope,
+    jit, losses, state, snapshot, bounds, heights, hot, moves, selection, transpose, self_check,
+    envelope,
 )  # fmt: skip
 
 

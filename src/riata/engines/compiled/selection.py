@@ -18,8 +18,6 @@ and <x_k, omega (m - m0)> follows from inner products of columns.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from riata.engines.compiled.bounds import (
@@ -27,6 +25,7 @@ from riata.engines.compiled.bounds import (
     hot_between,
     numbers_now,
 )
+from riata.engines.compiled.heights import lower, positive_probability, set_envelope, settled
 from riata.engines.compiled.hot import make_hot, resolve
 from riata.engines.compiled.jit import compiled, inlined, part_of_step
 from riata.engines.compiled.losses import slope
@@ -38,11 +37,8 @@ from riata.engines.compiled.snapshot import (
     sweep,
 )
 from riata.engines.compiled.state import LARGE, SIZE, STEPS
-from riata.mechanisms import envelope
-from riata.mechanisms.envelope import CELL, TOTAL_BITS
+from riata.mechanisms.envelope import CELL
 from riata.mechanisms.envelope import COMPILED_BAND as BAND
-from riata.mechanisms.envelope import COMPILED_ROUNDING as ROUNDING
-from riata.mechanisms.envelope import COMPILED_SLACK as SLACK
 
 #: Why a call came back.
 DONE, WORDS, SNAPSHOT, CHOOSE, SWEEP, ACROSS, DECIDE_COLUMN, DECIDE_SIGN, FOUND = range(9)
@@ -53,12 +49,6 @@ AT_MOST, BETWEEN, EXACTLY = range(3)
 #: What a step still needs.
 NOTHING, SIGN, MOVE = range(3)
 
-#: Heights that add up to less than this are rounded up by too much.
-FEW = 2**50
-LOG_2 = math.log(2.0)
-
-#: The envelope is kept while the logarithms of weights stay within this much of its own.
-ROOM = 0.05
 
 #: A snapshot is due after this part of a pass was read in vain, and hot columns are chosen after a
 #: smaller one. A proposal costs as many entries, and a column at a snapshot as many.
@@ -70,115 +60,6 @@ SWEEPING, SWEPT = 0.25, 1.25
 
 #: Hot columns are copied after this part of a pass was read for what is unknown.
 UNKNOWN = 0.25
-
-
-log_weight = inlined(envelope.log_weight)
-extremes = inlined(envelope.extremes)
-positive_probability = inlined(envelope.positive_probability)
-
-
-@inlined
-def set_log(g, now, known, groups, hot, facts, state):
-    """The logarithm of a weight that no column of a group has more than."""
-    st = state[0]
-    if g < st.n_groups:
-        bound = min(groups.length[g] * st.allowed2, groups.size[g] * st.allowed_max)
-        bound += groups.score[g] + groups.size[g] * st.allowed_rounding
-    else:
-        low, high = hot_between(g - st.n_groups, now, known, hot, facts)
-        bound = max(abs(low), abs(high)) if facts.symmetric else -low
-    value = st.allowed_strength * bound
-    groups.logs[g] = log_weight(value, facts.symmetric) + SLACK * (1.0 + abs(value))
-    groups.most[g] = value
-
-
-@inlined
-def set_height(g, groups, facts, state):
-    """From the logarithm of the largest weight to a whole number, and what goes with it."""
-    st = state[0]
-    share = 0.0
-    if groups.logs[g] - st.top > -64.0:
-        share = math.exp(groups.logs[g] - st.top) * (1 + SLACK)
-    height = np.int64(math.floor(math.ldexp(share, st.bits))) + 1
-    groups.heights[g] = height
-    # From here on, the factor that makes e^(log-weight - top) a probability.
-    groups.logs[g] = math.ldexp(1.0, st.bits) / float(height)
-    groups.surely[g] = -1.0
-    if facts.symmetric:  # e^v + e^-v is at least 2
-        chance = groups.logs[g] * math.exp(LOG_2 - st.top)
-        groups.surely[g] = chance - BAND - ROUNDING * abs(st.top)
-
-
-@inlined
-def set_ends(first, groups, state):
-    """The sums of heights up to each group, from one on."""
-    st = state[0]
-    before = groups.ends[first - 1] if first > 0 else np.int64(0)
-    for g in range(first, st.n_groups + st.n_hot):
-        before += groups.heights[g] * (groups.counts[g] if g < st.n_groups else 1)
-        groups.ends[g] = before
-
-
-@compiled
-def set_envelope(now, known, groups, hot, facts, state):
-    """Whole numbers that are at least 2^bits * weight / e^top, for groups and hot columns.
-
-    Where all is quiet they are made a little larger, to hold for later steps as well.
-    """
-    st = state[0]
-    room = 0.0 if st.n_hot > 0 or not facts.symmetric else ROOM
-    highest = 0.0
-    for g in range(st.n_groups):
-        highest = max(highest, groups.score[g])
-    longest = now.strength * max(st.longest, 2.0**-150)  # all columns may be empty
-    largest = longest * facts.root_n
-    st.allowed2 = now.drift2 + room / longest
-    st.allowed_max = now.drift_max + room / largest
-    st.allowed_rounding = now.rounding + room / largest
-    st.allowed_strength = now.strength * (1 + room / (1.0 + now.strength * highest))
-    top, n = -math.inf, st.n_groups + st.n_hot
-    for g in range(n):
-        groups.logs[g] = -math.inf
-        if g >= st.n_groups or groups.counts[g] > 0:
-            set_log(g, now, known, groups, hot, facts, state)
-            top = max(top, groups.logs[g])
-    mass = 0.0
-    for g in range(n):
-        count = groups.counts[g] if g < st.n_groups else 1
-        mass += count * 2.0**-TOTAL_BITS
-        if groups.logs[g] - top > -64.0:
-            mass += count * math.exp(groups.logs[g] - top)
-    st.top, st.bits = top, TOTAL_BITS - math.ceil(math.log2(mass) + 0.01)
-    for g in range(n):
-        groups.heights[g] = 0
-        if groups.logs[g] > -math.inf:
-            set_height(g, groups, facts, state)
-    set_ends(0, groups, state)
-    st.envelope = 1
-    st.rebuilt += 1
-
-
-@compiled
-def lower(g, now, known, groups, hot, facts, state):
-    """Let one hot column, of which more is known now, have less of the envelope."""
-    st = state[0]
-    set_log(g, now, known, groups, hot, facts, state)
-    set_height(g, groups, facts, state)
-    set_ends(g, groups, state)
-    if groups.ends[st.n_groups + st.n_hot - 1] < FEW:
-        st.envelope = 0
-
-
-@inlined
-def settled(u, low, high, top, factor, symmetric):
-    """1 if a candidate with such bounds is surely accepted, -1 if surely not, else 0."""
-    least, most = extremes(low, high, symmetric)
-    band = BAND + ROUNDING * abs(top)
-    if u > factor * math.exp(min(log_weight(most, symmetric) - top, 1.0)) + band:
-        return -1
-    if u < factor * math.exp(min(log_weight(least, symmetric) - top, 1.0)) - band:
-        return 1
-    return 0
 
 
 @compiled
@@ -235,22 +116,69 @@ def much_open(h, now, hot, state):
     return now.strength * now.factor * hot.open[h] > (state[0].high - state[0].low) / 4
 
 
+@inlined
+def needed_first(now, n_rows, n_columns, entries, n_words, state):
+    """What is needed from outside before a column is proposed, or FOUND if nothing is."""
+    st = state[0]
+    if st.wasted > WASTE * entries + GROUPING * n_columns:
+        return SNAPSHOT
+    if st.chosen == 0 and st.wasted > CHOICE * entries:
+        return CHOOSE
+    if st.strayed > SWEEPING * n_rows and now.far_max > SWEPT * st.swept_largest:
+        return SWEEP
+    if st.unknown_read > UNKNOWN * entries and 4 * st.n_hot > 5 * st.n_across:
+        return ACROSS
+    if st.next_word + 2 > n_words:
+        return WORDS
+    return FOUND
+
+
+@inlined
+def group_of(number, last, groups):
+    """The first group that ends after a number."""
+    g, beyond = 0, last
+    while g < beyond:
+        middle = (g + beyond) // 2
+        if groups.ends[middle] > number:
+            beyond = middle
+        else:
+            g = middle + 1
+    return g
+
+
+@inlined
+def set_column(g, number, groups, hot, state):
+    """The column of a group that a number stands for."""
+    st = state[0]
+    st.group = g
+    if g >= st.n_groups:
+        st.column = hot.columns[g - st.n_groups]
+    else:
+        before = groups.ends[g] - groups.heights[g] * groups.counts[g]
+        st.place = groups.starts[g] + (number - before) // groups.heights[g]
+        st.column = groups.order[st.place]
+
+
+@inlined
+def keep_second_order(h, now, known, hot, state):
+    """Of a hot column that was evaluated: the second order changes slowly from here on."""
+    st = state[0]
+    centre = hot.score[h] + now.factor * hot.effect[h] - hot.start[h]
+    hot.beyond[h] = -st.low / now.strength - centre
+    hot.unsure[h] = known[st.column, SIZE] * now.fine
+    hot.unsure[h] += now.factor * hot.open[h] + hot.doubt[h]
+    hot.far[h], hot.way[h] = now.far2, now.way
+
+
 @part_of_step
 def select_column(columns, rows, known, classes, groups, hot, path, facts, words, now, state):
     """Propose columns until one is accepted: leaves it in the state, with bounds on its value."""
     st, n = state[0], len(rows.v)
     entries = np.int64(columns.indptr[len(columns.indptr) - 1])
     while True:
-        if st.wasted > WASTE * entries + GROUPING * len(known):
-            return SNAPSHOT
-        if st.chosen == 0 and st.wasted > CHOICE * entries:
-            return CHOOSE
-        if st.strayed > SWEEPING * n and now.far_max > SWEPT * st.swept_largest:
-            return SWEEP
-        if st.unknown_read > UNKNOWN * entries and 4 * st.n_hot > 5 * st.n_across:
-            return ACROSS
-        if st.next_word + 2 > len(words):
-            return WORDS
+        asked = needed_first(now, n, len(known), entries, len(words), state)
+        if asked != FOUND:
+            return asked
         if st.envelope == 0:
             set_envelope(now, known, groups, hot, facts, state)
         last = st.n_groups + st.n_hot - 1
@@ -261,24 +189,13 @@ def select_column(columns, rows, known, classes, groups, hot, path, facts, words
         if word >= most - most % total:  # what is below is a multiple of the total
             continue
         number = np.int64(word % total)
-        g, beyond = 0, last
-        while g < beyond:  # the first group that ends after the number
-            middle = (g + beyond) // 2
-            if groups.ends[middle] > number:
-                beyond = middle
-            else:
-                g = middle + 1
+        g = group_of(number, last, groups)
         coin = np.int64(words[st.next_word] >> np.uint64(12))
         st.next_word += 1
         st.proposals += 1
         h = g - st.n_groups
-        if h < 0:
-            before = groups.ends[g] - groups.heights[g] * groups.counts[g]
-            st.place = groups.starts[g] + (number - before) // groups.heights[g]
-            st.column = groups.order[st.place]
-        else:
-            st.column = hot.columns[h]
-        st.group, st.coin, st.known = g, coin, AT_MOST
+        set_column(g, number, groups, hot, state)
+        st.coin, st.known = coin, AT_MOST
         u = (coin + 0.5) * CELL
         if u < groups.surely[g]:
             return FOUND
@@ -295,12 +212,7 @@ def select_column(columns, rows, known, classes, groups, hot, path, facts, words
         if outcome == 0:
             set_exact(columns, rows, now, facts, state)
             if h >= 0 and facts.bend > 0:
-                # Keep what the second order is now: it changes slowly from here on.
-                centre = hot.score[h] + now.factor * hot.effect[h] - hot.start[h]
-                hot.beyond[h] = -st.low / now.strength - centre
-                hot.unsure[h] = known[st.column, SIZE] * now.fine
-                hot.unsure[h] += now.factor * hot.open[h] + hot.doubt[h]
-                hot.far[h], hot.way[h] = now.far2, now.way
+                keep_second_order(h, now, known, hot, state)
                 lower(g, now, known, groups, hot, facts, state)
             outcome = settled(u, st.low, st.high, top, factor, facts.symmetric)
             if outcome == 0:
