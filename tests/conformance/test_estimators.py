@@ -28,6 +28,7 @@ from riata.losses import Logistic, SmoothedHinge
 from riata.mechanisms import ExponentialMechanism
 from riata.privacy import calibrate
 from riata.privacy.events import compose
+from riata.queries import Gradient
 from riata.sets import L1Ball, L2Ball
 from riata.solvers import GaussianFrankWolfe, PrivateFrankWolfe
 
@@ -156,8 +157,8 @@ def test_add_remove_halves_the_noise_and_says_so():
         lasso(adjacency=a, fit_intercept=False).plan(5000, 20).problem
         for a in ("replace-one", "add-remove")
     )
-    start = replace.set.start()
-    assert remove.gradient(start).sensitivity("l2") * 2 == replace.gradient(start).sensitivity("l2")
+    one, half = (Gradient(each, each.set.start()).sensitivity("l2") for each in (replace, remove))
+    assert half * 2 == one
     assert "number of rows is public" in lasso(adjacency="add-remove").fit(X, Y).privacy_.sentence
 
 
