@@ -55,7 +55,9 @@ def _free() -> int:
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
         try:
-            found.append(int((group / most).read_text()) - int((group / used).read_text()))
+            found.append(
+                int((group / most).read_text("ascii")) - int((group / used).read_text("ascii"))
+            )
         except (OSError, ValueError):
             continue
     return max(0, min(found))

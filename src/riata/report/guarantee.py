@@ -77,7 +77,7 @@ def _warning(claim: Statement, simulated: bool) -> str:
     found = []
     if simulated:
         found.append(
-            "This is a simulation: one computer held all rows and played every person's device. "
+            "This is a simulation: one computer held all rows and acted as every person's device. "
             "The promise is about the reports. It does not protect anybody from whoever held the "
             "rows."
         )

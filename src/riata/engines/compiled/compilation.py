@@ -45,12 +45,12 @@ def _is_kept(folder: Path) -> bool:
     digest = hashlib.sha256(b"".join(sources)).hexdigest()
     try:
         stamp = folder / "riata-kernels"
-        if not stamp.exists() or stamp.read_text() != digest:
+        if not stamp.exists() or stamp.read_text("ascii") != digest:
             for module in KERNELS:
                 for old in folder.glob(f"{module.__name__.rpartition('.')[2]}.*.nb[ic]"):
                     old.unlink()
             folder.mkdir(parents=True, exist_ok=True)
-            stamp.write_text(digest)
+            stamp.write_text(digest, encoding="ascii")
     except OSError:  # a folder that cannot be written to: numba says so itself
         pass
     return any(folder.glob("selection.advance-*.nbi"))
