@@ -164,8 +164,11 @@ def test_reports_through_a_sketch_cost_what_they_claim_and_no_more():
 @every_channel
 def test_a_coin_that_is_too_small_is_caught(degree, epsilon):
     task = made(degree, epsilon)
-    channels = {n: replace(c, coin=c.coin // 2) for n, c in task._channels.items()}
-    broken = replace(task, _channels=channels)
+    halved = tuple(
+        replace(each, channel=replace(each.channel, coin=each.channel.coin // 2))
+        for each in task._questions
+    )
+    broken = replace(task, _questions=halved)
     ours, theirs = statistics(broken, PAIRS[degree], DEVICES[degree, epsilon] // 3)
     assert bound(ours, theirs) > epsilon
 

@@ -46,7 +46,11 @@ def concrete(base):
     for each in base.__subclasses__():
         yield from concrete(each)
         ours = each.__module__.startswith("riata.") and not each.__name__.startswith("_")
-        if ours and not inspect.isabstract(each) and each.__subclasses__() == []:
+        if (
+            ours
+            and not inspect.isabstract(each)
+            and not any(sub.__module__.startswith("riata.") for sub in each.__subclasses__())
+        ):
             yield each
 
 

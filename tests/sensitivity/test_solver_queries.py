@@ -351,7 +351,7 @@ def test_the_limbs_of_a_fine_slope_are_exact_to_the_largest_block():
     fine = Minimum(problem).gradient(Vector.zero(1))
     x = np.array([[1.0], [1.0], [-1.0], [1.0]])
     y = np.array([1.0, -1.0, 2.0**-30, -(2.0**-30)])
-    limbs = fine._limbs(bounds.grid_x(x), y)
+    limbs = fine._limbs(Block(bounds.grid_x(x), y))
     assert np.abs(limbs).max() <= 2**16
     whole = [sum(int(v) << s for v, s in zip(row, (32, 16, 0), strict=True)) for row in limbs]
     assert whole == [-(2**48), 2**48, -(2**18), 2**18]

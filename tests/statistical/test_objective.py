@@ -439,9 +439,9 @@ def test_a_projection_is_within_its_stated_error(constraint, size, largest):
         assert error <= constraint.projection_error(float(np.abs(v).max()))
 
 
-def exact_minimiser(mp, problem, engine_rows, regularisation, term, steps):
+def exact_minimiser(mp, problem, block, regularisation, term, steps):
     """The minimiser by projected gradient descent in many digits."""
-    rows, targets = engine_rows
+    rows, targets = block.rows, block.y
     limits = problem.bounds.per_column(P)
     x = [[mp.mpf(int(v)) * mp.mpf(float(b)) / X_STEPS for v, b in zip(row, limits, strict=True)]
          + [mp.mpf(1)] * problem.fit_intercept for row in rows]  # fmt: skip

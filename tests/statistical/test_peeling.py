@@ -197,7 +197,7 @@ def test_a_curator_without_parts_reads_all_rows():
 
     class Watching(LocalEngine):
         def total(self, query):
-            asked.append(len(self._blocks[0][1]))
+            asked.append(len(self._blocks[0].y))
             return super().total(query)
 
     mechanism = GaussianMechanism(1.0)
@@ -219,7 +219,7 @@ def test_a_split_fit_counts_the_rows_of_its_parts():
 
     class Watching(Curator):
         def release(self, query, mechanism, part=0):
-            asked.append((part, query.n_rows, len(self._part(part)._blocks[0][1])))
+            asked.append((part, query.n_rows, len(self._part(part)._blocks[0].y)))
             return super().release(query, mechanism, part)
 
     watching = Watching(engine, plan.event, Noise(seed=68), plan.parts)

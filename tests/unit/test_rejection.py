@@ -5,6 +5,7 @@
 
 import contextlib
 import threading
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -529,8 +530,8 @@ def test_scores_are_kept_as_long_as_they_are_of_use(monkeypatch):
         before = engine._scores[query.most].passes if query.most in engine._scores else 0.0
         return engine.scores(query, 0.1).passes - before
 
-    def utilities(theta, body=problem.set):
-        return VertexUtilities(problem, theta)
+    def utilities(theta, polytope=problem.set):
+        return VertexUtilities(replace(problem, set=polytope), theta)
 
     assert passes(utilities(theta)) == 1  # the first one
     assert passes(utilities(theta)) == 0  # the same again
