@@ -104,6 +104,7 @@ def audited(*options):
     return CliRunner().invoke(app, ["audit", *options])
 
 
+@pytest.mark.long
 def test_the_report_of_a_short_audit(tmp_path):
     out = tmp_path / "audit.html"
     short = ["--pairs", "2", "--tries", "1", "--draws", "40", "--fits", "12"]

@@ -16,6 +16,8 @@ from riata.problem import Problem
 from riata.queries import Query, VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, PolytopeSet, Simplex
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N_ROWS, N_COLUMNS, STEPS = 12, 8, 6
 PAIRS = 60
 

@@ -38,6 +38,8 @@ from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import SOLVERS, NoisyGradient, PrivateGreedy, PrivatePeeling, Projected
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N_ROWS, N_COLUMNS = 211, 7  # no other array of a fit has as many rows
 RNG = np.random.default_rng(4)
 X = RNG.uniform(-1, 1, (N_ROWS, N_COLUMNS))
@@ -315,6 +317,7 @@ def test_a_fit_that_goes_on_shows_the_same_records(make, tmp_path):
         assert pickle.dumps(one) == pickle.dumps(other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kept", [False, True], ids=["", "checkpoint"])
 def test_compiled_selections_have_a_record_for_each_selection(kept, tmp_path):
     pytest.importorskip("numba")

@@ -36,6 +36,8 @@ from riata.solvers import PrivateGreedy, RefittedFrankWolfe, SufficientStatistic
 from riata.solvers.adaptive_budget import RemainingBudget
 from riata.solvers.refit import Run
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N_ROWS, N_COLUMNS = 12, 8
 PAIRS = 20
 ENTRIES = Bounds(np.linspace(0.5, 2.0, N_COLUMNS), 1.5)

@@ -57,6 +57,8 @@ from riata.solvers import (
 )
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N_ROWS, N_COLUMNS = 12, 8
 PAIRS = 25
 ENTRIES = Bounds(np.linspace(0.5, 2.0, N_COLUMNS), 1.5)

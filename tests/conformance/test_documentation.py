@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 from riata.cli.main import app
 from riata.solvers import SOLVERS
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

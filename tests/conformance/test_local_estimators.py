@@ -26,6 +26,8 @@ from riata.errors import InvalidArgument
 from riata.local import Task
 from riata.local.task_plan import TaskPlan
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N, P = 600, 6
 BOUNDS, LENGTH = Bounds(1.0, 2.0), Bounds(2.0, 2.0, norm="l2")
 RNG = np.random.default_rng(0)

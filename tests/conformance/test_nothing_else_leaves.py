@@ -46,6 +46,8 @@ from riata.sets import L1Ball
 
 from model_cases import BOUNDS, ESTIMATORS, LENGTH, N_COLUMNS, N_ROWS, PHI, labels_for
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 INSIDE = 0.7310585786300049
 OUTSIDE = 123456.789
 LABEL = "canary-7f3a"

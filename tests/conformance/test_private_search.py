@@ -37,6 +37,8 @@ from riata.projections import GaussianProjection
 from riata.sets import L1Ball, L2Ball
 from riata.tuning import search as module
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 BOX, LENGTH = Bounds(1.0, 1.0), Bounds(1.5, 1.0, norm="l2")
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (400, 4))

@@ -16,6 +16,8 @@ from riata.queries import Gradient
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.solvers import FrankWolfe, NoisyGradient, PerturbedObjective
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 INF = float("inf")
 NEARLY_INFINITE = 1e9
 N, P = 300, 12

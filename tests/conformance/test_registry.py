@@ -31,6 +31,8 @@ from riata.sets import ConstraintSet, L1Ball, L2Ball, PolytopeSet, SparseBall
 from riata.sets.lift import Liftable, lift_or_nearest
 from riata.solvers import SOLVERS, Solver, choose_solver
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 P = 5
 KINDS = {Loss: losses, ConstraintSet: sets, Solver: solvers, Projection: projections}
 EXPLAINED = re.compile(r"Cannot use .+ with .+\. This is because .+\. (Use|Pass) .+\.", re.S)

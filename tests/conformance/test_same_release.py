@@ -270,6 +270,7 @@ def float32_cases():
     return cases().map(narrow)
 
 
+@pytest.mark.long
 @common(25)
 @given(float32_cases())
 def test_same_release_32_and_64_bits_frames_and_whole_numbers(case):
@@ -368,6 +369,7 @@ def test_same_release_single_columns_have_the_integers_of_the_whole_sum(case):
             assert np.array_equal(found, expected), container
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "seed", [*range(12), *(pytest.param(s, marks=pytest.mark.slow) for s in range(12, 200))]
 )

@@ -23,6 +23,8 @@ from riata.losses import Huber, Squared
 from riata.sets import L1Ball, L2Ball
 from riata.solvers import NoisyGradient, PrivatePeeling
 
+pytestmark = pytest.mark.matrix(one_in=11)
+
 BOUNDS = Bounds(x=5.0, y=10.0)
 LENGTH = Bounds(x=5.0, y=10.0, norm="l2")
 

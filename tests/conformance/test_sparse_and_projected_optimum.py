@@ -27,6 +27,8 @@ from riata.solvers import (
     Projected,
 )
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 NEARLY_INFINITE = 1e8
 N, P, S = 2_000, 12, 3
 RNG = np.random.default_rng(2_019)

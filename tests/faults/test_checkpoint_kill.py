@@ -14,6 +14,8 @@ from riata import Budget, Ledger
 
 from clusters import cluster
 
+pytestmark = pytest.mark.long
+
 #: Prints a line for each release that the solver sees, as soon as it sees it. Files grow to so many
 #: bytes, from the first release on. With an address, the rows are at the workers of a cluster.
 FIT = """

@@ -14,6 +14,8 @@ from riata.local import Task
 from collecting import Person, Server
 from fuzzing import memory
 
+pytestmark = pytest.mark.long
+
 TEXT = """
 kind = "mean"
 epsilon = 1.0

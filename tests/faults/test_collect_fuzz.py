@@ -12,6 +12,8 @@ from riata.local import Aggregator, Task
 from collecting import UNLIMITED, Person, Server
 from fuzzing import Fuzzer, memory
 
+pytestmark = pytest.mark.long
+
 TEXT = """
 kind = "mean"
 epsilon = 1.0

@@ -15,6 +15,8 @@ from riata.local import Aggregator, Task
 
 from collecting import BROKEN, DOUBLE, UNLIMITED, Person, Server, killed
 
+pytestmark = pytest.mark.long
+
 TEXT = """
 kind = "mean"
 epsilon = 1.0

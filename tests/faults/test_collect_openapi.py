@@ -12,6 +12,8 @@ from riata.local import Task
 
 from collecting import Server
 
+pytestmark = pytest.mark.long
+
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     schemathesis.checks.status_code_conformance,

@@ -29,6 +29,8 @@ from collecting import Person, Server
 from database_faults import every_statement
 from store_faults import TASK, WAYS, every_call, place_of, words
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 

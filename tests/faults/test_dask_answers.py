@@ -29,7 +29,10 @@ from riata.vectors import Vector
 
 from clusters import cluster
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore"),  # of the cluster
+]
 
 N, P = 300, 4
 RNG = np.random.default_rng(5)

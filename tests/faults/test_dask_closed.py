@@ -31,7 +31,10 @@ from riata.vectors import Vector
 
 from clusters import cluster
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore"),  # of the cluster
+]
 
 #: Nobody, if we may become them, and always ourselves.
 UIDS = [os.getuid(), *([65534] if os.getuid() == 0 else [])]

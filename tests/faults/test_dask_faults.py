@@ -46,7 +46,10 @@ from riata.vectors import Vector
 
 from clusters import cluster, kill_a_worker
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore"),  # of the cluster
+]
 
 N, P = 900, 30
 RNG = np.random.default_rng(8)

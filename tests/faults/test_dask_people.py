@@ -28,7 +28,10 @@ from riata.errors import ClusterError
 
 from clusters import cluster
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the cluster
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore"),  # of the cluster
+]
 
 N, P = 240, 5
 RNG = np.random.default_rng(3)

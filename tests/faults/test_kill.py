@@ -10,6 +10,8 @@ from riata import Budget, Ledger
 
 from helpers import processes
 
+pytestmark = pytest.mark.long
+
 FIT = """
 import sys
 import numpy as np

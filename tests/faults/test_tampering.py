@@ -13,6 +13,8 @@ from riata.privacy.ledger.entries import RECENT
 
 from helpers import charge, make
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 
 def edit(path, *statements):
     with closing(sqlite3.connect(path)) as db, db:

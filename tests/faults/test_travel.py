@@ -15,6 +15,8 @@ from riata.privacy.events import compose
 
 from helpers import data, lasso, make, processes
 
+pytestmark = pytest.mark.long
+
 FITS = 4
 X, Y = data()
 

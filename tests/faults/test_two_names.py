@@ -19,6 +19,8 @@ from riata.privacy.ledger import database
 
 from helpers import PLAIN, charge, make
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 RACE = textwrap.dedent(
     """
     import json, os, sys

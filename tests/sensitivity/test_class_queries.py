@@ -21,6 +21,8 @@ from riata.queries import ClassCounts, MarginCounts, MarginSlopes
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 P, K = 4, 3
 PLAIN = OneAgainstRest(Logistic(), 1)
 LOSSES = [PLAIN, Weighted(PLAIN, (0.3, 7.0, 1.1)), Weighted(PLAIN, (5.0, 1e-3, 2.0))]

@@ -37,6 +37,8 @@ from riata.queries.columns import MOST_COLUMNS, WEIGHT_STEPS, Scaling
 from riata.sets import L2Ball
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 NORMS = ("l1", "l2", "linf")
 LENGTH = Bounds(1.4, 1.3, norm="l2")
 

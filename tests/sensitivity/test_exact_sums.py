@@ -24,6 +24,8 @@ from riata.sets import L1Ball, L2Ball
 from riata.solvers import GaussianFrankWolfe
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N, P = 3_001, 40
 RNG = np.random.default_rng(51)
 X = RNG.standard_normal((N, P)) * 10.0 ** RNG.integers(-3, 2, (N, 1))

@@ -16,6 +16,8 @@ from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.queries import Block
 from riata.queries.moments import MOST_COEFFICIENTS, Y_STEPS, SquaredMoments
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 P, N = 4, 523
 RNG = np.random.default_rng(81)
 RUBBISH = [0.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 0.01, -0.01, 1.0, -1.0, 5e-324]

@@ -27,6 +27,8 @@ from riata.queries import Block, Gradient, MeanSlope, VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, PolytopeSet, Simplex
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=11)
+
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 
 LOSSES = [

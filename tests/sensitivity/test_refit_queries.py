@@ -51,6 +51,8 @@ from riata.queries.support import Support
 from riata.sets import L1Ball, L2Ball
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=11)
+
 FEW = np.array([4, 1, 3])
 every_loss = pytest.mark.parametrize("loss", [*LOSSES, OneAgainstRest(Logistic(), 1)], ids=repr)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)

@@ -21,6 +21,8 @@ from riata.queries import Minimum
 from riata.queries.minimum import SLOPE_ERROR
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 P = 3
 
 

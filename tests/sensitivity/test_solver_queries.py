@@ -25,6 +25,8 @@ from riata.queries.minimum import SLOPE_ERROR
 from riata.sets import L1Ball, L2Ball
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 P = 6
 N_HOSTILE = 60
 LOSSES = [Squared(), Huber(0.5), Logistic(), SmoothedHinge(0.3)]

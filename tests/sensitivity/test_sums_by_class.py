@@ -20,6 +20,8 @@ from riata.queries.class_sums import N_SCORE_BINS
 from riata.sets import L2Ball
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 P = 6
 LOSSES = [Logistic(), SmoothedHinge(0.3), OneAgainstRest(Logistic(), 1)]
 BOUNDS = [

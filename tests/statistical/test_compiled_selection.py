@@ -33,6 +33,8 @@ from riata.queries.coefficients import WEIGHT_STEP
 from riata.sets import L1Ball, Simplex
 from riata.solvers import PrivateFrankWolfe
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 numba = pytest.importorskip("numba")
 
 from riata.engines.compiled import bounds as drift  # noqa: E402

@@ -34,6 +34,8 @@ from riata.mechanisms.exact import BITS, TRUSTED, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, leaves
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 FALSE_ALARM = 1e-9
 MP = mpmath.MPContext()
 MP.prec = 200

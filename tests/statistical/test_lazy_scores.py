@@ -24,6 +24,8 @@ from riata.problem import Problem
 from riata.queries import VertexUtilities
 from riata.sets import L1Ball, Simplex
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 FALSE_ALARM = 1e-9
 
 #: What scores know when they are drawn from: bounds of groups alone, of single columns as well, or

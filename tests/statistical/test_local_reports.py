@@ -17,6 +17,8 @@ from riata.local.channel import Channel, channel
 from riata.local.randomize import choose_questions, draw_seeds, randomize
 from riata.mechanisms.noise import Noise
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 FALSE_ALARM = 1e-9
 #: Standard deviations that a normal number exceeds, to either side, with this probability.
 FAR = float(stats.norm.isf(FALSE_ALARM / 2))

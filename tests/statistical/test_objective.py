@@ -37,6 +37,8 @@ from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Simplex
 from riata.solvers import PerturbedObjective
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 Y = 1.0
 ROW_NORMS = [0.1, 1.0, 30.0, 1000.0]
 REGULARISATIONS = ["auto", 1e-3, 1.0, 1e3]

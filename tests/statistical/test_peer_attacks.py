@@ -34,6 +34,8 @@ from riata.sets import L1Ball, L2Ball
 from riata.solvers import GaussianFrankWolfe, PrivateFrankWolfe
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 FALSE_ALARM = 1e-9
 ADDITIVE = [LaplaceMechanism(1.0), GaussianMechanism(2.0)]
 every_additive = pytest.mark.parametrize("mechanism", ADDITIVE, ids=repr)
@@ -205,6 +207,7 @@ def test_every_coordinate_of_a_release_has_the_same_noise(mechanism, case, scale
 # (iii) Noise drawn from 256 seeds.
 
 
+@pytest.mark.long
 def test_two_thousand_fits_share_no_noise(monkeypatch):
     drawn, words = [], Noise.words
 

@@ -30,6 +30,8 @@ from riata.queries import Gradient, VertexUtilities
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 FALSE_ALARM = 1e-9
 EPSILON, SENSITIVITY = 0.7, 0.02
 #: One unit of scaled utility: a candidate this much better is e times as likely.

@@ -34,6 +34,8 @@ from riata.privacy.events import (
     to_json,
 )
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 PURE, RENYI, ZCDP, GAUSSIAN = (
     PureAccountant(),
     RenyiAccountant(),

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from riata import Schema, read
 from riata.errors import DataError, RiataError
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 SECRET = "sesame"
 SCHEMA = Schema.from_table(
     {

@@ -11,6 +11,8 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 HOSTILE = np.array(
     [
         [0.0, 0.5, -0.5, 1.0],

@@ -20,6 +20,8 @@ from riata.errors import (
     SchemaError,
 )
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 SCHEMA = """
 features = [{name = "age", kind = "number", bounds = [0, 100]}]
 target = {name = "cost", bounds = [0, 10]}

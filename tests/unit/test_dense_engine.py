@@ -19,6 +19,8 @@ from riata.queries import Block, ClippedGradient, Correlations, Gradient, Vertex
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N, P = 211, 37
 
 BOUNDS = {

@@ -40,6 +40,8 @@ from riata.losses import Huber, Loss, Squared
 from riata.privacy.budget import Budget
 from riata.sets import ConstraintSet, L1Ball
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 RNG = np.random.default_rng(0)
 
 CENTRAL = {

@@ -48,6 +48,8 @@ from riata.solvers import (
 )
 from riata.solvers.posterior_sampling import MOST_COLUMNS
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 INF = math.inf
 EXPLAINED = re.compile(r"Cannot use .+ with .+\. This is because .+\. (Use|Pass) .+\.")
 ENTRIES = Bounds(x=1.0, y=1.0)

@@ -9,6 +9,8 @@ from riata.projections import PROJECTIONS, GaussianProjection, GivenProjection
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.sets.lift import into_set, lift, lift_or_nearest
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 INF = float("inf")
 M, D = 6, 20
 PHI = GaussianProjection(M, D, seed=1)

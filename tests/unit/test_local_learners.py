@@ -20,6 +20,8 @@ from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 from riata.sets import L1Ball
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 KINDS = ["mean", "sparse-mean", "linear", "lasso", "sparse-linear", "logistic", "kernel"]
 NEARLY_NONE = 1e-9
 

@@ -7,6 +7,8 @@ from riata import losses
 from riata.errors import InvalidArgument
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 NUMERIC = [Squared(), Huber(0.1), Huber(1.0), Huber(7.0)]
 LABELLED = [Logistic(), SmoothedHinge(0.25), SmoothedHinge(1.0), SmoothedHinge(5.0)]
 LIMITS = [(0.0, 1.0), (0.3, 0.2), (1.0, 1.0), (4.0, 1.0), (2.0, 3.0), (50.0, 0.5)]

@@ -56,6 +56,8 @@ from riata.solvers import (
     Projected,
 )
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N, P = 60, 6
 BOUNDS = Bounds(1.0, 1.0)
 PER_COLUMN = Bounds(np.linspace(0.5, 1.5, P), 1.0)

@@ -38,6 +38,8 @@ from riata.privacy import Statement, spent
 from riata.privacy.events import Gaussian, leaves
 from riata.sets import L1Ball
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 DELTA = 1e-6
 
 

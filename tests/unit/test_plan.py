@@ -61,6 +61,8 @@ from riata.solvers import (
 )
 from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 UNIT = Bounds(x=1.0, y=1.0)
 LENGTH = Bounds(x=1.0, y=1.0, norm="l2")
 INF = float("inf")

@@ -13,6 +13,8 @@ from riata.projections import (
     StructuredProjection,
 )
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 SEEDED = list(PROJECTIONS.values())
 every_seeded = pytest.mark.parametrize("make", SEEDED, ids=list(PROJECTIONS))
 EVERY = [make(m, d, seed=3) for make in SEEDED for m, d in [(7, 40), (1, 5), (6, 6), (1, 1)]]

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 PEOPLE, FEATURES = 1_700, [{"name": "x", "kind": "number", "bounds": [0, 1]}]
 TARGET = {"name": "y", "bounds": [0, 1]}
 OF_PEOPLE = {"person": "id", "people": PEOPLE, "features": FEATURES, "target": TARGET}

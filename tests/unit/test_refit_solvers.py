@@ -25,6 +25,8 @@ from riata.problem import Problem
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex, SparseBall
 from riata.solvers import PrivateGreedy, RefittedFrankWolfe, SufficientStatistics, defaults
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 SOLVERS = [PrivateGreedy, RefittedFrankWolfe, SufficientStatistics]
 LOSSES = [
     Squared(), Huber(0.5), OneAgainstRest(Logistic(), 1), OneAgainstRest(SmoothedHinge(), 1),

@@ -49,6 +49,8 @@ from riata.sets import L1Ball, Simplex
 from riata.solvers.greedy import PrivateGreedy
 from riata.vectors import Vector
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 
 class Broken(AssertionError):
     """A bound that is none."""

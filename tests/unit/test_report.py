@@ -37,6 +37,8 @@ from riata.privacy.statement import Statement
 from riata.report.guarantee import guarantee
 from riata.sets import GroupL1Ball
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 N, P = 300, 6
 INF = Bounds(1.0, 1.0)
 LENGTH = Bounds(1.0, 1.0, norm="l2")

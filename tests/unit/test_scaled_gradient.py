@@ -21,6 +21,8 @@ from riata.sets import L1Ball, L2Ball, Simplex, SparseBall
 from riata.solvers import ScaledGradient, scaled_gradient
 from riata.solvers.scaled_gradient import FIRST_STEPS, SHARES, STEPS
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 BLOCKS = (4, 9, 30)
 ROW = Bounds(len(BLOCKS) ** 0.5, 1.0, norm="l2")
 LOSSES = [Squared(), Huber(0.5), Logistic(), SmoothedHinge(0.3), OneAgainstRest(Logistic(), 1)]

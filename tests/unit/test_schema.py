@@ -12,6 +12,8 @@ from riata.data.columns import Cells, Numbers, Texts, as_number, as_text, from_o
 from riata.data.schema.features import Choice, Number, Text, YesNo
 from riata.errors import InvalidArgument, SchemaError
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 TABLE = {
     "person": "patient",
     "rows_of_a_person": 3,

@@ -21,6 +21,8 @@ from riata.sets import (
     SparseBall,
 )
 
+pytestmark = pytest.mark.matrix(one_in=7)
+
 INF = float("inf")
 SIZE = 6
 LABELS = ["a", "b", "a", "c", "b", "a"]

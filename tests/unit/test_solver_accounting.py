@@ -38,6 +38,8 @@ from riata.privacy.events import (
     to_json,
 )
 
+pytestmark = pytest.mark.matrix(one_in=5)
+
 RENYI, ZCDP, GAUSSIAN, OBJECTIVE = (
     RenyiAccountant(),
     ZcdpAccountant(),
