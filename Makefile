@@ -42,7 +42,8 @@ demo: $(VENV)/.package
 	$(BIN)/python -m riata.demo
 
 quick: $(VENV)/.test-group
-	$(BIN)/python -m pytest -n 2 -q -m "not long and not slow and not services" tests/unit tests/sensitivity
+	$(BIN)/python -m pytest -n 2 -q --one-in 1000 -m "not long and not slow and not services" \
+	  -k "not cli and not collect and not ledger" tests/unit tests/sensitivity
 
 test: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m "not long and not slow and not services"

@@ -20,14 +20,21 @@ settings.load_profile("riata")
 os.environ.setdefault("RIATA_SELF_CHECK", "1")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--one-in", type=int, default=1, help="run one in so many cases of each test at least"
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep one in so many cases of a matrix in `make test`; the others are `long`."""
     cases: Counter[str] = Counter()
     for item in items:
-        matrix = item.get_closest_marker("matrix")
+        matrix, one_in = item.get_closest_marker("matrix"), config.getoption("one_in")
         if matrix is not None:
-            function = item.nodeid.split("[")[0]
-            if cases[function] % matrix.kwargs["one_in"]:
-                item.add_marker(pytest.mark.long)
-            cases[function] += 1
+            one_in = max(one_in, matrix.kwargs["one_in"])
+        function = item.nodeid.split("[")[0]
+        if cases[function] % one_in:
+            item.add_marker(pytest.mark.long)
+        cases[function] += 1

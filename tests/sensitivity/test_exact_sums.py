@@ -156,6 +156,7 @@ print(used, this.fitted(this.X, this.Y).hex())
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
 def test_a_fit_does_not_depend_on_the_number_of_threads():
     printed = []

@@ -150,6 +150,7 @@ def on_terminal(*arguments, **more):
     return told
 
 
+@pytest.mark.long
 def test_colour_is_for_terminals_that_want_it(here):
     show = ("ledger", "show", "none.db")
     assert b"\x1b[1;31mError" in on_terminal(*show)
@@ -162,6 +163,7 @@ def test_completion_knows_the_commands():
     assert b"ledger" in done.stdout
 
 
+@pytest.mark.long
 def test_an_audit_says_what_it_found(riata_command, tmp_path, monkeypatch):
     from riata.audit import standard
 

@@ -369,6 +369,7 @@ def test_a_full_database_is_a_full_disk(tmp_path):
     assert held(url) == [5]
 
 
+@pytest.mark.long
 def test_many_reports_in_a_database_at_once(tmp_path):
     url = f"sqlite:///{tmp_path}/r.db"
     store = DatabaseStore(url, TASK)

@@ -403,6 +403,7 @@ def test_values_of_rarer_types_have_names_of_their_own(one, other):
     assert identity.unnamed([one, other]) == []
 
 
+@pytest.mark.long
 def test_the_digest_is_the_same_in_every_process():
     """Whatever the hashes of texts and the addresses of objects are."""
     code = (

@@ -500,6 +500,7 @@ def test_cross_validation_stops_when_the_ledger_is_full(ledger):
     assert ledger.spent.epsilon <= CEILING.epsilon
 
 
+@pytest.mark.long
 def test_a_grid_search_in_two_processes_charges_every_fit_and_the_refit(path):
     ledger = make(path)
     X, y = data()

@@ -186,6 +186,7 @@ def test_the_l1_lift_is_a_vertex():
     assert np.count_nonzero(lift(L1Ball(), PHI, v)) <= M
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", PROJECTIONS)
 def test_a_hundred_thousand_columns(kind):
     # A dense program would have 2 x 100 x 100,000 entries. The prices prove what is found.

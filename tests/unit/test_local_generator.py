@@ -178,6 +178,7 @@ def test_the_places_of_a_seed_are_all_different():
     assert all(len(set(row)) == 512 for row in places.tolist())
 
 
+@pytest.mark.long
 def test_the_vectors_can_be_written_again():
     tool = Path(__file__).parents[2] / "tools/local_vectors.py"
     ran = subprocess.run([sys.executable, tool], capture_output=True, text=True, check=True)

@@ -142,6 +142,7 @@ def test_the_structured_matrix_is_the_transform_it_says():
     assert len(np.unique(part._sample)) == 30
 
 
+@pytest.mark.long
 def test_a_structured_projection_stores_no_matrix():
     phi = StructuredProjection(2_000, 300_000)  # 4.8 GB if it were written down
     v = phi.forward(phi.back(np.ones(2_000)))

@@ -66,6 +66,7 @@ def layouts():
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("what", ["blocks", "small blocks", "load", "scan", "disk", "auto", "dask"])
 def test_a_bar_over_people_shows_no_more_than_how_many_there_are(what, k, tmp_path):

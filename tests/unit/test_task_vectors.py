@@ -40,6 +40,7 @@ def exact_cost(task, name):
         return -mpmath.log(q) + mpmath.log((1 + o) / (1 - o))
 
 
+@pytest.mark.long
 def test_python_decides_as_the_list_says_and_no_task_costs_more_than_it_states():
     found = collections.Counter()
     for raw, expect, wanted in vectors():
