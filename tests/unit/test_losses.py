@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 
-from riata import losses
-from riata.errors import InvalidArgument
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata import Bounds, PrivateErm, losses
+from riata.errors import Incompatible, InvalidArgument
+from riata.losses import (
+    Absolute,
+    Hinge,
+    Huber,
+    Linear,
+    Logistic,
+    OneAgainstRest,
+    Quantile,
+    SmoothedHinge,
+    Squared,
+)
+from riata.sets import L1Ball, L2Ball
 
 pytestmark = pytest.mark.matrix(one_in=5)
 
@@ -16,6 +27,9 @@ LIMITS = [(0.0, 1.0), (0.3, 0.2), (1.0, 1.0), (4.0, 1.0), (2.0, 3.0), (50.0, 0.5
 PLAIN = [loss for loss in losses.REGISTRY.complete(NUMERIC + LABELLED) if loss.inner is None]
 
 every_loss = pytest.mark.parametrize("loss", PLAIN, ids=repr)
+#: Those with a bounded, positive second derivative: no corner, and not straight.
+SMOOTH = [loss for loss in PLAIN if 0 < loss.curvature_bound(1.0) < np.inf]
+every_smooth_loss = pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 every_limit = pytest.mark.parametrize(("margin", "y"), LIMITS)
 
 
@@ -38,7 +52,7 @@ def test_slope_is_the_derivative_of_value(loss):
     np.testing.assert_allclose(measured, loss.slope(margin, y), atol=h * 10, rtol=0)
 
 
-@every_loss
+@every_smooth_loss
 def test_curvature_is_the_derivative_of_slope(loss):
     rng = np.random.default_rng(2)
     margin, y = rng.uniform(-6, 6, 20_000), rng.choice([-1.0, 1.0], 20_000)
@@ -52,7 +66,9 @@ def test_curvature_is_the_derivative_of_slope(loss):
         assert not wrong.any()
 
 
-@pytest.mark.parametrize("loss", [Huber(0.5), SmoothedHinge(0.7)], ids=repr)
+@pytest.mark.parametrize(
+    "loss", [Huber(0.5), SmoothedHinge(0.7), Absolute(), Quantile(0.9), Hinge()], ids=repr
+)
 def test_where_a_loss_is_straight_a_parabola_of_its_curvature_lies_above(loss):
     rng = np.random.default_rng(3)
     margin, y = rng.uniform(-6, 6, 2_000), rng.choice([-1.0, 1.0], 2_000)
@@ -63,7 +79,7 @@ def test_where_a_loss_is_straight_a_parabola_of_its_curvature_lies_above(loss):
         assert np.all((loss.value(margin + move, y) <= above + 1e-9)[toward])
 
 
-@every_loss
+@every_smooth_loss
 def test_curvature_keeps_its_bound_and_reaches_it(loss):
     for margin, y in LIMITS:
         found = loss.curvature(*inside(margin, y))
@@ -93,17 +109,18 @@ def test_curvature_of_hostile_margins_is_a_number_for_each_row(loss):
 
 
 @every_loss
-def test_value_is_continuous_convex_and_not_negative(loss):
+def test_value_is_continuous_and_convex_and_not_negative_unless_straight(loss):
     margin = np.linspace(-8, 8, 20_001)
     for y in (-1.0, -0.4, 0.0, 1.0):
         value = loss.value(margin, np.full_like(margin, y))
         slope = loss.slope(margin, np.full_like(margin, y))
-        assert value.min() >= 0
+        assert value.min() >= 0 or loss.curvature_bound(1.0) == 0
         assert np.diff(slope).min() >= -1e-12
-        # The trapezoid rule between grid points: no jump anywhere.
+        # The trapezoid rule between grid points, which errs at a corner: no jump anywhere.
         step = margin[1] - margin[0]
+        corner = step * loss.slope_bound(8.0, 1.0) if loss not in SMOOTH else 0.0
         np.testing.assert_allclose(
-            np.diff(value), step * (slope[1:] + slope[:-1]) / 2, atol=10 * step**2
+            np.diff(value), step * (slope[1:] + slope[:-1]) / 2, atol=10 * step**2 + corner
         )
 
 
@@ -124,7 +141,7 @@ def test_slope_bound_grows_with_both_limits(loss, margin, y):
 
 
 @pytest.mark.parametrize("y", [0.2, 1.0, 3.0])
-@every_loss
+@every_smooth_loss
 def test_curvature_bound_holds_everywhere_and_is_reached(loss, y):
     rng = np.random.default_rng(2)
     margin = np.concatenate([np.linspace(-12, 12, 60_001), rng.uniform(-1e3, 1e3, 2_000)])
@@ -170,6 +187,39 @@ def test_smoothed_hinge_tends_to_the_hinge():
         value = SmoothedHinge(smoothing).value(margin, y)
         assert np.all(value <= hinge + 1e-12)
         assert np.abs(value - hinge).max() <= smoothing / 2 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "loss", [Absolute(), Quantile(0.5), Quantile(0.1), Quantile(0.9)], ids=repr
+)
+def test_the_best_constant_is_a_quantile(loss):
+    y = np.random.default_rng(5).exponential(size=501)
+    found = y[np.argmin([loss.value(np.full_like(y, m), y).mean() for m in y])]
+    assert found == np.quantile(y, getattr(loss, "quantile", 0.5))
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, np.nan, "a", None, True])
+def test_a_quantile_lies_between_0_and_1(bad):
+    with pytest.raises(InvalidArgument, match="quantile"):
+        Quantile(bad)
+
+
+@pytest.mark.parametrize("loss", [Absolute(), Quantile(0.9), Hinge(), Linear()], ids=repr)
+def test_a_loss_without_a_curvature_is_fitted_or_refused_before_the_charge(loss):
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, (500, 4)) / 2
+    y = np.sign(x[:, 0] + 0.1 * rng.standard_normal(500))
+    bounds = Bounds(1.0, 1.0, norm="l2")
+    for solver in ("frank-wolfe", "gaussian-frank-wolfe", "noisy-gradient"):
+        model = PrivateErm(
+            loss, L1Ball(1.0), 50.0, 1e-6, bounds=bounds, solver=solver, fit_intercept=False,
+            random_state=7,
+        ).fit(x, y)  # fmt: skip
+        assert model.coef_[0] > max(0.2, *np.abs(model.coef_[1:]))
+    with pytest.raises(Incompatible, match=r"corners|curvature|straight"):
+        PrivateErm(
+            loss, L2Ball(1.0), 1.0, 1e-6, bounds=bounds, solver="objective-perturbation"
+        ).fit(x, y)
 
 
 def test_losses_of_extreme_margins_are_finite():

@@ -1,19 +1,27 @@
 """Scalar losses of (margin, y)."""
 
+from riata.losses.absolute import Absolute
 from riata.losses.base import Loss
+from riata.losses.hinge import Hinge
 from riata.losses.huber import Huber
+from riata.losses.linear import Linear
 from riata.losses.logistic import Logistic
 from riata.losses.one_against_rest import OneAgainstRest
+from riata.losses.quantile import Quantile
 from riata.losses.smoothed_hinge import SmoothedHinge
 from riata.losses.squared import Squared
 from riata.losses.weighted import Weighted
 from riata.registry import Registry
 
 __all__ = [
+    "Absolute",
+    "Hinge",
     "Huber",
+    "Linear",
     "Logistic",
     "Loss",
     "OneAgainstRest",
+    "Quantile",
     "SmoothedHinge",
     "Squared",
     "Weighted",

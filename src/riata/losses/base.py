@@ -126,6 +126,9 @@ class Loss(ABC):
         return (cls(),)
 
 
+#: Distances from the corner of a loss count as at least this much, so that curvatures are finite.
+SMALLEST_DISTANCE = 1e-150
+
 #: Why the parameter of a loss must be a sensible number.
 SCALE_OF_LOSS = (
     "it sets where the loss turns from quadratic to linear. Pass a public number on the scale of "
