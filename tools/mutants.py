@@ -92,6 +92,10 @@ SCORES = "tests/audit/test_scores.py"
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
+#: Where compiled code is made from.
+KERNELS = ("engines/compiled/", "mechanisms/envelope.py")
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One edit, and the tests that must notice it."""
@@ -1179,7 +1183,7 @@ MUTANTS = [
     ),
     Mutant(
         "an id that is taken from the file", "checkpoint.py",
-        'if i == 0 and record.get("id") != self.run_id:', "if False:", CHECKPOINT,
+        'if i == 0 and record.get("id") != self.run_id:', "if False:", ATTACKS_ON_RUNS,
     ),
     Mutant(
         "a run that goes on with what an engine remembers", "curator.py",
@@ -1413,13 +1417,20 @@ class OutOfDate(Exception):
     """A mutant or a test of the list does not do what the list says."""
 
 
-def run_tests(project: Path, *tests: str) -> tuple[bool, str]:
-    """Whether the tests pass in the copy of the project, and the first that does not."""
+def run_tests(project: Path, *tests: str, compiled: str = "compiled") -> tuple[bool, str]:
+    """Whether the tests pass in the copy of the project, and the first that does not.
+
+    Compiled code is kept in a folder of that name: numba does not notice that a function was
+    changed which is part of others, so a mutant has a folder of its own.
+    """
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
          "--hypothesis-profile=mutants", "-m", "not slow and not services", *tests],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ, "PYTHONPATH": str(project / "src"), "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CACHE_DIR": str(project / compiled),
+        },
         capture_output=True,
         text=True,
     )  # fmt: skip
@@ -1435,9 +1446,12 @@ def killer(mutant: Mutant, project: Path) -> str | None:
     original = file.read_text(encoding="utf-8")
     file.write_text(mutant.applied(original), encoding="utf-8")
     try:
-        survives, noticed = run_tests(project, *mutant.tests)
+        kernel = mutant.file.startswith(KERNELS)
+        folder = "of_mutant" if kernel else "compiled"
+        survives, noticed = run_tests(project, *mutant.tests, compiled=folder)
     finally:
         file.write_text(original, encoding="utf-8")
+        shutil.rmtree(project / "of_mutant", ignore_errors=True)
     if survives:
         return None
     if not run_tests(project, noticed)[0]:
@@ -1465,8 +1479,11 @@ def copies(folder: Path, number: int) -> Queue[Path]:
         project = folder / str(i)
         project.mkdir()
         for part in ("src", "tests", "tools", "pyproject.toml"):
-            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-            copy(ROOT / part, project / part)
+            if (ROOT / part).is_dir():
+                no_cache = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / part, project / part, ignore=no_cache)
+            else:
+                shutil.copy(ROOT / part, project / part)
         projects.put(project)
     return projects
 

@@ -304,13 +304,14 @@ def test_a_new_key_with_the_id_of_a_charged_run_is_refused(tmp_path):
     name = first["request"].encode()
     for k in range(5):
         key = os.urandom(32) if k else bytes(32)
-        for identity in (first["id"], keyed(key, b"id", name).hex()[:32]):
+        own = keyed(key, b"id", name).hex()[:32]  # not charged yet
+        for identity, refusal in ((first["id"], CheckpointError), (own, BudgetExceeded)):
             body = json.dumps({**first, "id": identity}, sort_keys=True, separators=(",", ":"))
             link = keyed(key, keyed(key, b"run", name), body.encode())
             forged = tmp_path / f"forged {k} {identity[:4]}"
             forged.write_bytes(link.hex().encode() + b" " + body.encode() + b"\n")
             forged.with_name(forged.name + ".key").write_bytes(key)
-            with pytest.raises((CheckpointError, BudgetExceeded)):
+            with pytest.raises(refusal):
                 model.fit(X, Y, checkpoint=forged)
     assert len(ledger.charges) == 1
 
@@ -331,6 +332,19 @@ def test_a_charge_that_does_not_pay_for_the_run_is_refused(what, tmp_path):
         return
     ledger.charge(cost, adjacency="replace-one", summary=summary)
     with pytest.raises(CheckpointError, match="does not pay for the run"):
+        model.set_params(ledger=ledger).fit(X, Y, checkpoint=tmp_path / "fit")
+    assert released(tmp_path / "fit") == []
+
+
+@pytest.mark.parametrize("request_of_charge", [{}, {"request": "0" * 64}], ids=["none", "another"])
+def test_a_charge_of_the_same_cost_for_another_request_is_refused(request_of_charge, tmp_path):
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(20.0, 1e-5))
+    model = PrivateLasso(5.0, 1e-6, bounds=BOUNDS)
+    begin(model, X, Y, tmp_path / "fit")
+    first = json.loads((tmp_path / "fit").read_bytes().splitlines()[0].partition(b" ")[2])
+    summary = {"run": first["id"], **request_of_charge}
+    ledger.charge(model.plan(N, P).cost, adjacency="replace-one", summary=summary)
+    with pytest.raises(CheckpointError, match="another request: it does not pay for the run"):
         model.set_params(ledger=ledger).fit(X, Y, checkpoint=tmp_path / "fit")
     assert released(tmp_path / "fit") == []
 

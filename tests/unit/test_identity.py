@@ -282,6 +282,20 @@ def _replaced(tree, way, value):
     return [_replaced(v, way[1:], value) if i == way[0] else v for i, v in enumerate(tree)]
 
 
+class Plain:
+    """A class of riata without fields: its state is what its attributes are."""
+
+    __module__ = "riata.plain"
+
+    def __init__(self, state):
+        self.state = state
+
+
+def test_an_object_without_fields_is_known_by_its_attributes():
+    assert digest(canonical(Plain(1))) == digest(canonical(Plain(1)))
+    assert digest(canonical(Plain(1))) != digest(canonical(Plain(2)))
+
+
 def test_requests_that_differ_in_one_fact_have_other_digests():
     for one, other in requests():
         assert name_of(one) != name_of(other)
