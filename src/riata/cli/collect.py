@@ -107,12 +107,7 @@ def serve(
     from riata.collect.address_limits import Limits, Proxies
     from riata.collect.stores import display_address
 
-    task = _task(path)
-    if not task.open_on(datetime.datetime.now(datetime.UTC).date()):
-        raise CollectError(
-            f"The deadline of the task was {task.deadline}, and all reports would be refused. "
-            "Learn from what came, or begin another task."
-        )
+    task = _open_task(path)
     limits = Limits.with_defaults(
         tokens=tokens is not None,
         people=people,
@@ -207,6 +202,16 @@ def learn(
     if report is not None:
         page.write(result.model, report)
         typer.echo(f"Wrote {report}.")
+
+
+def _open_task(path: Path) -> Task:
+    task = _task(path)
+    if not task.open_on(datetime.datetime.now(datetime.UTC).date()):
+        raise CollectError(
+            f"The deadline of the task was {task.deadline}, and all reports would be refused. "
+            "Learn from what came, or begin another task."
+        )
+    return task
 
 
 def _task(path: Path) -> Task:

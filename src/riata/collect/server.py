@@ -52,17 +52,13 @@ def serve(
         ) from None
     limits = limits or Limits.with_defaults(tokens=tokens is not None, people=people)
     proxies = proxies or Proxies()
-    key = None if tokens is None else Tokens.at(tokens, task.id)
+    dashboard = Dashboard(people, None if "://" in place else Path(place) / "model.json")
     collector = Collector(
-        task,
-        Committer(open_store(place, task), limits.most_reports or None),
-        tokens=key,
-        dashboard=Dashboard(people, None if "://" in place else Path(place) / "model.json"),
-        limits=limits,
-        disk=disk_of(place),
-    )
-    assert collector.dashboard is not None
-    print(f"Dashboard: http://{host}:{port}/dashboard#{collector.dashboard.key}", flush=True)
+        task, Committer(open_store(place, task), limits.most_reports or None),
+        tokens=None if tokens is None else Tokens.at(tokens, task.id),
+        dashboard=dashboard, limits=limits, disk=disk_of(place),
+    )  # fmt: skip
+    print(f"Dashboard: http://{host}:{port}/dashboard#{dashboard.key}", flush=True)
     # No access log: it would hold addresses. No warnings: anybody's nonsense would fill the disk.
     uvicorn.run(
         application(collector),

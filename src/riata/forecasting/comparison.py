@@ -196,17 +196,15 @@ def compare_solvers(
             impossible[name] = str(problem)
             continue
         cost = cost_of(plan, _entries(plan, guessed))
-        simulate = partial(
-            simulated, model, n_rows, n_features, guessed, repeats, seed, verbose, patience,
-            title=name,
-        )  # fmt: skip
+        how = (repeats, seed, verbose, patience)
+        simulate = partial(simulated, model, n_rows, n_features, guessed, *how, title=name)
         forecast, because = _simulated(name, cost, patience, simulate)
         candidates.append(Candidate(name, plan, plan.solver == usual, cost, forecast, because))
     if not candidates:
         raise InvalidArgument("No solver can fit this: " + " ".join(impossible.values()))
     candidates.sort(key=lambda each: each.forecast.score if each.forecast else -1e9, reverse=True)
     best = candidates[0].forecast
-    return Comparison(tuple(candidates), impossible, guessed if best is None else best.guess)
+    return Comparison(tuple(candidates), impossible, best.guess if best else guessed)
 
 
 def _simulated(
