@@ -335,7 +335,12 @@ MUTANTS = [
         SAME,
     ),
     Mutant(
-        "a memory or disk that the rows decide", "data/schema/numeric_block.py",
+        "a memory or disk that the rows decide", "fitting/rows.py",
+        "return self.n_rows * self._source.schema.likely_entries",
+        "return self._source.load()[0].nnz", MEMORY,
+    ),
+    Mutant(
+        "rows without names that take no memory", "data/schema/numeric_block.py",
         "return min(self.count, _ENTRIES_OF_ROW)", "return 0", MEMORY,
     ),
     Mutant(

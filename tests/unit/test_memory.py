@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from riata import PrivateLasso, Schema, read
+from riata.data.schema.numeric_block import NumericBlock
 from riata.engines import choice
 from riata.engines.disk import DiskEngine
 from riata.engines.local import LocalEngine
@@ -51,6 +52,22 @@ def test_rows_without_room_go_to_disk(room, tmp_path, monkeypatch, opened):
     np.testing.assert_array_equal(found.coef_, expected)
     assert isinstance(opened[-1], DiskEngine)
     np.testing.assert_array_equal(model.set_params(engine="disk").fit(source).coef_, expected)
+
+
+@pytest.mark.parametrize("value", [5.0, 10.0], ids=["no entry", "every entry"])
+@pytest.mark.parametrize(("room", "engine"), [("200k", DiskEngine), ("1GB", LocalEngine)])
+def test_memory_or_disk_is_a_question_of_public_facts(value, room, engine, monkeypatch, opened):
+    # The middle of the bounds is encoded as 0, which takes no place in memory.
+    rows = FRAME.with_columns(pl.lit(value).alias(f"c{i}") for i in range(6))
+    monkeypatch.setenv("RIATA_MEMORY", room)
+    PrivateLasso(1.0, 1e-6, solver="frank-wolfe", steps=2).fit(read(rows, SCHEMA))
+    assert isinstance(opened[-1], engine)
+
+
+@pytest.mark.parametrize(("count", "likely"), [(40, 40), (10_000, 256)])
+def test_how_many_entries_a_row_is_taken_to_have_follows_from_the_schema(count, likely):
+    assert SCHEMA.likely_entries == 6
+    assert NumericBlock(count).likely_entries == likely
 
 
 def test_rows_with_room_stay_in_memory(monkeypatch, opened):
