@@ -68,11 +68,6 @@ def checked_bounds(estimator: Any) -> Bounds:
     return bounds
 
 
-def checked_seed(estimator: Any) -> int | None:
-    """The seed that an estimator's random_state stands for."""
-    return seed_from(estimator.random_state)
-
-
 class PrivateLinearModel(NotebookRepr, BaseEstimator):
     """A linear model. Subclasses say which losses over which set.
 
@@ -200,7 +195,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             where a fit was stopped, for what was charged when it began.
         """
         request, rows = self.request(X, y)
-        planned = plan(replace(request, seed=checked_seed(self)))
+        planned = plan(replace(request, seed=seed_from(self.random_state)))
         self._set_attributes(
             run(
                 planned, rows, engine=self.engine, ledger=self.ledger, checkpoint=checkpoint,

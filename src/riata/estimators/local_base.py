@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from riata.data.arrays import rows
-from riata.estimators.base import checked_bounds, checked_seed
+from riata.estimators.base import checked_bounds
 from riata.estimators.notebook import NotebookRepr
+from riata.fitting.arguments import seed_from
 from riata.fitting.progress import progress_bar
 from riata.local.aggregator import Aggregator
 from riata.local.arguments import check_positive
@@ -73,7 +74,7 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         self, task: Task, x: Any, targets: np.ndarray | None, *notes: str, **how: Any
     ) -> LocalModel:
         """Every device in turn, the server that adds their reports up, and what it learns."""
-        noise = Noise(checked_seed(self))
+        noise = Noise(seed_from(self.random_state))
         aggregator = Aggregator(task, expected=x.shape[0])
         steps = len(_row_slices(x))
         with progress_bar(type(self).__name__, steps, self.verbose) as callback:

@@ -23,7 +23,7 @@ class Linear(Loss):
         return -y * margin
 
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return -y + 0.0 * margin
+        return -y * np.ones_like(margin)
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.zeros(np.broadcast_shapes(np.shape(margin), np.shape(y)))

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from riata.data.arrays import rows_and_targets
 from riata.data.source import Source
 from riata.errors import Incompatible
-from riata.estimators.base import PrivateLinearModel, checked_seed
+from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import PrivateClassifier
 from riata.fitting import Request, release_score, search_digest
-from riata.fitting.arguments import budget_of, check_ledger
+from riata.fitting.arguments import budget_of, check_ledger, seed_from
 from riata.fitting.dask_rows import is_collection
 from riata.fitting.prediction_rows import bounds_with_schema, signs
 from riata.fitting.statement import CLIPPING_NOTE, DELTA_NOTE, default_delta_note
@@ -153,7 +153,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self._check_parameters()
         estimator, shape, request = self._looked_at(X, y)
         plan = self._planned(estimator, shape)
-        seed = checked_seed(self)
+        seed = seed_from(self.random_state)
         noise = Noise(seed)
         digest = search_digest(self, request, plan.event, seed)
         if self.ledger is not None:
