@@ -94,7 +94,9 @@ def left_of(model, folder, kept, x, *y):
     left, options = {}, {}
     central = hasattr(model, "ledger")
     if kept == "ledger" and central and model.random_state is None:
-        model.ledger = Ledger.create(":memory:", dataset="claims", ceiling=Budget(9.0, 1e-3))
+        adjacency = "replace-person" if isinstance(x, PeopleSource) else "replace-one"
+        ceiling = Budget(9.0, 1e-3, adjacency)
+        model.ledger = Ledger.create(":memory:", dataset="claims", ceiling=ceiling)
     if kept == "checkpoint" and central and not isinstance(model, PrivateSearch):
         options["checkpoint"] = folder / "run.ckpt"
     model.fit(x, *y, **options)
