@@ -43,7 +43,7 @@ LADDERS = (
     Ladder(
         'Rows have a bound on their|length, norm="l2", and delta > 0',
         (
-            Rung("hard-thresholding", "hard_thresholding", "The set is a|SparseBall?"),
+            Rung("greedy", "greedy", "The set is a|SparseBall?"),
             Rung(
                 "class-sums",
                 "class_sums",

@@ -91,7 +91,9 @@ BY_NAME = {
     "gaussian-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "scaled-gradient": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "class-sums": PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]),
-    "hard-thresholding": PrivateSparseRegression(1.0, 1e-6, bounds=SHORT, sparsity=3),
+    "hard-thresholding": PrivateSparseRegression(
+        1.0, 1e-6, bounds=SHORT, sparsity=3, solver="hard-thresholding"
+    ),
     "posterior-sampling": PrivateErm(Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=SHORT),
 }
 MODELS |= {

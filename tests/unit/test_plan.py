@@ -339,7 +339,7 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), 1.0, NoisyGradient),
         (unit_lasso(bounds=LENGTH, set=L2Ball(1.0)), 1.0, ScaledGradient),
         (unit_lasso(bounds=LENGTH, set=LpBall(3, 1.0)), 1.0, NoisyGradient),
-        (unit_lasso(bounds=LENGTH, set=SparseBall(3)), 1.0, PrivateHardThresholding),
+        (unit_lasso(bounds=LENGTH, set=SparseBall(3)), 1.0, PrivateGreedy),
         (unit_lasso(bounds=LENGTH, set=SparseBall(3)), INF, HardThresholding),
         (unit_lasso(bounds=LENGTH), INF, FrankWolfe),
         (unit_lasso(bounds=Bounds(np.ones(1_000), 1.0)), 1.0, PrivateGreedy),
@@ -381,7 +381,7 @@ def test_estimators_choose_by_themselves():
         assert solver(kind(**common, bounds=words), 500) == "class-sums"
         assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1")) == "greedy"
     assert solver(PrivateSparseRegression(1.0, bounds=UNIT)) == "greedy"
-    assert solver(PrivateSparseRegression(1.0, bounds=LENGTH)) == "hard-thresholding"
+    assert solver(PrivateSparseRegression(1.0, bounds=LENGTH)) == "greedy"
     assert solver(PrivateSparseRegression(1.0, 0.0, bounds=LENGTH)) == "greedy"
     assert solver(HeavyTailedRegression(1.0)) == "peeling"
     names = {

@@ -74,7 +74,7 @@ ESTIMATORS: dict[str, Any] = {
         1.0, 1e-6, bounds=UNIT, sparsity=2, steps=STEPS
     ),
     "PrivateSparseRegression, rows bounded in l2": PrivateSparseRegression(
-        1.0, 1e-6, bounds=LENGTH, sparsity=2, steps=STEPS
+        1.0, 1e-6, bounds=LENGTH, sparsity=2, steps=STEPS, solver="hard-thresholding"
     ),
     "HeavyTailedRegression, split, pure": HeavyTailedRegression(
         1.0, 0.0, truncation=1.0, sparsity=2, solver=PrivatePeeling(3, split=True)

@@ -35,8 +35,7 @@ class PrivateSparseRegression(PrivateRegressor):
     radius : float, default=1.0
         The largest Euclidean length of the coefficients. Public.
     solver : str or Solver, default="auto"
-        "peeling" or "hard-thresholding", or a solver object. "auto" is "hard-thresholding" for rows
-        with a bound on their length and a positive delta, and otherwise "peeling".
+        "greedy", "peeling" or "hard-thresholding", or a solver object. "auto" is "greedy".
     steps : int or "auto", default="auto"
     fit_intercept : bool, default=True
         Whether to fit an intercept, for a tenth of the budget.

@@ -71,8 +71,8 @@ RULES = (
     ),
     Rule(FrankWolfe, _without_privacy, "epsilon is infinite, so nothing is protected"),
     Rule(
-        PrivateHardThresholding, lambda p, b: _sparse(p, b) and _in_l2(p, b),
-        "the rows have a bound on their length and the number of coefficients is given",
+        PrivateGreedy, lambda p, b: _sparse(p, b) and _in_l2(p, b),
+        "the number of coefficients is given: that many columns are selected and refitted",
     ),
     Rule(
         ClassSums,
