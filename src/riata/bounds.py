@@ -12,12 +12,16 @@ from scipy import sparse
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS, row_sums, squared_lengths
 from riata.privacy.budget import check_scale
-from riata.vectors import Vector, length
+from riata.vectors import Vector
+from riata.vectors import length as length_of
 
 NORMS = ("inf", "l2")
 
 #: Dense rows are put on the grid so many entries at a time, which fit a processor's cache.
 ENTRIES_AT_ONCE = 2**16
+
+#: The squared bounds of all columns are about this many steps together, for the lengths of rows.
+_WEIGHT_STEPS = 2.0**27
 
 _PUBLIC = (
     "noise is scaled to it. Pass the largest absolute value that a row could have, from public "
@@ -43,18 +47,30 @@ class Bounds:
         In which norm a row is bounded.
     nonnegative : bool, default=False
         Whether no entry of a row is below 0, as in counts of words. Entries below count as 0.
+    length : float, optional
+        The largest Euclidean norm of a row, beside the bounds of its entries. Longer rows are
+        shortened.
+    nonzeros : int, optional
+        How many entries of a row are not 0, at most or nearly so, if they are few: one-hot
+        encodings, words of texts. Rows are then no longer than so many entries at their bound make
+        them, which is enforced, and ``solver="auto"`` adds noise to whole gradients, of which short
+        rows need little.
 
     Examples
     --------
     >>> from riata import Bounds
     >>> Bounds(x=1.0, y=3.0)
     Bounds(x=1.0, y=3.0, norm='inf')
+    >>> Bounds(x=1.0, nonzeros=16).max_length
+    4.0
     """
 
     x: Any
     y: float | None = None
     norm: str = "inf"
     nonnegative: bool = False
+    length: float | None = None
+    nonzeros: int | None = None
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:
@@ -78,10 +94,44 @@ class Bounds:
             )
         for extreme in (x.min(initial=np.inf), x.max(initial=-np.inf)):
             check_scale("Bounds x", float(extreme), _PUBLIC)
-        x.flags.writeable = False
         if self.y is not None:
             object.__setattr__(self, "y", check_scale("Bounds y", self.y, _PUBLIC))
+        length = self._check_length(float(x.max()))
+        if length is not None:
+            x = np.minimum(x, length)  # no entry is larger than its row is long
+        x = np.asarray(x)
+        x.flags.writeable = False
         object.__setattr__(self, "x", float(x) if x.ndim == 0 else x)
+        object.__setattr__(self, "length", length)
+
+    def _check_length(self, largest: float) -> float | None:
+        """The bound on the length of a row beside that of its entries, if there is one."""
+        if self.norm == "l2" and not (self.length is None and self.nonzeros is None):
+            raise InvalidArgument(
+                'With norm="l2" x is already the length of a row. To bound entries as well, pass '
+                'Bounds(x=<largest entry>, length=<largest length>) with norm="inf".'
+            )
+        lengths = []
+        if self.length is not None:
+            lengths.append(check_scale("Bounds length", self.length, _PUBLIC))
+        if self.nonzeros is not None:
+            if not isinstance(self.nonzeros, (int, np.integer)) or self.nonzeros < 1:
+                raise InvalidArgument(
+                    f"nonzeros={self.nonzeros!r} must be a whole number of at least 1: the largest "
+                    "number of entries of a row that are not 0."
+                )
+            lengths.append(math.sqrt(self.nonzeros) * largest)
+        return min(lengths, default=None)
+
+    @property
+    def max_length(self) -> float | None:
+        """The largest Euclidean norm of a row, if one was promised."""
+        return self.x if self.norm == "l2" else self.length
+
+    @property
+    def favours_gradients(self) -> bool:
+        """Whether rows are known to be short beside what their entries alone would allow."""
+        return self.norm == "l2" or self.nonzeros is not None
 
     def with_y(self, y: float) -> Bounds:
         return replace(self, y=y)
@@ -109,18 +159,25 @@ class Bounds:
 
     def reach(self, theta: Vector) -> float:
         """The largest |<x, theta>| over all rows x that keep the promise."""
-        if self.norm == "l2":
-            return float(self.x * length(theta.values))
-        return float(np.sum(np.abs(theta.values) * self.of_columns(theta.support)))
+        reach = float(np.sum(np.abs(theta.values) * self.of_columns(theta.support)))
+        longest = self.max_length
+        return reach if longest is None else min(reach, longest * length_of(theta.values))
+
+    def unit_length(self, columns: Any, size: int) -> float:
+        """The largest length of a row on `size` columns, in units of their bounds."""
+        if self.max_length is None:
+            return math.sqrt(size)
+        return min(math.sqrt(size), self.max_length / float(np.min(self.of_columns(columns))))
 
     def row_norm(self, norm: str, n_features: int) -> float:
         """The largest length of a row in `norm`: "l1", "l2" or "linf"."""
-        if self.norm == "l2":
-            return float(self.x) * (np.sqrt(n_features) if norm == "l1" else 1.0)
         if norm == "linf":
             return self.largest
         columns = np.array(self.per_column(n_features))
-        return length(columns) if norm == "l2" else float(columns.sum())
+        most = length_of(columns) if norm == "l2" else float(columns.sum())
+        if self.max_length is None:
+            return most
+        return min(most, self.max_length * (math.sqrt(n_features) if norm == "l1" else 1.0))
 
     def clip_x(self, x: Any) -> Any:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""
@@ -128,26 +185,26 @@ class Bounds:
             if sparse.issparse(x):
                 rows = canonical_rows(x)
                 rows.data = self._clip_entries(rows.data, self.of_columns(rows.indices))
-                if self.norm == "l2":
-                    lengths = np.sqrt(sparse.csr_array(rows / self.x).power(2).sum(axis=1))
+                if self.max_length is not None:
+                    lengths = np.sqrt(sparse.csr_array(rows / self.max_length).power(2).sum(axis=1))
                     rows.data /= np.repeat(np.maximum(lengths, 1.0), np.diff(rows.indptr))
                 return rows
             rows = self._clip_entries(np.ascontiguousarray(x), self.x)
-            if self.norm == "l2":
-                lengths = np.sqrt(np.square(rows / self.x).sum(axis=1, keepdims=True))
+            if self.max_length is not None:
+                lengths = np.sqrt(np.square(rows / self.max_length).sum(axis=1, keepdims=True))
                 rows /= np.maximum(lengths, 1.0)
             return rows
 
     def grid_x(self, x: Any) -> Any:
         """The rows inside the bounds, in steps of a column's bound / `X_STEPS`: integers.
 
-        Entries are rounded first. With ``norm="l2"`` a row that is too long then is shortened, by a
+        Entries are rounded first. A row that is longer than `max_length` then is shortened, by a
         factor that follows from its integers: it is the same in every container.
         """
         if sparse.issparse(x):
             rows = canonical_rows(x)
             self._round_entries(rows.data, self.of_columns(rows.indices), rows.data)
-            if self.norm == "l2":
+            if self.max_length is not None:
                 rows.data *= np.repeat(self._shrinks_of(rows), np.diff(rows.indptr))
                 np.rint(rows.data, out=rows.data)
             return rows
@@ -160,7 +217,7 @@ class Bounds:
 
     def shrinks(self, x: np.ndarray) -> np.ndarray | None:
         """What dense rows on the grid are multiplied by to be short enough, each; None for 1."""
-        if self.norm != "l2":
+        if self.max_length is None:
             return None
         return self._shrinks_of(self._round_entries(x, self.x, np.empty(x.shape)))[:, None]
 
@@ -195,20 +252,29 @@ class Bounds:
                 out[np.isnan(out)] = 0.0
         return out
 
-    @staticmethod
-    def _shrinks_of(rows: Any) -> np.ndarray:
+    def _shrinks_of(self, rows: Any) -> np.ndarray:
         """The factor that brings each row of integers to the bound, even if all of it rounds up.
 
-        A row of k integers that are not 0 becomes longer by at most sqrt(k) / 2 when it is rounded.
+        A row of k integers that are not 0 becomes longer by at most sqrt(k) / 2 when it is rounded,
+        in steps of the largest column.
         """
-        squares = squared_lengths(rows)
+        assert self.max_length is not None
+        squares, most = self.squared_lengths(rows), X_STEPS * (self.max_length / self.largest)
         if sparse.issparse(rows):
             entries = row_sums((rows.data != 0).astype(np.int64), rows.indptr)
         else:
             entries = np.count_nonzero(rows, axis=1)
-        room = X_STEPS * (1 - 2.0**-40) - np.sqrt(entries) / 2
-        too_long = squares > X_STEPS**2
-        return np.where(too_long, room / np.sqrt(np.maximum(squares, 1)), 1.0)
+        room = np.maximum(most * (1 - 2.0**-40) - np.sqrt(entries) / 2, 0.0)
+        return np.where(squares > most**2, room / np.sqrt(np.maximum(squares, 1)), 1.0)
+
+    def squared_lengths(self, rows: Any) -> np.ndarray:
+        """The squared length of each row on the grid, or a little more, in the largest steps."""
+        if isinstance(self.x, float):
+            return squared_lengths(rows)
+        # The squared bounds of the columns in whole steps, rounded up.
+        squares = np.square(self.x / self.largest)
+        step = squares.sum() / _WEIGHT_STEPS
+        return np.asarray(squared_lengths(rows, np.ceil(squares / step).astype(np.int64)) * step)
 
     def _clip_entries(self, entries: Any, limit: Any) -> np.ndarray:
         clipped = _clip(entries, limit)
@@ -221,8 +287,11 @@ class Bounds:
 
     def __repr__(self) -> str:
         x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
-        sign = ", nonnegative=True" if self.nonnegative else ""
-        return f"Bounds(x={x}, y={self.y}, norm={self.norm!r}{sign})"
+        more = ", nonnegative=True" if self.nonnegative else ""
+        more += "" if self.nonzeros is None else f", nonzeros={self.nonzeros}"
+        if self.length is not None and self.nonzeros is None:
+            more += f", length={self.length:g}"
+        return f"Bounds(x={x}, y={self.y}, norm={self.norm!r}{more})"
 
 
 def norm_order(norm: str) -> float:

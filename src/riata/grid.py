@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 #: Changes whenever a release may be another one for the same rows, plan and noise.
-ARITHMETIC = 2
+ARITHMETIC = 3
 
 #: An entry of a row is a whole number of steps, at most this many in size.
 X_STEPS = 2**16

@@ -173,9 +173,9 @@ def _inside(graph: _Graph, bounds: Any) -> str:
     reach = np.asarray(bounds.x, dtype=np.float64)
     lowest = np.zeros_like(reach) if bounds.nonnegative else -reach
     rows = graph("Min", graph("Max", _present(graph), lowest), reach)
-    if bounds.norm != "l2":
+    if bounds.max_length is None:
         return rows
-    scaled = graph("Div", rows, reach)
+    scaled = graph("Div", rows, np.float64(bounds.max_length))
     squares = graph("ReduceSum", graph("Mul", scaled, scaled), np.array([1]), keepdims=1)
     longer = graph("Max", graph("Sqrt", squares), np.float64(1.0))
     return graph("Mul", rows, graph("Div", np.float64(1.0), longer))

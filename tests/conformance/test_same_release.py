@@ -138,11 +138,13 @@ def cases(draw) -> Case:
     x[odd] = rng.choice(VALUES, odd.sum())
     loss = draw(st.sampled_from(LOSSES))
     y = rng.choice([*VALUES, 2.0, -2.0], n)
-    norm = draw(st.sampled_from(["inf", "inf, one each", "l2"]))
+    norm = draw(st.sampled_from(["inf", "inf, one each", "l2", "inf, and length"]))
     bound = draw(st.sampled_from([1.0, 0.3, 3.7]))
-    limits = bound * rng.choice([1.0, 0.1, 0.77, 1e-5], p) if "each" in norm else bound
+    each = "each" in norm or ("length" in norm and draw(st.booleans()))
+    limits = bound * rng.choice([1.0, 0.1, 0.77, 1e-5], p) if each else bound
     bounds = Bounds(limits, 1.0 if draw(st.booleans()) else 2.3, norm=norm.split(",")[0],
-                    nonnegative=draw(st.booleans()))  # fmt: skip
+                    nonnegative=draw(st.booleans()),
+                    length=1.1 * bound if "length" in norm else None)  # fmt: skip
     polytope = draw(st.sampled_from([L1Ball(1.0), L1Ball(7.3), Simplex(0.6)]))
     adjacency = draw(st.sampled_from(["replace-one", "add-remove"]))
     problem = Problem(loss, polytope, bounds, n, p, adjacency, fit_intercept=True)

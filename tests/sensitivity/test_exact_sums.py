@@ -37,9 +37,13 @@ ORDER = RNG.permutation(N)
 
 LOSSES = [Squared(), Huber(0.3), Logistic(), SmoothedHinge(0.5)]
 ENTRYWISE = [Bounds(0.9, 1.0), Bounds(np.linspace(0.1, 3.0, P), 1.0)]
-LENGTHWISE = Bounds(1.7, 1.0, norm="l2")
+LENGTHWISE = [
+    Bounds(1.7, 1.0, norm="l2"),
+    Bounds(0.9, 1.0, length=1.7),
+    Bounds(np.linspace(0.1, 3.0, P), 1.0, length=2.0),
+]
 every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
-every_bound = pytest.mark.parametrize("bounds", [*ENTRYWISE, LENGTHWISE], ids=repr)
+every_bound = pytest.mark.parametrize("bounds", [*ENTRYWISE, *LENGTHWISE], ids=repr)
 
 
 def totals(loss, bounds, x, y, **how):

@@ -99,6 +99,8 @@ BOUNDS = [
     Bounds(0.9),
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7]),
     Bounds(1.4, norm="l2"),
+    Bounds(0.9, length=1.4),
+    Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], length=1.2),
 ]
 every_set = pytest.mark.parametrize("constraint", sets.REGISTRY.complete(SETS, P), ids=str)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)

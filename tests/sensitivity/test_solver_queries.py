@@ -34,6 +34,8 @@ BOUNDS = [
     Bounds(0.9, 1.3),
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3),
     Bounds(1.4, 1.3, norm="l2"),
+    Bounds(0.9, 1.3, length=1.4),
+    Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3, length=1.2),
 ]
 every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)

@@ -28,6 +28,7 @@ BOUNDS = [
     Bounds(1.4, 2.0, norm="l2"),
     Bounds(0.9, 2.0),
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 2.0),
+    Bounds(0.9, 2.0, length=1.4),
 ]
 NORMS = ("l1", "l2", "linf")
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

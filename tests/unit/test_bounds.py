@@ -9,6 +9,7 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
+from riata.grid import ROUNDED_UP, X_STEPS
 from riata.vectors import Vector
 
 pytestmark = pytest.mark.matrix(one_in=5)
@@ -33,6 +34,9 @@ BOUNDS = [
     Bounds(2.5, norm="l2"),
     Bounds(1e60),
     Bounds(1e60, norm="l2"),
+    Bounds(1.0, length=1.5),
+    Bounds([1.0, 0.2, 3.0, 1e-3], length=2.0),
+    Bounds(0.5, nonzeros=2),
 ]
 CONTAINERS = [
     sparse.csr_array,
@@ -53,9 +57,9 @@ def expected(bounds, rows):
             limit = float(np.broadcast_to(bounds.x, rows.shape[1])[j])
             if not np.isnan(value):
                 out[i, j] = min(max(value, -limit), limit)
-        if bounds.norm == "l2":
-            length = bounds.x * np.linalg.norm(out[i] / bounds.x)
-            out[i] *= min(1.0, bounds.x / length) if length > 0 else 1.0
+        if bounds.max_length is not None:
+            length = bounds.max_length * np.linalg.norm(out[i] / bounds.max_length)
+            out[i] *= min(1.0, bounds.max_length / length) if length > 0 else 1.0
     return out
 
 
@@ -280,3 +284,84 @@ def test_bounds_do_not_follow_later_changes_of_the_callers_array():
 def test_with_y_changes_y_alone():
     bounds = Bounds(2.0, norm="l2").with_y(3.0)
     assert (bounds.x, bounds.y, bounds.norm) == (2.0, 3.0, "l2")
+
+
+MIXED = [
+    Bounds(1.0, length=1.5),
+    Bounds([1.0, 0.2, 3.0, 1e-3, 0.5], length=2.0),
+    Bounds(0.5, nonzeros=2, nonnegative=True),
+    Bounds(1.0, length=1e-3),
+]
+
+
+@pytest.mark.parametrize("bounds", MIXED, ids=repr)
+def test_rows_on_the_grid_keep_both_promises_in_every_container(bounds):
+    """Entries and lengths of hostile rows, and of rows at both limits, as whole numbers."""
+    rng = np.random.default_rng(8)
+    rows = np.vstack(
+        [
+            rng.standard_normal((300, 5)) * 10.0 ** rng.integers(-3, 4, (300, 1)),
+            np.full((1, 5), np.inf), np.full((1, 5), np.nan), 1e300 * np.eye(5), -np.eye(5),
+        ]
+    )  # fmt: skip
+    steps = bounds.grid_x(rows)
+    limits = bounds.per_column(5)
+    assert np.abs(steps).max() <= X_STEPS
+    lengths = np.sqrt(np.square(steps * (limits / X_STEPS)).sum(axis=1))
+    assert lengths.max() <= bounds.max_length * ROUNDED_UP
+    assert lengths.max() >= 0.99 * bounds.max_length
+    for container in (np.asfortranarray, sparse.csr_array, sparse.csc_array):
+        found = bounds.grid_x(container(rows))
+        found = found.toarray() if sparse.issparse(found) else found
+        np.testing.assert_array_equal(found, steps)
+    inside = bounds.clip_x(rows)
+    assert np.linalg.norm(inside, axis=1).max() <= bounds.max_length * (1 + 1e-12)
+    units = np.linalg.norm(steps / X_STEPS, axis=1)
+    assert units.max() <= bounds.unit_length(slice(None), 5) * ROUNDED_UP
+    assert units.max() >= 0.5 * bounds.unit_length(slice(None), 5) or np.ndim(bounds.x)
+
+
+@pytest.mark.parametrize("bounds", MIXED, ids=repr)
+def test_norms_and_reach_use_entries_and_length(bounds):
+    rng = np.random.default_rng(9)
+    rows = bounds.clip_x(rng.standard_normal((2_000, 5)) * 3)
+    for norm, order in (("l1", 1), ("l2", 2), ("linf", np.inf)):
+        bound = bounds.row_norm(norm, 5)
+        assert np.linalg.norm(rows, order, axis=1).max() <= bound * (1 + 1e-12)
+    entries = Bounds(bounds.x)
+    assert bounds.row_norm("l2", 5) <= min(entries.row_norm("l2", 5), bounds.max_length)
+    for _ in range(20):
+        theta = Vector.of(rng.standard_normal(5))
+        assert np.abs(rows @ theta.dense()).max() <= bounds.reach(theta) * (1 + 1e-12)
+        by_length = bounds.max_length * np.linalg.norm(theta.dense())
+        assert bounds.reach(theta) <= min(entries.reach(theta), by_length * (1 + 1e-12))
+
+
+def test_a_length_says_more_about_entries_and_a_number_of_entries_about_the_length():
+    assert Bounds(3.0, length=2.0).x == 2.0
+    assert Bounds([3.0, 1.0], length=2.0).x.tolist() == [2.0, 1.0]
+    assert Bounds(2.0, nonzeros=9).max_length == 6.0
+    assert Bounds(2.0, nonzeros=9, length=5.0).max_length == 5.0
+    assert Bounds(2.0).max_length is None
+    assert Bounds(2.0, norm="l2").max_length == 2.0
+    assert repr(Bounds(2.0, length=3.0)) == "Bounds(x=2.0, y=None, norm='inf', length=3)"
+    assert repr(Bounds(2.0, nonzeros=3)) == "Bounds(x=2.0, y=None, norm='inf', nonzeros=3)"
+
+
+@pytest.mark.parametrize("length", [0, -1.0, np.nan, np.inf, "a"])
+def test_an_unusable_length_is_refused(length):
+    with pytest.raises(InvalidArgument, match="length"):
+        Bounds(1.0, length=length)
+
+
+@pytest.mark.parametrize("nonzeros", [0, -1, 1.5, "a", np.nan])
+def test_an_unusable_number_of_entries_is_refused(nonzeros):
+    with pytest.raises(InvalidArgument, match="nonzeros"):
+        Bounds(1.0, nonzeros=nonzeros)
+
+
+def test_a_length_beside_a_length_is_refused():
+    with pytest.raises(InvalidArgument, match="already the length"):
+        Bounds(1.0, norm="l2", length=2.0)
+    with pytest.raises(InvalidArgument, match="already the length"):
+        Bounds(1.0, norm="l2", nonzeros=2)

@@ -11,6 +11,7 @@ from riata import Bounds, Schema
 from riata.data.columns import Cells, Numbers, Texts, as_number, as_text, from_objects
 from riata.data.schema.features import Choice, Number, Text, YesNo
 from riata.errors import InvalidArgument, SchemaError
+from riata.grid import X_STEPS
 
 pytestmark = pytest.mark.matrix(one_in=5)
 
@@ -266,11 +267,49 @@ def test_choices_and_all_else():
     assert encoded(Choice("c", ("6",)), numbers).tolist() == [[1, 0], [0, 1], [0, 1]]
 
 
-def test_words_of_a_text_are_zeros_and_ones():
-    found = encoded(Text("t", 8), Texts.of(["pain pain head", "", "head pain"]))
-    assert set(found.ravel()) == {0.0, 1.0}
-    assert (found[0] == found[2]).all()
-    assert not found[1].any()
+def test_words_of_a_text_are_logarithms_of_counts_with_length_1():
+    texts = ["pain pain head", "", "head pain", "head pain " * 3]
+    found = encoded(Text("t", 64), Texts.of(texts))
+    counts = np.sort(found[0][found[0] > 0])
+    np.testing.assert_allclose(counts[1] / counts[0], 1 + np.log(2), rtol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1, 0, 1, 1], rtol=1e-15)
+    np.testing.assert_array_equal(found[2], found[3])
+
+
+def test_a_text_is_encoded_alike_beside_any_others():
+    rng = np.random.default_rng(3)
+    words = [f"w{i}" for i in range(500)]
+    texts = [" ".join(rng.choice(words, rng.integers(1, 300))) for _ in range(40)]
+    together = encoded(Text("t", 256), Texts.of(texts))
+    for i in range(0, 40, 3):
+        np.testing.assert_array_equal(encoded(Text("t", 256), Texts.of(texts[i:]))[0], together[i])
+
+
+def test_a_schema_knows_how_long_its_rows_are():
+    table = {
+        "features": [
+            {"name": "age", "kind": "number", "bounds": [0, 120]},
+            {"name": "ward", "kind": "choice", "choices": list("abcdefghij")},
+            {"name": "note", "kind": "text", "buckets": 2048},
+        ],
+    }
+    schema = Schema.from_table(table)
+    bounds = schema.bounds
+    assert (bounds.x, bounds.nonzeros) == (1.0, 66)
+    assert bounds.max_length == pytest.approx(np.sqrt(3), rel=2e-3)
+    rng = np.random.default_rng(4)
+    rows = schema.features.encode(
+        {
+            "age": Numbers(np.array([120.0, 0.0, np.inf])),
+            "ward": Texts.of(["a", "zz", "b"]),
+            "note": Texts.of([" ".join(f"w{i}" for i in rng.integers(0, 999, 900))] * 3),
+        },
+        3,
+    )
+    steps = bounds.grid_x(rows)  # no row of a schema is shortened
+    np.testing.assert_array_equal(steps.data, np.rint(rows.tocsr().data * X_STEPS))
+    full = Schema.from_table({"features": table["features"][:1]})
+    assert full.bounds.max_length is None
 
 
 @pytest.mark.parametrize(

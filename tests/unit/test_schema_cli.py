@@ -125,7 +125,7 @@ def test_a_check_reads_no_row(file, tmp_path, monkeypatch):
     facts = json.loads(good("check", tmp_path / "s.toml", file, "--json"))
     assert facts["n_features"] == schema.n_features
     assert facts["classes"] == ["I", "II", "III"]
-    assert facts["bounds"] == {"x": 1.0, "y": None, "nonnegative": False}
+    assert facts["bounds"] == {"x": 1.0, "y": None, "nonnegative": False, "length": None}
 
 
 def test_a_check_says_what_disagrees(file, tmp_path, bad):

@@ -52,7 +52,8 @@ def backgrounds(problem: Problem, targets: np.ndarray, count: int) -> Iterator[t
 def inside(problem: Problem, directions: np.ndarray, *, whole: bool = True) -> np.ndarray:
     """Rows in these directions, as large as the bounds allow; or, not `whole`, no larger."""
     bounds = problem.bounds
-    if bounds.norm == "inf":
+    if bounds.max_length is None:
         return np.sign(directions) * bounds.per_column(problem.n_features)
-    lengths = np.array([length(row) or 1.0 for row in directions]) / float(bounds.x)
-    return directions / (lengths if whole else np.maximum(lengths, 1.0))[:, None]
+    lengths = np.array([length(row) or 1.0 for row in directions]) / bounds.max_length
+    rows = directions / (lengths if whole else np.maximum(lengths, 1.0))[:, None]
+    return np.asarray(bounds.clip_x(rows))

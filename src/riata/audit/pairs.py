@@ -119,14 +119,14 @@ def extreme_rows(problem: Problem, theta: Vector) -> tuple[np.ndarray, np.ndarra
     directions = [free * limit, free * alternating * limit, *_directions(problem, free, limit)]
     rows = []
     for direction, sign, turned in itertools.product(directions, (1.0, -1.0), (1.0, -1.0)):
-        if bounds.norm == "inf":
+        if bounds.max_length is None:
             rows.append(sign * follow + turned * direction)
             continue
         for split in _SPLITS:
             rows.append(sign * split * _unit(theta.dense()) + turned * _unit(direction))
     x = np.array(rows)
-    if bounds.norm == "l2":
-        x = float(bounds.x) * np.array([_unit(row) for row in x])
+    if bounds.max_length is not None:
+        x = bounds.clip_x(bounds.max_length * np.array([_unit(row) for row in x]))
     x = np.unique(x, axis=0)
     targets = extreme_targets(problem)
     return np.repeat(x, len(targets), axis=0), np.tile(targets, len(x))

@@ -92,6 +92,7 @@ def _facts(schema: Schema, file: Path | None) -> dict[str, Any]:
             "x": schema.bounds.x,
             "y": schema.bounds.y,
             "nonnegative": schema.bounds.nonnegative,
+            "length": schema.bounds.max_length,
         },
         "target": None if schema.target is None else schema.target.name,
         "classes": None if classes is None else classes.tolist(),

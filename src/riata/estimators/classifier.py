@@ -48,11 +48,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             raise InvalidArgument(
                 f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
             )
-        wanted = bounds.norm == "l2" and self.delta != 0  # noisy gradients need a positive delta
+        wanted = bounds.favours_gradients and self.delta != 0  # as gradients need
         in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
-                return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
+                return L2Ball(L2_RADIUS / (bounds.max_length or float(np.max(bounds.x))))
             return AutomaticRadius(L1Ball, L1_RADIUS)
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 

@@ -76,7 +76,7 @@ class ProjectedModel(PrivateLinearModel):
                 "dimensions. This is because compressed=True says that the rows are already "
                 "projected. Pass rows with one column for each dimension, or compressed=False."
             )
-        if bounds.norm != "l2":
+        if bounds.max_length is None:
             raise InvalidArgument(
                 f"Compressed rows need a bound on their length, got {bounds!r}: a projection "
                 'mixes the columns. Pass bounds=Bounds(x=..., norm="l2").'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:
             f"bounds={given!r} and the schema says {said!r}: encoded rows keep the schema's "
             'promise. Leave bounds out, or bound the length of a row with norm="l2".'
         )
+    if given.norm == "inf":  # what the schema says of a row's length holds as well
+        lengths = [one for one in (given.length, said.length) if one is not None]
+        nonzeros = said.nonzeros if given.nonzeros is None else given.nonzeros
+        given = replace(given, length=min(lengths, default=None), nonzeros=nonzeros)
     return given if y is None else given.with_y(y)
 
 

@@ -93,7 +93,7 @@ class Comparison:
     @property
     def guessed(self) -> str:
         """The guess in words."""
-        return described(self.guess, self.metric, self.best.plan.problem.bounds.norm)
+        return described(self.guess, self.metric, self.best.plan.problem.bounds.favours_gradients)
 
     def rows(self) -> list[tuple[str, ...]]:
         """A head and one line for each solver, in words."""
@@ -223,6 +223,6 @@ def _simulated(
 def _entries(plan: Plan, guess: Guess) -> float:
     """How many entries of rows like those of the guess are not 0."""
     rows, columns = plan.problem.n_rows, plan.problem.n_features
-    if plan.problem.bounds.norm == "l2":
+    if plan.problem.bounds.favours_gradients:
         return float(rows * min(guess.nonzeros, columns))
     return rows * columns * (guess.density if guess.design == "binary" else 1.0)

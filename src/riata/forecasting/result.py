@@ -102,7 +102,7 @@ class Forecast:
         rows = [
             ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
             ("fit", f"{plan.solver}, {number_of(plan.steps, 'step')}, {plan.budget}"),
-            ("guess", described(guess, self.metric, problem.bounds.norm)),
+            ("guess", described(guess, self.metric, problem.bounds.favours_gradients)),
             (self.metric, f"{self.score:z.3f}, {within(self.interval)}"),
         ]
         if self.metric == "AUC":
@@ -165,10 +165,10 @@ class Forecast:
         return curve.plot(ax)
 
 
-def described(guess: Guess, metric: str, norm: str) -> str:
+def described(guess: Guess, metric: str, short_rows: bool) -> str:
     """The guess in words."""
     entries = f"{guess.design} entries"
-    if norm == "l2":
+    if short_rows:
         entries = f"rows with {guess.nonzeros} {guess.design} entries"
     elif guess.design == "binary":
         entries += f" with density {guess.density:g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.grid import X_STEPS, squared_lengths
+from riata.grid import X_STEPS
 from riata.queries.coefficients import Coefficients
 
 #: Dense copies of some rows or columns have about this many entries at a time.
@@ -19,9 +18,6 @@ _ENTRIES_AT_ONCE = 2**20
 
 #: A copy of rows with clipped entries has about this many of them at a time, to stay in the cache.
 _CLIPPED_AT_ONCE = 2**17
-
-#: The squared bounds of all columns are about this many steps together, for the lengths of rows.
-_WEIGHT_STEPS = 2.0**27
 
 
 class Reads(Enum):
@@ -109,11 +105,4 @@ def pieces(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _row_lengths(x: Any, bounds: Bounds) -> np.ndarray:
-    if np.ndim(bounds.x) == 0:
-        return np.sqrt(squared_lengths(x)) * (bounds.x / X_STEPS)
-    # The squared bounds of the columns in whole steps, rounded up.
-    squares = np.square(bounds.x / bounds.largest)
-    step = squares.sum() / _WEIGHT_STEPS
-    weights = np.ceil(squares / step).astype(np.int64)
-    unit = math.sqrt(step) * bounds.largest
-    return np.sqrt(squared_lengths(x, weights)) * (unit / X_STEPS)
+    return np.sqrt(bounds.squared_lengths(x)) * (bounds.largest / X_STEPS)

@@ -52,7 +52,7 @@ class ColumnSums(ProblemQuery):
     @property
     def longest(self) -> float:
         """The largest length of a row."""
-        return 1.0 if self.bounds.norm == "l2" else math.sqrt(self.problem.n_features)
+        return self.bounds.unit_length(slice(None), self.problem.n_features)
 
     def row_bound(self, norm: str) -> float:
         most = math.sqrt(self.problem.n_features)

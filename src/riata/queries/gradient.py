@@ -73,9 +73,9 @@ class MeanSlope(ProblemQuery):
     @cached_property
     def _slope_bound(self) -> float:
         # Once: the unit and the sensitivity must be made from the same number.
-        reach = self.bounds.reach(self.theta)
-        if self.bounds.norm == "inf":
-            reach = self.coefficients.reach
+        reach = self.coefficients.reach
+        if self.bounds.max_length is not None:
+            reach = min(reach, self.bounds.reach(self.theta))
         reach += abs(self.theta.offset)
         bound = float(self.loss.slope_bound(reach, self.y_bound))
         if not SMALLEST_SLOPE <= bound <= LARGEST_SLOPE:

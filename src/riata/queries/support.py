@@ -79,7 +79,7 @@ class Support:
     @property
     def longest(self) -> float:
         """The largest length of a row on these columns."""
-        return 1.0 if self.bounds.norm == "l2" else math.sqrt(self.size)
+        return self.bounds.unit_length(self.columns, self.size)
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
         """The length of each row on these columns, in steps."""

@@ -95,6 +95,8 @@ def bounds_in_words(bounds: Bounds) -> str:
     else:
         low, high = float(bounds.x.min()), float(bounds.x.max())
         rows = f"Each column has a bound of its own, from {low:g} to {high:g}"
+    if bounds.length is not None:
+        rows += f", and the row has a Euclidean length of at most {bounds.length:.4g}"
     if bounds.nonnegative:
         rows += ", and no value is negative"
     if bounds.y is not None:

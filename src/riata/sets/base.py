@@ -100,9 +100,10 @@ class ConstraintSet(ABC):
 
     def reach(self, bounds: Bounds) -> float:
         """The largest |<x, w>| over w in C and rows x inside the bounds."""
-        if bounds.norm == "l2":
-            return float(bounds.x) * self.radius_in("l2")
-        return self.weighted_reach(bounds.per_column(self.required_size()))
+        reach = self.weighted_reach(bounds.per_column(self.required_size()))
+        if bounds.max_length is None:
+            return reach
+        return min(reach, bounds.max_length * self.radius_in("l2"))
 
     def gaussian_width(self, draws: int = 400) -> Width:
         """E sup over w in C of |<g, w>| for a standard normal g.

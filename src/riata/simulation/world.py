@@ -88,7 +88,17 @@ class World:
 
     @property
     def _of_length(self) -> bool:
-        return self.problem.bounds.norm == "l2"
+        return self.problem.bounds.favours_gradients
+
+    @property
+    def _longest(self) -> float:
+        longest = self.problem.bounds.max_length
+        assert longest is not None
+        return longest
+
+    def _inside(self, rows: Any) -> Any:
+        """Rows of the right length with entries inside their bounds."""
+        return rows if self.problem.bounds.norm == "l2" else self.problem.bounds.clip_x(rows)
 
     # Rows.
 
@@ -121,17 +131,15 @@ class World:
         if popularity is None:
             rows = np.asarray(SimulatedColumns(self.guess, n, p, rng)) / X_STEPS
             lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
-            return rows * (self.problem.bounds.x / np.maximum(lengths, 1e-9))
+            return self._inside(rows * (self._longest / np.maximum(lengths, 1e-9)))
         columns = np.searchsorted(np.cumsum(popularity), rng.random(n * k)).clip(max=p - 1)
         binary = self.guess.design == "binary"
         entries = np.ones(n * k) if binary else self.guess.draw((n * k,), rng)
         table = sparse.csr_array((entries, columns, np.arange(0, n * k + 1, k)), shape=(n, p))
         table.sum_duplicates()
         lengths = np.sqrt(table.multiply(table).sum(axis=1))
-        table.data *= np.repeat(
-            self.problem.bounds.x / np.maximum(lengths, 1e-9), np.diff(table.indptr)
-        )
-        return table
+        table.data *= np.repeat(self._longest / np.maximum(lengths, 1e-9), np.diff(table.indptr))
+        return self._inside(table)
 
     def _margins(self, table: Any, theta: np.ndarray) -> np.ndarray:
         if isinstance(table, SimulatedColumns):

@@ -104,7 +104,7 @@ def sparse_rate(problem: Problem, step_size: float | str) -> float:
     if not isinstance(step_size, str):
         return float(step_size)
     square = _spread(problem) ** 2
-    if problem.bounds.norm == "l2":
+    if problem.bounds.favours_gradients:
         square *= math.sqrt(sparsity_of(problem) / problem.n_features)
     return STEP / (problem.loss.curvature_bound(problem.y_bound) * square)
 

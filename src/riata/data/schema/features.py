@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +15,9 @@ from riata.data.schema.schema_fields import SchemaFields
 #: Words for yes and no, as in the local model. What is not understood is missing.
 YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 MOST_COLUMNS = 2**31 - 1
+
+#: So many different words a text is taken to have.
+_WORDS_OF_TEXT = 64
 
 
 class Nonzeros(NamedTuple):
@@ -50,6 +54,11 @@ class Feature(ABC):
     def nonnegative(self) -> bool:
         """Whether no entry is below 0."""
         return True
+
+    @property
+    def likely_entries(self) -> int:
+        """About how many of its entries are not 0. Together they have at most length 1."""
+        return 1
 
     @abstractmethod
     def encode(self, column: Column) -> Nonzeros:
@@ -159,7 +168,7 @@ class Choice(Feature):
 
 @dataclass(frozen=True)
 class Text(Feature):
-    """Words, hashed into buckets: 1 for each bucket that a word of the text falls into."""
+    """Words, hashed into buckets: 1 + log of the count of each, brought to length 1."""
 
     buckets: int
 
@@ -173,19 +182,34 @@ class Text(Feature):
     def n_columns(self) -> int:
         return self.buckets
 
+    @property
+    def likely_entries(self) -> int:
+        return min(self.buckets, _WORDS_OF_TEXT)
+
     def encode(self, column: Column) -> Nonzeros:
         from sklearn.feature_extraction.text import HashingVectorizer  # slow to import
 
         texts = column.texts()
-        hashing = HashingVectorizer(
-            n_features=self.buckets, alternate_sign=False, norm=None, binary=True
-        )
+        hashing = HashingVectorizer(n_features=self.buckets, alternate_sign=False, norm=None)
         found = hashing.transform([word or "" for word in texts.words]).tocsr()
+        found.data = _unit_rows(found.data, found.indptr)
         found = found[texts.codes].tocoo()
-        return Nonzeros(found.row, found.col, found.data.astype(np.float64))
+        return Nonzeros(found.row, found.col, found.data)
 
     def lines(self) -> list[tuple[str, Any, str]]:
-        return [("buckets", self.buckets, "words are hashed into this many columns of 0 or 1")]
+        return [("buckets", self.buckets, "words are hashed into this many columns")]
+
+
+def _unit_rows(counts: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """1 + log of each count, with each row brought to length 1.
+
+    A row's numbers must not depend on other rows, not even in their last bit: logarithms come from
+    `math`, one for each count, and `bincount` adds the entries of a row one by one.
+    """
+    seen, places = np.unique(counts, return_inverse=True)
+    entries = np.array([1 + math.log(count) for count in seen])[places]
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return entries / np.sqrt(np.bincount(row, np.square(entries), len(indptr) - 1))[row]
 
 
 def flags(column: Column) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,10 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.data.columns import Column, Texts
-from riata.data.schema.features import Feature, Text
-
-#: So many different words a text is taken to have, where the memory for rows is estimated.
-_WORDS_OF_TEXT = 64
+from riata.data.schema.features import Feature
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,12 @@ class NamedFeatures:
     @property
     def likely_entries(self) -> int:
         """About how many entries of an encoded row are not 0: a guess from public facts."""
-        return sum(
-            min(feature.n_columns, _WORDS_OF_TEXT) if isinstance(feature, Text) else 1
-            for feature in self.each
-        )
+        return sum(feature.likely_entries for feature in self.each)
+
+    @property
+    def longest(self) -> float:
+        """The largest length of an encoded row: each feature has at most length 1."""
+        return math.sqrt(len(self.each))
 
     def encode(self, columns: Mapping[str, Column], n_rows: int) -> sparse.csr_array:
         """Rows from columns by name. No value raises."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ from riata.grid import MOST_ROWS
 
 #: How many rows one person may count as.
 MOST_ROWS_OF_A_PERSON = 10_000
+
+#: Rows count as sparse if this many times their likely entries are no more than their columns.
+_FULL_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,12 @@ class Schema:
     def bounds(self) -> Bounds:
         """The promise that every encoded row keeps."""
         half = None if self.target is None else self.target.half
-        return Bounds(x=1.0, y=half, nonnegative=self.features.nonnegative)
+        promise = Bounds(x=1.0, y=half, nonnegative=self.features.nonnegative)
+        if self.unnamed or _FULL_ROWS * self.likely_entries > self.n_features:
+            return promise
+        # Each feature adds at most 1 to the square of a row's length, and rounding a little.
+        length = self.features.longest * (1 + 2.0**-10)
+        return replace(promise, length=length, nonzeros=self.likely_entries)
 
     @property
     def classes(self) -> np.ndarray | None:
