@@ -148,8 +148,23 @@ MUTANTS = [
     ),
     Mutant(
         "rounding that makes rows too long", "bounds.py",
-        "room = X_STEPS * (1 - 2.0**-40) - np.sqrt(entries) / 2", "room = X_STEPS + 0 * entries",
+        "np.maximum(most * (1 - 2.0**-40) - np.sqrt(entries) / 2, 0.0)", "most + 0 * entries",
         ("tests/sensitivity/test_exact_sums.py",),
+    ),
+    Mutant(
+        "a length beside entries that is not enforced", "bounds.py",
+        "return self.x if self.norm == \"l2\" else self.length\n",
+        "return self.x if self.norm == \"l2\" else None\n", ("tests/unit/test_bounds.py",),
+    ),
+    Mutant(
+        "lengths that forget the columns' bounds", "bounds.py",
+        "squares = np.square(self.x / self.largest)", "squares = np.square(self.x)",
+        ("tests/unit/test_bounds.py",),
+    ),
+    Mutant(
+        "a length in units of the largest column", "bounds.py",
+        "self.max_length / float(np.min(self.of_columns(columns)))",
+        "self.max_length / self.largest", ("tests/unit/test_bounds.py", *SENSITIVITY),
     ),
     Mutant(
         "sensitivity without its rounding", "queries/utilities.py",
@@ -472,7 +487,7 @@ MUTANTS = [
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
-        "lengths by weights that are rounded down", "queries/block.py",
+        "lengths by weights that are rounded down", "bounds.py",
         "np.ceil(squares / step).astype(np.int64)", "np.floor(squares / step).astype(np.int64)",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
