@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,6 +28,9 @@ from riata.losses import Loss
 from riata.privacy.budget import Budget
 from riata.sets import ConstraintSet
 from riata.solvers import Plan, Solution, Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 #: Where a fit writes down what it released, if anywhere.
 Checkpointed = str | os.PathLike[str] | None
@@ -68,11 +71,21 @@ def checked_bounds(estimator: Any) -> Bounds:
     return bounds
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearModel(NotebookRepr, BaseEstimator):
     """A linear model. Subclasses say which losses over which set.
 
     `request` and `request_for_shape` are the way from an estimator to `riata.fitting`.
     """
+
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
     # What subclasses say.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -42,19 +43,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def _label_loss(self) -> Loss:
         raise AssertionError("a subclass names its loss")
-
-    def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        if self.penalty not in ("auto", "l1", "l2"):
-            raise InvalidArgument(
-                f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
-            )
-        wanted = bounds.norm == "l2" and self.delta != 0  # noisy gradients need a positive delta
-        in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
-        if isinstance(self.radius, str) and self.radius == "auto":
-            if in_l2:
-                return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
-            return AutomaticRadius(L1Ball, L1_RADIUS)
-        return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
     def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
         assert classes is not None
@@ -193,6 +181,29 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on a hundred rows, noise is all there is
         return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BallClassifier(PrivateClassifier):
+    """A classifier whose coefficients lie in an l1 or an l2 ball."""
+
+    classes: Any = None
+    class_weight: Any = None
+    penalty: str = "auto"
+    radius: Any = "auto"
+
+    def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
+        if self.penalty not in ("auto", "l1", "l2"):
+            raise InvalidArgument(
+                f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
+            )
+        wanted = bounds.norm == "l2" and self.delta != 0  # noisy gradients need a positive delta
+        in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
+        if isinstance(self.radius, str) and self.radius == "auto":
+            if in_l2:
+                return L2Ball(L2_RADIUS / float(np.max(bounds.x)))
+            return AutomaticRadius(L1Ball, L1_RADIUS)
+        return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
 
 class LogisticClassifier(PrivateClassifier):
