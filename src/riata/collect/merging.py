@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from riata.collect.store import Records
-from riata.errors import CollectError
 from riata.local import report_format
 from riata.wording import number_of
 
@@ -86,23 +85,3 @@ def _choose(token: int, reports: np.ndarray) -> int:
     first = token.to_bytes(8, "big")
     digests = [hashlib.sha256(first + report_format.to_bytes(one)).digest() for one in reports]
     return min(range(len(digests)), key=digests.__getitem__)
-
-
-def earlier_version(place: str) -> CollectError:
-    """The error for a store that cannot go on."""
-    return CollectError(
-        f"{place} was begun by an earlier version of riata, which did not store which report a "
-        "token came with, so a merge could not count each token once. `riata collect learn` still "
-        "reads it alone. To go on collecting, choose another store and make new invitations with "
-        "another file of `--tokens`."
-    )
-
-
-def not_mergeable(place: str) -> CollectError:
-    """The error for a store of an earlier version among others."""
-    return CollectError(
-        f"{place} was begun by an earlier version of riata, which did not keep which report a "
-        "token came with: a token that was used there and at another store would count twice. "
-        "Read it alone. If the tokens of the other stores were made with another key, `riata "
-        "collect export` it and pass the file with --shard."
-    )

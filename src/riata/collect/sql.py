@@ -52,8 +52,6 @@ _TASKS = sa.Table(
     sa.Column("task", sa.LargeBinary(32), primary_key=True),
     sa.Column("file", sa.LargeBinary, nullable=False),
 )
-#: Where earlier versions kept used tokens, without their reports.
-_OLD_TOKENS = sa.table("riata_token", sa.column("task", sa.LargeBinary))
 
 
 class DatabaseStore:
@@ -81,7 +79,6 @@ class DatabaseStore:
                 )
             self._create_tables()
             self._count = self._begin(task)
-            self.tokens_without_reports = self._old_tokens()
         except (sa.exc.SQLAlchemyError, ImportError) as problem:
             raise CollectError(
                 f"The database cannot be used ({type(problem).__name__}). Check its address and "
@@ -111,13 +108,6 @@ class DatabaseStore:
     def _count_reports(self, connection: sa.Connection) -> int:
         query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
         return int(connection.execute(query.select_from(_REPORTS)).scalar_one())
-
-    def _old_tokens(self) -> bool:
-        if not sa.inspect(self._engine).has_table(_OLD_TOKENS.name):
-            return False
-        query = sa.select(sa.literal(1)).where(_OLD_TOKENS.c.task == self._task).limit(1)
-        with self._engine.connect() as connection:
-            return connection.execute(query.select_from(_OLD_TOKENS)).first() is not None
 
     def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """An insertion that leaves out what is there already."""

@@ -56,18 +56,6 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-class StoreReader(Protocol):
-    """Where they are read, even while they come in."""
-
-    #: Whether an earlier version stored tokens there without the reports that they came with.
-    tokens_without_reports: bool
-
-    def records(self) -> Records:
-        """All reports, and the tokens that they came with."""
-
-    def close(self) -> None: ...
-
-
 def accepted_reports(seeds: np.ndarray, unused: np.ndarray, stored: np.ndarray) -> np.ndarray:
     """Which reports are accepted, where some have an unused token and some are stored already.
 
