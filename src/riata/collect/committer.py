@@ -28,11 +28,7 @@ class CapReached(Exception):
 class Committer:
     """Hands reports to a store in one thread, as many at a time as have come meanwhile.
 
-    Parameters
-    ----------
-    store : Store
-    most : int, optional
-        Reports that the store may have.
+    The store may have `most` reports.
     """
 
     def __init__(self, store: Store, most: int | None = None) -> None:

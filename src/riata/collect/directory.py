@@ -23,12 +23,6 @@ class DirectoryStore:
     """The reports of one task, and the tokens that they came with. One process writes at a time.
 
     A report and its token are one row of one frame: no fault can keep the one without the other.
-
-    Parameters
-    ----------
-    path : path
-        Made if it is not there.
-    task : Task
     """
 
     def __init__(self, path: str | Path, task: Task) -> None:

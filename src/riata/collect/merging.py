@@ -20,24 +20,15 @@ from riata.wording import number_of
 
 
 class MergedReports(NamedTuple):
-    """The reports of several stores, one for each token.
+    """The reports of several stores, one for each token."""
 
-    Parameters
-    ----------
-    reports : array of uint64
-        Each once for each store that has it; aggregators count it once.
-    tokens : array of uint64
-        All tokens, each once, in order.
-    doubled : int
-        Tokens that came with several reports.
-    left_out : tuple of int
-        For each store, how many of its reports do not count, because another one of their tokens
-        does.
-    """
-
+    #: Each once for each store that has it; aggregators count it once.
     reports: np.ndarray
+    #: Each once, in order.
     tokens: np.ndarray
+    #: Tokens that came with several reports.
     doubled: int
+    #: For each store, how many of its reports do not count: another one of their tokens does.
     left_out: tuple[int, ...]
 
     def warning(self, names: Sequence[str]) -> str | None:

@@ -12,22 +12,12 @@ REASONS = ("form", "task", "deadline", "body", "token", "used_token")
 
 @dataclass(frozen=True)
 class Refusal:
-    """One answer.
-
-    Parameters
-    ----------
-    reason : str
-        For counting.
-    status : int
-    text : str
-        What its sender hears.
-    server_error : bool, default=False
-        Whether the collector failed, and not the sender.
-    """
+    """What a sender hears, and the reason that it is counted under."""
 
     reason: str
     status: int
     text: str
+    #: Whether the collector failed, and not the sender.
     server_error: bool = False
 
     @property

@@ -55,14 +55,7 @@ _TASKS = sa.Table(
 
 
 class DatabaseStore:
-    """The reports of one task in a database that other collectors may use too.
-
-    Parameters
-    ----------
-    url : str
-        As SQLAlchemy has it: ``postgresql+psycopg://...``.
-    task : Task
-    """
+    """The reports of one task in a database, by its URL, that other collectors may use too."""
 
     def __init__(self, url: str, task: Task) -> None:
         self._task = bytes.fromhex(task.id)
@@ -206,8 +199,7 @@ class DatabaseStore:
         asked, found = _signed(seeds), list[int]()
         for start in range(0, len(asked), _BATCH):
             query = sa.select(_REPORTS.c.seed).where(
-                _REPORTS.c.task == self._task,
-                _REPORTS.c.seed.in_(asked[start : start + _BATCH]),
+                _REPORTS.c.task == self._task, _REPORTS.c.seed.in_(asked[start : start + _BATCH])
             )
             found += connection.execute(query).scalars()
         return np.isin(seeds, np.array(found, dtype=np.int64).view(np.uint64))
