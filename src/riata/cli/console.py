@@ -54,6 +54,15 @@ def answer_json(facts: Any) -> None:
     typer.echo(json.dumps(plain(facts), allow_nan=False))
 
 
+def reply(as_json: bool, facts: Any, *sentences: str) -> None:
+    """What a command has to say: to a program, or to a person."""
+    if as_json:
+        answer_json(facts)
+        return
+    for sentence in sentences:
+        answer(sentence)
+
+
 def plain(value: Any) -> Any:
     """The same for JSON, which has no infinity: numbers that are not finite become null."""
     if isinstance(value, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from riata.fitting import PlannedFit
     from riata.privacy.events import Event
     from riata.privacy.ledger import Ledger
+    from riata.privacy.statement import Statement
     from riata.privacy.unit import PrivacyUnit
 
 MODEL, STATEMENT, REPORT = "model.riata", "statement", "report.html"
@@ -86,7 +88,7 @@ def fit(
             }
         )
         return
-    show_files(model, files)
+    show_files(model.privacy_, files.values())
 
 
 def checked_folder(study: Study, force: bool, yes: bool) -> Path:
@@ -142,9 +144,9 @@ def confirm_spending(question: str, yes: bool) -> None:
         raise typer.Exit(0)
 
 
-def show_files(model: Any, files: dict[str, str]) -> None:
-    answer(model.privacy_.sentence, "" if model.privacy_.private else "bold red")
-    for place in files.values():
+def show_files(statement: Statement, places: Iterable[object]) -> None:
+    answer(statement.sentence, "" if statement.private else "bold red")
+    for place in places:
         answer(f"Wrote {place}")
 
 

@@ -72,7 +72,7 @@ def tune(
         return
     answer(f"Found {', '.join(f'{name}={value!r}' for name, value in search.best_params_.items())}")
     answer(f"Score {search.best_score_:.4g}, with noise of {search.best_score_error_:.2g}")
-    show_files(model, files)
+    show_files(model.privacy_, files.values())
 
 
 def _search(study: Study, ledger: Any) -> PrivateSearch:

@@ -33,7 +33,7 @@ FULL = Refusal("no_room", 507, f"The collector has no room. {_AGAIN}", server_er
 MEMORY = Refusal("no_memory", 507, f"The collector has no room. {_AGAIN}", server_error=True)
 CAPPED = Refusal("cap", 507, f"The collector has no room. {_AGAIN}")
 STORE = Refusal("store", 503, f"The collector cannot keep reports now. {_AGAIN}", server_error=True)
-#: Connections that found no place are counted too: `guard` refuses them.
+#: Connections that found no place are counted too: `connection_limits` refuses them.
 CONNECTION_REASONS = ("connections", "places")
 
 

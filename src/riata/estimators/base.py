@@ -106,6 +106,10 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         """The bounds of a fit on rows of this shape."""
         return self.row_bounds()
 
+    def _named_classes(self) -> np.ndarray | None:
+        """The public labels of the constructor, for classifiers."""
+        return None
+
     def _notes(self, classes: np.ndarray | None) -> tuple[str, ...]:
         return ()
 
@@ -157,6 +161,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             The public labels, if they are not named in the constructor.
         """
         self.check_parameters()
+        classes = self._named_classes() if classes is None else classes
         bounds = self._bounds_for(n_rows, n_features, 0 if classes is None else len(classes))
         budget = budget_of(self.epsilon, self.delta, self.adjacency, n_rows, rows_of_a_person)
         solver, steps = self._solver()

@@ -18,7 +18,7 @@ from riata.data.arrays import labels_as_codes
 from riata.data.source import Source
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
-from riata.fitting import AutomaticRadius, ExtraReleases, Fitted, Request
+from riata.fitting import AutomaticRadius, ExtraReleases, Fitted
 from riata.fitting.dask_rows import is_collection
 from riata.fitting.prediction_rows import classes_with_schema, targets_of
 from riata.fitting.rows import Table, read_table
@@ -94,19 +94,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         """The bounds with y standing for class codes, -1 for none."""
         return super()._bounds_for(n_rows, n_features, n_classes).with_y(float(n_classes))
 
-    def request_for_shape(
-        self,
-        n_rows: int,
-        n_features: int,
-        *,
-        rows_of_a_person: int | None = None,
-        classes: np.ndarray | None = None,
-    ) -> Request:
-        """What a fit on rows of this shape asks for. Reads nothing."""
-        classes = self.declared_classes() if classes is None else classes
-        return super().request_for_shape(
-            n_rows, n_features, rows_of_a_person=rows_of_a_person, classes=classes
-        )
+    def _named_classes(self) -> np.ndarray:
+        return self.declared_classes()
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray, Any]:
         labels = None if y is None or isinstance(X, Source) or is_collection(X) else y
@@ -216,7 +205,6 @@ class LogisticClassifier(PrivateClassifier):
         return Logistic()
 
     def check_parameters(self) -> None:
-        """Raise for everything that can be wrong with the arguments without any data."""
         super().check_parameters()
         named = isinstance(self.calibration, str) and self.calibration == "auto"
         if not named and not isinstance(self.calibration, bool | np.bool_):

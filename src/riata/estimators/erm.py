@@ -79,7 +79,6 @@ class PrivateErm(PrivateLinearModel):
         return (self.loss,)
 
     def check_parameters(self) -> None:
-        """Raise for everything that can be wrong with the arguments without any data."""
         super().check_parameters()
         if not isinstance(self.loss, Loss):
             raise InvalidArgument(

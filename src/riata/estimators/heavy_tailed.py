@@ -87,7 +87,6 @@ class HeavyTailedRegression(PrivateRegressor):
         return super()._solver()
 
     def check_parameters(self) -> None:
-        """Raise for everything that can be wrong with the arguments without any data."""
         super().check_parameters()
         check_scale("scale", self.scale, "it is the usual size of an entry.")
         if not self._automatic:
