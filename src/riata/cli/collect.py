@@ -12,7 +12,7 @@ import typer
 from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
-from riata.cli.console import AsJson, answer_json, answer_table, reply
+from riata.cli.console import AsJson, Force, answer_json, answer_table, reply
 from riata.cli.options import MaxBytes
 from riata.errors import CollectError, RiataError
 from riata.files.limit import MAX_BYTES
@@ -35,7 +35,7 @@ Stores = Annotated[
 def init(
     path: TaskFile,
     people: Annotated[int | None, typer.Option(help="How many people will answer.", min=1)] = None,
-    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    force: Force = False,
 ) -> None:
     """Ask about a survey and write its task file, with comments."""
     if path.suffix != ".toml":

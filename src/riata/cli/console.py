@@ -15,6 +15,8 @@ from rich.text import Text
 #: No table is wider.
 WIDEST = 400
 
+Force = Annotated[bool, typer.Option(help="Replace what is there.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Spend without being asked.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else.")]
 
 

@@ -15,6 +15,8 @@ from rich.text import Text
 
 from riata.cli.console import (
     AsJson,
+    Force,
+    Yes,
     answer,
     answer_json,
     confirmed,
@@ -51,8 +53,8 @@ def fit(
     forecast: Annotated[
         bool, typer.Option(help="Forecast the fit, if the study has a [guess].")
     ] = True,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend without being asked.")] = False,
-    force: Annotated[bool, typer.Option(help="Replace a model in the folder.")] = False,
+    yes: Yes = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model: the plan is shown, then charged, and only then a row is read."""

@@ -14,7 +14,7 @@ from rich.bar import Bar
 from rich.table import Table
 from rich.text import Text
 
-from riata.cli.console import AsJson, answer, answer_json, answer_table, note, out, reply
+from riata.cli.console import AsJson, Force, answer, answer_json, answer_table, note, out, reply
 from riata.errors import InvalidArgument
 from riata.wording import number_of
 
@@ -111,7 +111,7 @@ def export(
     dataset: Dataset = None,
     head: Head = None,
     as_json: AsJson = False,
-    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write all charges for an archive or an auditor. The key is never among them."""
     ending = "" if file is None else file.suffix.lstrip(".").lower()
@@ -141,7 +141,7 @@ def backup(
     dataset: Dataset = None,
     head: Head = None,
     as_json: AsJson = False,
-    force: Annotated[bool, typer.Option(help="Replace an older backup.")] = False,
+    force: Force = False,
 ) -> None:
     """Write all charges to one file, while the ledger is in use. The key is not among them."""
     opened = _opened(where, dataset, head)

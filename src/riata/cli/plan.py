@@ -83,7 +83,7 @@ def plan(
             n_rows = _rows(study, rows)
             found = required_epsilon(model, n_rows, n_columns, wanted, sure=sure, **guess)
         else:
-            start = {} if rows is None else {"start": rows}
+            start: dict[str, Any] = {} if rows is None else {"start": rows}
             found = required_rows(model, n_columns, wanted, sure=sure, **start, **guess)
         drawn = ForecastCurve(found.over, *zip(*found.tried, strict=True))
         reply(as_json, _required_facts(found), str(found))

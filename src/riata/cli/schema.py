@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riata.cli.console import AsJson, reply
+from riata.cli.console import AsJson, Force, reply
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:  # scikit-learn is slow to import
@@ -28,7 +28,7 @@ def draft(
         int, typer.Option(help="As how many rows each person counts.", min=1)
     ] = 1,
     out: Annotated[Path | None, typer.Option(help="Write the schema here.")] = None,
-    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Draft a schema from a public file: last year's release, a sample for tests, made-up rows."""

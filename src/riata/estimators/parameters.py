@@ -88,11 +88,11 @@ class_weight_ : ndarray of shape (n_classes,)
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
 intercept_ : ndarray of shape (1,) or (n_classes,)""",
     "fitted": """\
-coef_error_, intercept_error_ : like coef_ and intercept_
-    Standard errors, NaN where the solver says nothing about them.
-selection_order_ : ndarray of int, like coef_
-    The place of each column in the order in which a search selected columns, from 1; 0 for columns
-    that were not selected, and for solvers that do not select one by one.
+coef_error_, intercept_error_ : ndarray, float or ndarray
+    Standard errors of `coef_` and `intercept_`, NaN where the solver says nothing about them.
+selection_order_ : ndarray of int
+    For each of `coef_`, its place in the order in which a search selected columns, from 1; 0 for
+    columns that were not selected, and for solvers that do not select one by one.
 n_iter_ : int
     The number of steps of each fit, which is public.
 privacy_ : Statement
