@@ -224,7 +224,8 @@ class DatabaseStore:
 
 def _signed(words: np.ndarray) -> list[int]:
     """Each word once, in order, as databases have them."""
-    return np.unique(words.view(np.int64)).tolist()
+    once: list[int] = np.unique(words.view(np.int64)).tolist()
+    return once
 
 
 def _without_room(problem: sa.exc.DBAPIError) -> OSError | None:

@@ -51,5 +51,6 @@ def accepted_reports(seeds: np.ndarray, unused: np.ndarray, stored: np.ndarray) 
 
     The same report twice in one call is accepted twice if it is once.
     """
-    accepted = unused | stored
-    return accepted | np.isin(seeds, seeds[accepted])
+    accepted: np.ndarray = unused | stored
+    accepted |= np.isin(seeds, seeds[accepted])
+    return accepted

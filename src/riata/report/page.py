@@ -111,7 +111,7 @@ def html(
     _check_extra()
     found, about = coefficients(model, names), describe(model)
     task, what = about.task, "mean" if about.output == "mean" else "coefficient"
-    return _template().render(
+    page: str = _template().render(
         title=plain(title or _title(about)),
         kind=about.name,
         made=datetime.now(UTC).date().isoformat(),
@@ -131,6 +131,7 @@ def html(
         card=card(model, statement, found),
         versions=facts.versions(),
     )
+    return page
 
 
 def _template() -> Any:
