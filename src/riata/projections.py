@@ -6,7 +6,6 @@ nothing.
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,17 +28,6 @@ TOGETHER = 64
 
 #: How many numbers a block of rows or columns may hold while a large product is made.
 BLOCK = 2**22
-
-_PARAMETERS = """\
-Parameters
-----------
-dimension : int
-    The number of rows, at most `n_features`.
-n_features : int
-    The number of columns.
-seed : int, default=0
-    Any public whole number.
-"""
 
 
 class Projection(ABC):
@@ -129,18 +117,23 @@ class StoredProjection(Projection):
 
 @dataclass(frozen=True)
 class SeededProjection(Projection):
-    """A random projection."""
+    """A random projection.
+
+    Parameters
+    ----------
+    dimension : int
+        The number of rows, at most `n_features`.
+    n_features : int
+        The number of columns.
+    seed : int, default=0
+        Any public whole number.
+    """
 
     dimension: int
     n_features: int
     seed: int = 0
 
     name: ClassVar[str]
-
-    def __init_subclass__(cls) -> None:
-        """Document the parameters, which all of them have."""
-        if cls.__doc__ is not None:
-            cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\n{_PARAMETERS}"
 
     def __post_init__(self) -> None:
         for name in ("dimension", "n_features", "seed"):
@@ -161,7 +154,17 @@ class SeededProjection(Projection):
 
 @dataclass(frozen=True)
 class GaussianProjection(SeededProjection, StoredProjection):
-    """Independent normal entries with variance 1 / dimension."""
+    """Independent normal entries with variance 1 / dimension.
+
+    Parameters
+    ----------
+    dimension : int
+        The number of rows, at most `n_features`.
+    n_features : int
+        The number of columns.
+    seed : int, default=0
+        Any public whole number.
+    """
 
     name: ClassVar[str] = "gaussian"
 
@@ -180,6 +183,15 @@ class SparseSignProjection(SeededProjection, StoredProjection):
     """Two entries in three are 0, the others sqrt(3 / dimension) with a random sign.
 
     The projection of Achlioptas (2003). Only the non-zeros are stored.
+
+    Parameters
+    ----------
+    dimension : int
+        The number of rows, at most `n_features`.
+    n_features : int
+        The number of columns.
+    seed : int, default=0
+        Any public whole number.
     """
 
     name: ClassVar[str] = "sparse-sign"
@@ -210,6 +222,15 @@ class StructuredProjection(SeededProjection):
     """Random signs, a cosine transform, and a random sample of its coordinates: nothing is stored.
 
     The rows of Phi are orthogonal and equally long, and a product costs d log d.
+
+    Parameters
+    ----------
+    dimension : int
+        The number of rows, at most `n_features`.
+    n_features : int
+        The number of columns.
+    seed : int, default=0
+        Any public whole number.
     """
 
     name: ClassVar[str] = "structured"
