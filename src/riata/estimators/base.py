@@ -54,20 +54,19 @@ def _selection_order(solution: Solution) -> np.ndarray:
 def checked_bounds(estimator: Any) -> Bounds:
     """The bounds of an estimator, which has to have some, or of the schema of its rows."""
     schema: Schema | None = getattr(estimator, "schema_", None)
-    if estimator.bounds is None and schema is None:
+    bounds: Bounds | None = estimator.bounds
+    if bounds is not None and not isinstance(bounds, Bounds):
+        raise InvalidArgument(
+            f"bounds must be a Bounds, got {type(bounds).__name__}. "
+            "Write bounds=Bounds(x=..., y=...)."
+        )
+    if schema is not None:
+        return bounds_with_schema(bounds, schema)
+    if bounds is None:
         raise InvalidArgument(
             f"{type(estimator).__name__} needs bounds: taking them from the data would reveal it. "
             "Pass bounds=Bounds(x=..., y=...)."
         )
-    if estimator.bounds is not None and not isinstance(estimator.bounds, Bounds):
-        raise InvalidArgument(
-            f"bounds must be a Bounds, got {type(estimator.bounds).__name__}. "
-            "Write bounds=Bounds(x=..., y=...)."
-        )
-    if schema is not None:
-        return bounds_with_schema(estimator.bounds, schema)
-    bounds: Bounds | None = estimator.bounds
-    assert bounds is not None
     return bounds
 
 
