@@ -1,8 +1,10 @@
-"""Numbers with their nouns, and values as an error quotes them."""
+"""Numbers with their nouns, values as an error quotes them, and facts as a notebook shows them."""
 
 from __future__ import annotations
 
+import html
 import reprlib
+from collections.abc import Iterable
 
 #: Characters of a wrong value that an error quotes.
 _QUOTED = 80
@@ -11,6 +13,20 @@ _QUOTED = 80
 def number_of(n: int, one: str, many: str | None = None) -> str:
     """Such as "1 report" or "2,000 reports"."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def facts_html(sentence: str, rows: Iterable[tuple[str, str]], edge: str, colour: str) -> str:
+    """A sentence in a colour, and facts by name, beside an edge in a colour."""
+    cells = "".join(
+        f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
+        f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+        for key, value in rows
+    )
+    return (
+        f'<div style="border-left:4px solid {edge};padding-left:12px">'
+        f'<p style="color:{colour};font-weight:600">{html.escape(sentence)}</p>'
+        f"<table>{cells}</table></div>"
+    )
 
 
 def shown(value: object) -> str:

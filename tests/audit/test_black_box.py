@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from riata import Bounds, PrivateErm, PrivateLasso
 from riata.audit import epsilon_lower_bound, lower_bound, worst_pair
+from riata.cli import audit
 from riata.cli.exits import OK, UNSOUND
 from riata.cli.main import app
 from riata.errors import InvalidArgument
@@ -100,15 +101,17 @@ def test_the_bound_comes_near_the_truth():
     assert 0.93 <= epsilon_lower_bound(ours.astype(int), theirs.astype(int)) <= 1.0
 
 
-def audited(*options):
-    return CliRunner().invoke(app, ["audit", *options])
+@pytest.fixture
+def audited(monkeypatch):
+    """The command, with few pairs, tries and fits."""
+    monkeypatch.setattr(audit, "QUICK", (2, 1, 40, 12))
+    return lambda *options: CliRunner().invoke(app, ["audit", "--quick", *options])
 
 
 @pytest.mark.long
-def test_the_report_of_a_short_audit(tmp_path):
+def test_the_report_of_a_short_audit(tmp_path, audited):
     out = tmp_path / "audit.html"
-    short = ["--pairs", "2", "--tries", "1", "--draws", "40", "--fits", "12"]
-    result = audited(*short, "--out", str(out))
+    result = audited("--out", str(out))
     assert result.exit_code == OK
     page = out.read_text()
     assert "No claim was exceeded." in page
@@ -121,7 +124,6 @@ def test_the_report_of_a_short_audit(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_strict_audit_wants_to_see_something(tmp_path):
+def test_a_strict_audit_wants_to_see_something(tmp_path, audited):
     # Forty fits show nothing of a claim.
-    short = ["--pairs", "1", "--tries", "1", "--draws", "40", "--fits", "10"]
-    assert audited(*short, "--out", str(tmp_path / "a.html"), "--strict").exit_code == UNSOUND
+    assert audited("--out", str(tmp_path / "a.html"), "--strict").exit_code == UNSOUND

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import riata
+import riata.estimators
 
 PAGE = Path(__file__).parents[2] / "docs" / "api" / "index.md"
 MODULES = ["riata", *(f"riata.{name}" for name in riata._MODULES), "riata.local.paper"]
@@ -56,3 +56,13 @@ def test_no_entry_is_there_twice():
 def test_a_missing_name_would_be_found():
     assert "Problem" in public(importlib.import_module("riata.problem"))
     assert ("riata.problem", "Problem") in entries()
+
+
+@pytest.mark.parametrize("name", riata.estimators.__all__)
+def test_every_parameter_of_an_estimator_is_documented_once(name):
+    """Also one that it shares with others, whose text is written once."""
+    kind = getattr(riata.estimators, name)
+    section = kind.__doc__.split("Parameters\n")[1].split("\nAttributes\n")[0]
+    documented = re.findall(r"^(\w+) : ", section, re.MULTILINE)
+    assert sorted(documented) == sorted(inspect.signature(kind).parameters)
+    assert "$" not in kind.__doc__

@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy.exc
 
 from riata.collect import segments
-from riata.collect.stores import open_reader, open_store
+from riata.collect.stores import open_store, records_at
 from riata.errors import CollectError
 from riata.local import Task
 
@@ -97,10 +97,8 @@ class Story:
 
 def stored(place, story):
     """The pairs in a store; without tokens, those that were sent with the reports in it."""
-    reader = open_reader(str(place), TASK)
-    found = reader.records()
+    found = records_at(str(place), TASK)
     seeds = found.seeds.tolist()
-    reader.close()
     assert len(seeds) == len(set(seeds)), "a report counts twice"
     if story.with_tokens:
         assert len(found.reports) == 0

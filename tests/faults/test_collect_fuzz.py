@@ -6,7 +6,7 @@ import urllib.request
 import numpy as np
 import pytest
 
-from riata.collect.directory import DirectoryReader, DirectoryStore
+from riata.collect.directory import DirectoryStore, directory_records
 from riata.local import Aggregator, Task
 
 from collecting import UNLIMITED, Person, Server
@@ -38,7 +38,7 @@ def server(tmp_path):
 
 
 def stored(server):
-    return DirectoryReader(server.store, server.task).records().seeds
+    return directory_records(server.store, server.task).seeds
 
 
 def check(server, fuzzer):

@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from riata.collect.stores import open_reader, open_store
+from riata.collect.stores import open_store, records_at
 from riata.collect.tokens import Tokens
 from riata.local import Aggregator, Task
 
@@ -35,10 +35,7 @@ def task_file(tmp_path):
 
 def stored(task_file, store):
     """All words in the store, repeats and all."""
-    reports = open_reader(str(store), Task.load(task_file))
-    found = reports.records().seeds.tolist()
-    reports.close()
-    return found
+    return records_at(str(store), Task.load(task_file)).seeds.tolist()
 
 
 def check(task_file, store, acknowledged, sent):

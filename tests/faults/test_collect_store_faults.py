@@ -20,7 +20,7 @@ import pytest
 
 from riata.collect import segments
 from riata.collect.directory import DirectoryStore
-from riata.collect.stores import open_reader
+from riata.collect.stores import records_at
 from riata.collect.tokens import Tokens
 from riata.local.report_format import first_occurrences
 
@@ -210,9 +210,7 @@ def ready(server):
 
 
 def pairs(place):
-    reader = open_reader(str(place), TASK)
-    found = reader.records()
-    reader.close()
+    found = records_at(str(place), TASK)
     assert len(found.reports) == 0
     assert len(np.unique(found.tokens)) == len(found.tokens), "a token counts twice"
     return set(zip(found.tokens.tolist(), found.paired.tolist(), strict=True))

@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from surveying import DESKTOP, PHONE, Server, answer, counted, person, picture, says
 
-from riata.collect.directory import DirectoryReader
+from riata.collect.directory import directory_records
 from riata.local import Task
 
 pytestmark = pytest.mark.services
@@ -48,7 +48,7 @@ def test_a_person_answers_once(browser, survey, device):
     assert not page.locator("#send").is_visible()
     assert not page.locator("#questions").is_visible()
     assert len(survey.wire.posts()) == counted(survey) == 1
-    (seed,) = DirectoryReader(survey.store, survey.task).records().seeds
+    (seed,) = directory_records(survey.store, survey.task).seeds
     assert f"{int(seed):016x}" == shown.replace(" ", "")
     assert said == []
     page.context.close()

@@ -11,9 +11,8 @@ from test_ledger_in_postgresql import execute, server  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from riata.collect.sql import DatabaseStore
-from riata.collect.stores import merge_stores, open_reader, open_store
+from riata.collect.stores import merge_stores, open_store, records_at
 from riata.collect.tokens import Tokens
-from riata.errors import CollectError
 from riata.local import Task
 
 from collecting import killed
@@ -42,10 +41,7 @@ def words(*numbers):
 
 
 def held(url):
-    reports = open_reader(url, TASK)
-    found = reports.records().seeds.tolist()
-    reports.close()
-    return sorted(found)
+    return sorted(records_at(url, TASK).seeds.tolist())
 
 
 def together(*functions):
@@ -199,15 +195,6 @@ def test_stores_are_merged_with_directories(url, tmp_path):
     found = merge_stores([url, str(tmp_path / "d")], TASK)
     assert (found.doubled, sum(found.left_out)) == (1, 1)
     assert len(np.unique(found.reports)) == 2
-
-
-def test_tokens_of_an_earlier_version_are_not_forgotten(url):
-    DatabaseStore(url, TASK).close()
-    execute(url, "CREATE TABLE riata_token (task bytea, seed bigint)")
-    open_store(url, TASK).close()
-    execute(url, f"INSERT INTO riata_token VALUES ('\\x{TASK.id}', 3)")
-    with pytest.raises(CollectError, match="earlier version"):
-        open_store(url, TASK)
 
 
 def test_a_database_that_went_away_says_nothing_of_reports(url, server):  # noqa: F811

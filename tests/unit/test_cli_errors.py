@@ -166,12 +166,13 @@ def test_completion_knows_the_commands():
 @pytest.mark.long
 def test_an_audit_says_what_it_found(riata_command, tmp_path, monkeypatch):
     from riata.audit import standard
+    from riata.cli import audit
 
     for table in ("ESTIMATORS", "ONE_STEP", "CURVES"):
         known = getattr(standard, table)
         monkeypatch.setattr(standard, table, dict([next(iter(known.items()))]))
-    few = ["--pairs", "2", "--tries", "2", "--draws", "200", "--fits", "50"]
-    few += ["--out", tmp_path / "audit.html"]
+    monkeypatch.setattr(audit, "QUICK", (2, 2, 200, 50))
+    few = ["--quick", "--out", tmp_path / "audit.html"]
     done = riata_command("audit", *few)
     assert done.code == 0, done.err
     assert "No claim was exceeded." in done.out

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import riata
 from riata.cli.main import app, main
-from riata.collect.directory import DirectoryReader, DirectoryStore
+from riata.collect.directory import DirectoryStore, directory_records
 from riata.local import Aggregator, Task
 from riata.local.collection_result import CollectionResult
 from riata.local.randomize import randomize
@@ -203,7 +203,7 @@ def test_learning_writes_a_model_and_its_statement(task, tmp_path):
 def test_a_collection_result_is_all_that_a_report_needs(task, tmp_path):
     place = collected(tmp_path / "one", task, 0, 4000)
     aggregator = Aggregator(Task.load(task))
-    aggregator.add(DirectoryReader(place, aggregator.task).records().seeds)
+    aggregator.add(directory_records(place, aggregator.task).seeds)
     result = CollectionResult.from_aggregator(aggregator)
     assert result.task is aggregator.task
     assert result.statement.epsilon == 4.0

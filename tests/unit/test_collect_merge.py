@@ -6,17 +6,15 @@ import sys
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from riata.cli.main import app, main
 from riata.collect.directory import DirectoryStore
 from riata.collect.merging import merge
-from riata.collect.sql import DatabaseStore
 from riata.collect.store import Records
-from riata.collect.stores import merge_stores, open_reader, open_store
+from riata.collect.stores import merge_stores, open_store, records_at
 from riata.collect.tokens import Tokens
-from riata.errors import CollectError, InvalidArgument
+from riata.errors import InvalidArgument
 from riata.local import Aggregator, Task
 
 TEXT = """
@@ -225,61 +223,10 @@ def test_tokens_are_kept_as_numbers_that_nobody_knows_without_the_key(tmp_path):
     assert Tokens(b"l" * 32, TASK.id).read(made[0]) is None
 
 
-def old_directory(path, used):
-    """A directory as earlier versions left it."""
-    store = DirectoryStore(path, TASK)
-    store.add(words(5, 6))
-    store.close()
-    for file in path.glob("*.pairs"):
-        file.unlink()
-    slots = np.zeros((4096, 2), dtype=">u8")
-    slots[7] = used, used and 99
-    (path / "used.tokens").write_bytes(slots.tobytes())
-    return str(path)
-
-
-def old_database(path, used):
-    url = f"sqlite:///{path}"
-    store = DatabaseStore(url, TASK)
-    store.add(words(5, 6))
-    store.close()
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE riata_token (task BLOB, seed BIGINT)")
-        task = bytes.fromhex(TASK.id) if used else bytes(32)
-        connection.exec_driver_sql("INSERT INTO riata_token VALUES (?, ?)", (task, 3))
-    engine.dispose()
-    return url
-
-
-@pytest.mark.parametrize("make", [old_directory, old_database])
-def test_a_store_of_an_earlier_version_is_read_alone_and_not_written(tmp_path, make, task_file):
-    place, other = make(tmp_path / "old", 3), served(tmp_path, "new", [(1, 10)])
-    with pytest.raises(CollectError, match="earlier version") as problem:
-        open_store(place, TASK)
-    assert "--tokens" in str(problem.value)
-    with pytest.raises(CollectError, match="earlier version") as problem:
-        merge_stores([place, str(other)], TASK)
-    assert "--shard" in str(problem.value)
-    assert sorted(merge_stores([place], TASK).reports.tolist()) == [5, 6]
-    good("export", task_file, tmp_path / "old.shard", "--store", place)  # the remedy
-    good("learn", task_file, "--store", other, "--shard", tmp_path / "old.shard")
-
-
-@pytest.mark.parametrize("make", [old_directory, old_database])
-def test_a_store_of_an_earlier_version_without_tokens_goes_on(tmp_path, make):
-    place = make(tmp_path / "old", 0)
-    store = open_store(place, TASK)
-    assert len(store) == 2
-    assert store.add(words(8), words(1)).all()
-    store.close()
-    assert sorted(merge_stores([place], TASK).reports.tolist()) == [5, 6, 8]
-
-
 def test_reports_of_one_store_are_read_while_they_come(tmp_path):
     store = DirectoryStore(tmp_path, TASK)
     store.add(words(1), words(1))
-    reader = open_reader(str(tmp_path), TASK)
+    assert records_at(str(tmp_path), TASK).tokens.tolist() == [1]
     store.add(words(2), words(2))
-    assert reader.records().tokens.tolist() == [1, 2]
+    assert records_at(str(tmp_path), TASK).tokens.tolist() == [1, 2]
     store.close()

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import event
 
 from riata.collect import segments
-from riata.collect.directory import DirectoryReader, DirectoryStore
+from riata.collect.directory import DirectoryStore, directory_records
 from riata.collect.sql import DatabaseStore
-from riata.collect.stores import display_address, open_reader, open_store
+from riata.collect.stores import display_address, open_store, records_at
 from riata.collect.tokens import Tokens
 from riata.collect.word_set import WordSet
 from riata.errors import CollectError
@@ -32,10 +32,7 @@ def words(*numbers):
 
 
 def held(place, task=TASK):
-    reports = open_reader(str(place), task)
-    found = reports.records().seeds.tolist()
-    reports.close()
-    return sorted(found)
+    return sorted(records_at(str(place), task).seeds.tolist())
 
 
 @pytest.fixture(params=["directory", "sqlite"])
@@ -209,9 +206,9 @@ def test_a_directory_belongs_to_one_task(tmp_path):
     with pytest.raises(CollectError, match="another task"):
         DirectoryStore(tmp_path, OTHER)
     with pytest.raises(CollectError, match="another task"):
-        DirectoryReader(tmp_path, OTHER)
+        directory_records(tmp_path, OTHER)
     with pytest.raises(CollectError, match="holds no reports"):
-        DirectoryReader(tmp_path / "elsewhere", TASK)
+        directory_records(tmp_path / "elsewhere", TASK)
 
 
 def test_a_relative_directory(tmp_path, monkeypatch):

@@ -15,12 +15,7 @@ from riata.vectors import length
 def backgrounds(problem: Problem, targets: np.ndarray, count: int) -> Iterator[tuple[str, Data]]:
     """Names, and `count` rows each, from idle ones to those that leave noise no choice.
 
-    Parameters
-    ----------
-    problem : Problem
-    targets : ndarray
-        The extreme targets, two of them.
-    count : int
+    There are two extreme targets.
     """
     size = problem.n_features
     high, low = float(targets[0]), float(targets[1])

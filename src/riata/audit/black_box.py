@@ -90,20 +90,12 @@ def lower_bound(
 
     Parameters
     ----------
-    model : estimator
-        Not changed, and its ledger is not charged: an audit is for rows that may be shown.
-    data, neighbour : tuple of (X, y)
-        Neighbours, for example from `worst_pair`.
-    draws : int, default=100_000
-        How many fits are made on each data set.
+    model, data, neighbour, draws, seed, progress
+        As for `scores`.
     deltas : sequence of float, optional
         Where to compare with the claim. By default the model's own delta.
     failure : float, default=1e-6
         The probability with which a sound model may be accused.
-    seed : int, optional
-        Makes the audit reproducible.
-    progress : callable, optional
-        Is told the number of fits made so far.
     """
     found = scores(model, data, neighbour, draws=draws, seed=seed, progress=progress)
     deltas = tuple(deltas) if deltas is not None else (found.delta,)

@@ -15,12 +15,7 @@ from scipy.spatial.distance import cdist
 
 from riata.audit.witness import WitnessedRelease
 from riata.engines import LocalEngine
-from riata.mechanisms import (
-    Exact,
-    LaplaceMechanism,
-    ObjectivePerturbation,
-    PosteriorSample,
-)
+from riata.mechanisms import Exact, LaplaceMechanism, ObjectivePerturbation, PosteriorSample
 from riata.privacy.accountants import spent
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.privacy.events import Event
@@ -30,18 +25,9 @@ from riata.solvers import Plan
 def realised_by_pairs(
     runs: Iterable[list[WitnessedRelease]], plan: Plan, rows: list[LocalEngine]
 ) -> Any:
-    """The privacy loss that each pair of rows realises over the runs, up to one factor.
+    """The privacy loss that each pair of rows realises over the runs, up to one factor: a matrix.
 
-    Parameters
-    ----------
-    runs : iterable of list of WitnessedRelease
-    plan : Plan
-    rows : list of LocalEngine
-        Each holds one candidate row, and possibly one that holds none.
-
-    Returns
-    -------
-    ndarray of shape (rows, rows)
+    Each engine holds one candidate row, and possibly one that holds none.
     """
     pure = plan.budget.delta == 0
 

@@ -131,12 +131,8 @@ def replay(model: Any, data: Data, neighbour: Data, *, seed: int | None = None) 
 
     Parameters
     ----------
-    model : estimator
-        Not changed, and its ledger is not charged: an audit is for rows that may be shown.
-    data, neighbour : tuple of (X, y)
-        They should differ in one row. Under add-remove, `neighbour` lacks it.
-    seed : int, optional
-        Makes the replay reproducible.
+    model, data, neighbour, seed
+        As for `scores`.
 
     Examples
     --------

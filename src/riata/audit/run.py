@@ -20,26 +20,15 @@ def run_audits(
 ) -> standard.AuditResult:
     """Replays, searches for worst pairs, attacks on one step, and attacks on several steps.
 
-    Parameters
-    ----------
-    pairs : int
-        Neighbours per estimator.
-    tries : int
-        Pairs that a search tries, per estimator.
-    draws, fits : int
-        Fits of one step, and of several, on each side.
-    console : Console
-        Where progress is drawn.
-    show : callable
-        Is given a table of each part when it is done.
+    There are so many neighbours and tried pairs for each estimator, and so many fits of one step,
+    and of several, on each side. Progress is drawn on `console`; `show` is given a table of each
+    part.
     """
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
 
         def run(
-            names: Iterable[str],
-            total: int,
-            audit: Callable[[str, int, witness.Progress], Found],
+            names: Iterable[str], total: int, audit: Callable[[str, int, witness.Progress], Found]
         ) -> dict[str, Found]:
             found = {}
             for name in names:

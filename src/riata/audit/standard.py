@@ -174,16 +174,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What all audits showed.
-
-    Attributes
-    ----------
-    replays : tuple of Replayed
-    searches : mapping of str to SearchedPair
-        By the name of the estimator.
-    attacks, curves : mapping of str to Curve
-        Of fits of one step, and of several.
-    """
+    """What all audits showed, by the names of estimators and of fits of one step and of several."""
 
     replays: tuple[Replayed, ...]
     searches: Mapping[str, SearchedPair]

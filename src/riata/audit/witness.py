@@ -90,12 +90,7 @@ def looks(query: Query, mechanism: Mechanism, released: Any) -> list[tuple[Query
 class Trial:
     """An estimator with its rows on both sides, ready to be run as often as an audit needs.
 
-    Parameters
-    ----------
-    model : estimator
-    data, neighbour : tuple of (X, y)
-    like : Trial, optional
-        A trial of the same model on data of the same shape, whose plan is used again.
+    The plan of a trial `like` it, of the same model on data of the same shape, is used again.
     """
 
     def __init__(self, model: Any, data: Data, neighbour: Data, like: Trial | None = None) -> None:

@@ -18,14 +18,6 @@ def audit(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer runs: minutes, and weaker evidence.")
     ] = False,
-    pairs: Annotated[int | None, typer.Option(help="Neighbours per estimator.", min=1)] = None,
-    tries: Annotated[int | None, typer.Option(help="Searched pairs per estimator.", min=1)] = None,
-    draws: Annotated[
-        int | None, typer.Option(help="Fits of one step, on each side.", min=10)
-    ] = None,
-    fits: Annotated[
-        int | None, typer.Option(help="Fits of several steps, on each side.", min=10)
-    ] = None,
     page: Annotated[Path | None, typer.Option("--out", help="Where the report is written.")] = Path(
         "audit.html"
     ),
@@ -38,16 +30,8 @@ def audit(
     from riata.audit import report
     from riata.audit.run import run_audits
 
-    pairs, tries, draws, fits = (
-        given or default
-        for given, default in zip(
-            (pairs, tries, draws, fits), QUICK if quick else FULL, strict=True
-        )
-    )
-    console = out()
-    result = run_audits(
-        pairs, tries, draws, fits, err(), lambda table: None if as_json else console.print(table)
-    )
+    console, numbers = out(), QUICK if quick else FULL
+    result = run_audits(*numbers, err(), lambda table: None if as_json else console.print(table))
     if page is not None:
         page.write_text(report.page(result), encoding="utf-8")
         note(f"The report is in {page}.")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
-from riata.cli.console import AsJson
+from riata.cli.console import AsJson, Force, answer_json, answer_table, reply
 from riata.cli.options import MaxBytes
 from riata.errors import CollectError, RiataError
 from riata.files.limit import MAX_BYTES
@@ -24,7 +23,6 @@ if TYPE_CHECKING:  # SciPy is slow to import
     from riata.local import Aggregator, Task
 
 app = typer.Typer(help="Collect reports from people who trust nobody.", no_args_is_help=True)
-console = Console()
 
 TaskFile = Annotated[Path, typer.Argument(help="The task file (TOML or JSON).")]
 Stores = Annotated[
@@ -37,7 +35,7 @@ Stores = Annotated[
 def init(
     path: TaskFile,
     people: Annotated[int | None, typer.Option(help="How many people will answer.", min=1)] = None,
-    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    force: Force = False,
 ) -> None:
     """Ask about a survey and write its task file, with comments."""
     if path.suffix != ".toml":
@@ -59,12 +57,9 @@ def init(
 def plan(path: TaskFile, people: int, as_json: AsJson = False) -> None:
     """Say what can be learned from so many people, before anything is collected."""
     found = _task(path).plan(people)
-    if as_json:
-        facts = {"share": found.share, "interval": found.interval, "silent": found.no_signal,
-                 "needed": found.people_needed, "advice": found.advice}  # fmt: skip
-        typer.echo(json.dumps(facts))
-    else:
-        typer.echo(str(found))
+    facts = {"share": found.share, "interval": found.interval, "silent": found.no_signal,
+             "needed": found.people_needed, "advice": found.advice}  # fmt: skip
+    reply(as_json, facts, str(found))
 
 
 @app.command()
@@ -152,12 +147,12 @@ def status(path: TaskFile, store: Stores = None, as_json: AsJson = False) -> Non
         "doubled_tokens": merged.doubled, "left_out": sum(merged.left_out),
     }  # fmt: skip
     if as_json:
-        typer.echo(json.dumps(facts))
+        answer_json(facts)
         return
     table = Table("task", "reports", *(f"honest, {name}" for name in checks))
     shares = (f"{share:.2f}" for share in checks.values())
     table.add_row(aggregator.task.id[:12], f"{aggregator.count:,}", *shares)
-    console.print(table)
+    answer_table(table)
 
 
 @app.command()

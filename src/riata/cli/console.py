@@ -15,6 +15,8 @@ from rich.text import Text
 #: No table is wider.
 WIDEST = 400
 
+Force = Annotated[bool, typer.Option(help="Replace what is there.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Spend without being asked.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs, and nothing else.")]
 
 
@@ -52,6 +54,15 @@ def answer_table(table: Table) -> None:
 def answer_json(facts: Any) -> None:
     """The one line of JSON that a program reads."""
     typer.echo(json.dumps(plain(facts), allow_nan=False))
+
+
+def reply(as_json: bool, facts: Any, *sentences: str) -> None:
+    """What a command has to say: to a program, or to a person."""
+    if as_json:
+        answer_json(facts)
+        return
+    for sentence in sentences:
+        answer(sentence)
 
 
 def plain(value: Any) -> Any:

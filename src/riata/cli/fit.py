@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ from rich.text import Text
 
 from riata.cli.console import (
     AsJson,
+    Force,
+    Yes,
     answer,
     answer_json,
     confirmed,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from riata.fitting import PlannedFit
     from riata.privacy.events import Event
     from riata.privacy.ledger import Ledger
+    from riata.privacy.statement import Statement
     from riata.privacy.unit import PrivacyUnit
 
 MODEL, STATEMENT, REPORT = "model.riata", "statement", "report.html"
@@ -49,8 +53,8 @@ def fit(
     forecast: Annotated[
         bool, typer.Option(help="Forecast the fit, if the study has a [guess].")
     ] = True,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend without being asked.")] = False,
-    force: Annotated[bool, typer.Option(help="Replace a model in the folder.")] = False,
+    yes: Yes = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model: the plan is shown, then charged, and only then a row is read."""
@@ -86,7 +90,7 @@ def fit(
             }
         )
         return
-    show_files(model, files)
+    show_files(model.privacy_, files.values())
 
 
 def checked_folder(study: Study, force: bool, yes: bool) -> Path:
@@ -142,9 +146,9 @@ def confirm_spending(question: str, yes: bool) -> None:
         raise typer.Exit(0)
 
 
-def show_files(model: Any, files: dict[str, str]) -> None:
-    answer(model.privacy_.sentence, "" if model.privacy_.private else "bold red")
-    for place in files.values():
+def show_files(statement: Statement, places: Iterable[object]) -> None:
+    answer(statement.sentence, "" if statement.private else "bold red")
+    for place in places:
         answer(f"Wrote {place}")
 
 

@@ -39,21 +39,12 @@ def forecast_of(study: Study, n_rows: int, n_features: int) -> Forecast:
 
 def forecast_facts(found: Forecast) -> dict[str, Any]:
     """A forecast for a program."""
-    guess = {key: value for key, value in vars(found.guess).items() if key != "nonnegative"}
-    return {
-        "metric": found.metric,
-        "score": found.score,
-        "interval": found.interval,
-        "best_score": found.best_score,
-        "zero_score": found.zero_score,
-        "accuracy": found.accuracy,
-        "accuracy_interval": found.accuracy_interval,
-        "excess_risk": found.excess_risk,
-        "excess_interval": found.excess_interval,
-        "excess_part": found.excess_part,
+    names = (
+        "metric", "score", "interval", "best_score", "zero_score", "accuracy", "accuracy_interval",
+        "excess_risk", "excess_interval", "excess_part", "bound", "sentence",
+    )  # fmt: skip
+    return {name: getattr(found, name) for name in names} | {
         "learns_nothing": found.nothing,
-        "bound": found.bound,
         "fits": len(found.scores),
-        "guess": guess,
-        "sentence": found.sentence,
+        "guess": {key: value for key, value in vars(found.guess).items() if key != "nonnegative"},
     }

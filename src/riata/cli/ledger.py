@@ -14,7 +14,7 @@ from rich.bar import Bar
 from rich.table import Table
 from rich.text import Text
 
-from riata.cli.console import AsJson, answer, answer_json, answer_table, note, out
+from riata.cli.console import AsJson, Force, answer, answer_json, answer_table, note, out, reply
 from riata.errors import InvalidArgument
 from riata.wording import number_of
 
@@ -52,12 +52,13 @@ def create(
 
     ceiling = Budget(epsilon, delta, adjacency)
     made = Ledger.create(where, dataset=dataset, ceiling=ceiling, person=person, head=head)
-    if as_json:
-        answer_json(_facts(made))
-        return
-    answer(f"Started the ledger of {dataset!r} in {where}: {ceiling}{_whose(person)}.")
     place = head if head is not None else f"{where}.head"
-    answer(f"Its head is {place}. Keep a copy where others cannot write: it shows a rollback.")
+    reply(
+        as_json,
+        _facts(made),
+        f"Started the ledger of {dataset!r} in {where}: {ceiling}{_whose(person)}.",
+        f"Its head is {place}. Keep a copy where others cannot write: it shows a rollback.",
+    )
 
 
 @app.command()
@@ -89,14 +90,13 @@ def verify(
 ) -> None:
     """Check every line of the ledger against its chain, and the chain against its head."""
     found = _opened(where, dataset, head).verify()
-    if as_json:
-        answer_json(
-            {"whole": True, "dataset": found.dataset, "charges": found.charges,
-             "spent": found.spent.epsilon, "delta": found.spent.delta, "mac": found.mac}
-        )  # fmt: skip
-        return
-    answer(f"The ledger of {found.dataset!r} is whole: {found.charges} charges, all as written.")
-    answer(f"Its last link is {found.mac}.")
+    facts = {"whole": True, **asdict(found), "spent": found.spent.epsilon}
+    reply(
+        as_json,
+        facts | {"delta": found.spent.delta},
+        f"The ledger of {found.dataset!r} is whole: {found.charges} charges, all as written.",
+        f"Its last link is {found.mac}.",
+    )
 
 
 @app.command()
@@ -111,7 +111,7 @@ def export(
     dataset: Dataset = None,
     head: Head = None,
     as_json: AsJson = False,
-    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write all charges for an archive or an auditor. The key is never among them."""
     ending = "" if file is None else file.suffix.lstrip(".").lower()
@@ -141,16 +141,17 @@ def backup(
     dataset: Dataset = None,
     head: Head = None,
     as_json: AsJson = False,
-    force: Annotated[bool, typer.Option(help="Replace an older backup.")] = False,
+    force: Force = False,
 ) -> None:
     """Write all charges to one file, while the ledger is in use. The key is not among them."""
     opened = _opened(where, dataset, head)
     charges = opened.backup(file, force=force)
-    if as_json:
-        answer_json({"out": str(file), "dataset": opened.dataset, "charges": charges})
-        return
-    answer(f"Wrote the {number_of(charges, 'charge')} of {opened.dataset!r} to {file}.")
-    answer("To restore them you need the newest head, too: keep it in another place.")
+    reply(
+        as_json,
+        {"out": str(file), "dataset": opened.dataset, "charges": charges},
+        f"Wrote the {number_of(charges, 'charge')} of {opened.dataset!r} to {file}.",
+        "To restore them you need the newest head, too: keep it in another place.",
+    )
 
 
 @app.command()
@@ -164,18 +165,15 @@ def restore(
     from riata.privacy.ledger import Ledger
 
     done = Ledger.restore(file, where, head=head)
-    if as_json:
-        answer_json(asdict(done))
-        return
     charges = number_of(done.charges, "charge")
+    said = [f"Restored the ledger of {done.dataset!r}: {charges}."]
     if not done.changed:
-        answer(f"Nothing had to be restored: the ledger of {done.dataset!r} is whole, {charges}.")
-    else:
-        answer(f"Restored the ledger of {done.dataset!r}: {charges}.")
+        said = [f"Nothing had to be restored: the ledger of {done.dataset!r} is whole, {charges}."]
     if done.kept:
-        answer(f"Kept {number_of(done.kept, 'charge')} from after the backup.")
+        said.append(f"Kept {number_of(done.kept, 'charge')} from after the backup.")
     if done.aside:
-        answer(f"The damaged file is now {done.aside}.")
+        said.append(f"The damaged file is now {done.aside}.")
+    reply(as_json, asdict(done), *said)
 
 
 def _whose(person: str) -> str:

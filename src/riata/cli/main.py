@@ -32,8 +32,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def top(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Sparse models from sensitive data, with a differential-privacy guarantee."""

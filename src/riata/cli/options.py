@@ -51,25 +51,15 @@ def toml_value(text: str) -> Any:
 
 
 class StudyOption(NamedTuple):
-    """An option of a command that stands for an entry of a study.
-
-    Attributes
-    ----------
-    kind : type
-        Of its value.
-    help : str
-    place : str
-        The entry: ``table.name``, or the name of a whole table.
-    parse : callable, optional
-        From what is given to what the study has.
-    how : dict
-        Further arguments of `typer.Option`.
-    """
+    """An option of a command that stands for an entry of a study."""
 
     kind: Any
     help: str
+    #: The entry: ``table.name``, or the name of a whole table.
     place: str
+    #: From what is given to what the study has.
     parse: Callable[[Any], Any] | None = None
+    #: Further arguments of `typer.Option`.
     how: Mapping[str, Any] = {}
 
     def annotation(self, name: str) -> Any:
@@ -151,14 +141,9 @@ STUDY_OPTIONS = {
 def study_command(
     *names: str, flags: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command with these options of a study, which gets the study and its own options.
+    """A command with some of `STUDY_OPTIONS`, which gets the study and its own options.
 
-    Parameters
-    ----------
-    *names : str
-        Some of `STUDY_OPTIONS`.
-    flags : callable, optional
-        From all options, and the path of the study file as "study", to further entries by place.
+    `flags` makes further entries by place from all options, and the path of the file as "study".
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from riata.cli.console import AsJson, answer, answer_json, answer_table, note, out, shows_progress
+from riata.cli.console import AsJson, answer_json, answer_table, note, out, reply, shows_progress
 from riata.cli.forecasts import forecast_facts, guess_of
 from riata.cli.options import study_command
 from riata.cli.study import Study
@@ -68,15 +68,25 @@ def plan(
     guess.setdefault("repeats", repeats)
     if plot is not None:
         _check_plot(plot)
+    from riata.forecasting import ForecastCurve, compare_solvers, required_epsilon, required_rows
+
+    guess["verbose"] = shows_progress()
     drawn: Any
     if wanted is None:
-        drawn = _compared(model, _rows(study, rows), n_columns, solver, patience, guess)
+        drawn = compare_solvers(
+            model, _rows(study, rows), n_columns, solvers=solver, patience=patience, **guess
+        )
         answer_json(_comparison_facts(drawn)) if as_json else _print_comparison(drawn)
     else:
         _check_metric(model, for_r2, for_auc)
-        found = _required(model, study, rows, n_columns, wanted, solve, sure, guess)
-        drawn = _curve(found)
-        answer_json(_required_facts(found)) if as_json else answer(str(found))
+        if solve == EPSILON:
+            n_rows = _rows(study, rows)
+            found = required_epsilon(model, n_rows, n_columns, wanted, sure=sure, **guess)
+        else:
+            start: dict[str, Any] = {} if rows is None else {"start": rows}
+            found = required_rows(model, n_columns, wanted, sure=sure, **start, **guess)
+        drawn = ForecastCurve(found.over, *zip(*found.tried, strict=True))
+        reply(as_json, _required_facts(found), str(found))
     if plot is not None:
         drawn.plot().figure.savefig(plot)
         note(f"Wrote {plot}.")
@@ -123,37 +133,6 @@ def _check_plot(plot: Path) -> None:
         raise InvalidArgument(f"{plot} must end in .svg, .png or .pdf, which say how to draw it.")
     if find_spec("matplotlib") is None:
         raise InvalidArgument('A plot needs matplotlib. Install it with pip install "riata[plot]".')
-
-
-def _compared(
-    model: Any, rows: int, columns: int, solvers: list[str] | None, patience: float,
-    guess: dict[str, Any],
-) -> Comparison:  # fmt: skip
-    from riata.forecasting import compare_solvers
-
-    return compare_solvers(
-        model, rows, columns, solvers=solvers, patience=patience, verbose=shows_progress(), **guess
-    )
-
-
-def _required(
-    model: Any, study: Study, rows: int | None, columns: int, wanted: float, solve: str, sure: bool,
-    guess: dict[str, Any],
-) -> Required:  # fmt: skip
-    from riata.forecasting import required_epsilon, required_rows
-
-    how = {"sure": sure, "verbose": shows_progress(), **guess}
-    if solve == ROWS:
-        how |= {} if rows is None else {"start": rows}
-        return required_rows(model, columns, wanted, **how)
-    return required_epsilon(model, _rows(study, rows), columns, wanted, **how)
-
-
-def _curve(found: Required) -> Any:
-    from riata.forecasting import ForecastCurve
-
-    at, forecasts = zip(*found.tried, strict=True)
-    return ForecastCurve(found.over, at, forecasts)
 
 
 def _print_comparison(found: Comparison) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import warnings
 import zipfile
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from riata.cli.console import AsJson
+from riata.cli.console import AsJson, reply
 from riata.cli.options import MaxBytes
 from riata.cli.report import ModelFile
 from riata.errors import InvalidArgument
@@ -54,13 +53,13 @@ def predict(
             lines.writerow(columns)
             lines.writerows(zip(*(each.tolist() for each in columns.values()), strict=True))
     number = len(columns["prediction"])
-    if as_json:
-        facts = {"out": str(out), "rows": number, "columns": list(columns),
-                 "private": statement_of(found).private}  # fmt: skip
-        typer.echo(json.dumps(facts))
-    else:
-        typer.echo(f"Wrote {number:,} predictions to {out}.")
-        typer.echo("They follow from the rows in the data: the guarantee is about the model.")
+    private = statement_of(found).private
+    reply(
+        as_json,
+        {"out": str(out), "rows": number, "columns": list(columns), "private": private},
+        f"Wrote {number:,} predictions to {out}.",
+        "They follow from the rows in the data: the guarantee is about the model.",
+    )
 
 
 def predictions(model: Any, about: ModelDescription, rows: Any) -> dict[str, np.ndarray]:
@@ -147,14 +146,10 @@ def _csv(path: Path, about: ModelDescription) -> Any:
 
 def _numbers(rows: list[list[str]], place: int, where: str) -> list[float]:
     try:
-        return [_number(row[place]) if place < len(row) else np.nan for row in rows]
+        cells = (row[place].strip() if place < len(row) else "" for row in rows)
+        return [float(cell) if cell else np.nan for cell in cells]
     except ValueError:
         raise InvalidArgument(
             f"{where} has text that is not a number. Leave missing values empty, and write "
             "numbers with a point."
         ) from None
-
-
-def _number(text: str) -> float:
-    text = text.strip()
-    return float(text) if text else np.nan

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from riata.cli.console import AsJson
+from riata.cli.console import AsJson, answer_json
+from riata.cli.fit import show_files
+from riata.cli.ledger import Dataset, Head
 from riata.cli.options import MaxBytes
 from riata.files.limit import MAX_BYTES
 
@@ -20,8 +21,8 @@ def report(
     model: ModelFile,
     out: Annotated[Path, typer.Option(help="Where the page is written.")] = Path("report.html"),
     ledger: Annotated[str | None, typer.Option(help="A ledger whose charges are shown.")] = None,
-    head: Annotated[Path | None, typer.Option(help="The ledger's head, if elsewhere.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Which of several data sets.")] = None,
+    head: Head = None,
+    dataset: Dataset = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     max_bytes: MaxBytes = MAX_BYTES,
@@ -37,11 +38,7 @@ def report(
     opened = None if ledger is None else Ledger.open(ledger, dataset=dataset, head=head)
     write(found, out, ledger=opened, title=title)
     said = statement_of(found)
-    if as_json:
-        facts = {"out": str(out), "model": type(found).__name__, "statement": said.to_dict()}
-        typer.echo(json.dumps(facts))
-    else:
-        typer.secho(said.sentence, fg=None if said.private else "red")
-        typer.echo(f"Wrote {out}.")
+    facts = {"out": str(out), "model": type(found).__name__, "statement": said.to_dict()}
+    answer_json(facts) if as_json else show_files(said, [out])
     if show:
         webbrowser.open(out.absolute().as_uri())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riata.cli.console import AsJson
+from riata.cli.console import AsJson, Force, reply
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:  # scikit-learn is slow to import
@@ -29,7 +28,7 @@ def draft(
         int, typer.Option(help="As how many rows each person counts.", min=1)
     ] = 1,
     out: Annotated[Path | None, typer.Option(help="Write the schema here.")] = None,
-    force: Annotated[bool, typer.Option(help="Replace the file.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Draft a schema from a public file: last year's release, a sample for tests, made-up rows."""
@@ -47,12 +46,11 @@ def draft(
     schema, text = drafted(file, target=target, person=person, rows_of_a_person=rows_of_a_person)
     if out is not None:
         out.write_text(text, encoding="utf-8")
-    if as_json:
-        typer.echo(json.dumps(schema.table()))
-    elif out is None:
+    if out is None and not as_json:
         typer.echo(text, nl=False)
     else:
-        typer.echo(f"Wrote {out}, with {_counted(schema)}. Check every line of it.")
+        wrote = f"Wrote {out}, with {_counted(schema)}. Check every line of it."
+        reply(as_json, schema.table(), wrote)
 
 
 @app.command()
@@ -70,12 +68,10 @@ def check(
     found = Schema.load(schema)
     if file is not None:
         read(file, found, target=not to_predict)
-    if as_json:
-        typer.echo(json.dumps(_facts(found, file)))
-        return
-    typer.echo(f"{schema} is a schema with {_counted(found)}, {found.bounds!r}.")
+    said = [f"{schema} is a schema with {_counted(found)}, {found.bounds!r}."]
     if file is not None:
-        typer.echo(f"{file} has the columns that it names. No row was read.")
+        said.append(f"{file} has the columns that it names. No row was read.")
+    reply(as_json, _facts(found, file), *said)
 
 
 def _counted(schema: Schema) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -184,21 +184,22 @@ def _read(table: Mapping[str, Any]) -> Study:
         estimator=entries.one_of("estimator", (AUTO, *ESTIMATORS), AUTO),
         parameters=entries.table("parameters", {}).rest(),
         grid=entries.table("grid", {}).rest(),
-        expected=None if "expected" not in table else entries.scale("expected"),
-        row_length=None if "row_length" not in table else entries.scale("row_length"),
+        expected=_optional(entries, "expected", entries.scale),
+        row_length=_optional(entries, "row_length", entries.scale),
         ledger=_ledger(entries),
         data=_path(entries, "data"),
         out=_path(entries, "out"),
         checkpoint=_path(entries, "checkpoint"),
-        seed=None if "seed" not in table else entries.whole("seed"),
+        seed=_optional(entries, "seed", entries.whole),
         **_guess(entries, "guess" in table),
     )
-    entries.take("expected", None)
-    entries.take("row_length", None)
-    entries.take("seed", None)
     budget.end()
     entries.end()
     return study
+
+
+def _optional(entries: Fields, name: str, read: Callable[[str], Any]) -> Any:
+    return read(name) if name in entries else entries.take(name, None)
 
 
 def _schema(entries: Fields) -> Schema | None:

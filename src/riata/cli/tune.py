@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from riata.cli.console import AsJson, answer, answer_json, note, shows_progress, warning
+from riata.cli.console import AsJson, Force, Yes, answer, answer_json, note, shows_progress, warning
 from riata.cli.fit import (
     checked_folder,
     confirm_spending,
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def tune(
     study: Study,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend without being asked.")] = False,
-    force: Annotated[bool, typer.Option(help="Replace a model in the folder.")] = False,
+    yes: Yes = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Search a grid of parameters: the total is shown, then charged, and only then a row is read.
@@ -72,7 +70,7 @@ def tune(
         return
     answer(f"Found {', '.join(f'{name}={value!r}' for name, value in search.best_params_.items())}")
     answer(f"Score {search.best_score_:.4g}, with noise of {search.best_score_error_:.2g}")
-    show_files(model, files)
+    show_files(model.privacy_, files.values())
 
 
 def _search(study: Study, ledger: Any) -> PrivateSearch:

@@ -28,20 +28,12 @@ _SECRET = os.urandom(32)
 
 @dataclass(frozen=True)
 class Limits:
-    """What strangers may take, as `riata collect serve` has it.
+    """What strangers may take, as `riata collect serve` has it; 0 stands for no limit."""
 
-    Parameters
-    ----------
-    connections : int
-        Of one address at once; 0 for no limit.
-    reports_per_hour : int
-        Of one address; 0 for no limit.
-    most_reports : int
-        That a store may have; 0 for no limit.
-    """
-
+    #: Of one address, at once.
     connections: int = CONNECTIONS
     reports_per_hour: int = 0
+    #: That a store may have.
     most_reports: int = 0
 
     @classmethod
@@ -75,13 +67,7 @@ class Limits:
 
 
 class Proxies:
-    """Reverse proxies whose word about the address of a sender is taken.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Addresses or networks. Only what comes from them may carry X-Forwarded-For.
-    """
+    """Reverse proxies, or their networks: only they may say in X-Forwarded-For who sends."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self.networks = [_network(name) for name in names]
@@ -136,12 +122,6 @@ class ReportRate:
 
     A bucket for each address that holds `per_hour` reports and fills up in an hour, kept as the
     time at which it will be full.
-
-    Parameters
-    ----------
-    per_hour : int
-    clock : callable, optional
-        For tests: seconds since some moment.
     """
 
     def __init__(self, per_hour: int, clock: Callable[[], float] = time.monotonic) -> None:

@@ -28,11 +28,7 @@ class CapReached(Exception):
 class Committer:
     """Hands reports to a store in one thread, as many at a time as have come meanwhile.
 
-    Parameters
-    ----------
-    store : Store
-    most : int, optional
-        Reports that the store may have.
+    The store may have `most` reports.
     """
 
     def __init__(self, store: Store, most: int | None = None) -> None:
@@ -124,7 +120,8 @@ class Committer:
             self.store.add(seeds)
             return [True] * len(queue)
         tokens = np.array([one.token for one in queue], dtype=np.uint64)
-        return self.store.add(seeds, tokens).tolist()
+        accepted: list[bool | Exception] = self.store.add(seeds, tokens).tolist()
+        return accepted
 
     def _store_below_cap(self, one: _Waiting) -> bool | Exception:
         """Repeats are accepted at the cap too."""

@@ -15,12 +15,7 @@ from riata.local.task import Task
 class Dashboard:
     """The facts of the organiser's page, for who knows its key.
 
-    Parameters
-    ----------
-    people : int
-        How many reports are expected; 0 if nobody knows.
-    model : path or None
-        Where `riata collect learn` writes the model.
+    `people` reports are expected, 0 if nobody knows; `riata collect learn` writes the `model`.
     """
 
     def __init__(self, people: int, model: Path | None) -> None:

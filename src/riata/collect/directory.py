@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from riata.collect.merging import earlier_version
 from riata.collect.segments import Segments, read
 from riata.collect.store import Records, accepted_reports
 from riata.collect.word_set import WordSet
@@ -18,20 +17,12 @@ from riata.local.task import Task
 
 #: Reports that came without a token, one word each, and reports with their tokens, two words each.
 _REPORTS, _PAIRS = "reports", "pairs"
-#: Where earlier versions kept used tokens, without their reports.
-_OLD_TOKENS = "used.tokens"
 
 
 class DirectoryStore:
     """The reports of one task, and the tokens that they came with. One process writes at a time.
 
     A report and its token are one row of one frame: no fault can keep the one without the other.
-
-    Parameters
-    ----------
-    path : path
-        Made if it is not there.
-    task : Task
     """
 
     def __init__(self, path: str | Path, task: Task) -> None:
@@ -43,8 +34,6 @@ class DirectoryStore:
         self._pairs = Segments(self.path, _PAIRS, 2)
         try:
             self._claim(task)
-            if _old_tokens(self.path):
-                raise earlier_version(str(self.path))
             for rows in self._reports.recover():
                 self._seeds.update(rows[:, 0])
             for rows in self._pairs.recover():
@@ -109,23 +98,15 @@ class DirectoryStore:
         os.close(self._lock)
 
 
-class DirectoryReader:
+def directory_records(path: str | Path, task: Task) -> Records:
     """The reports of a directory that another process may be writing to."""
-
-    def __init__(self, path: str | Path, task: Task) -> None:
-        self.path = Path(path).resolve()
-        if not (self.path / "task.json").exists():
-            raise CollectError(f"{path} holds no reports. Name the --store that `serve` writes to.")
-        _check_task(self.path, task)
-        self.tokens_without_reports = _old_tokens(self.path)
-
-    def records(self) -> Records:
-        reports = [rows[:, 0] for rows in read(self.path, _REPORTS, 1)]
-        pairs = np.concatenate([*read(self.path, _PAIRS, 2), np.empty((0, 2), np.uint64)])
-        return Records(np.concatenate([*reports, np.empty(0, np.uint64)]), pairs[:, 0], pairs[:, 1])
-
-    def close(self) -> None:
-        """Nothing is held."""
+    folder = Path(path).resolve()
+    if not (folder / "task.json").exists():
+        raise CollectError(f"{path} holds no reports. Name the --store that `serve` writes to.")
+    _check_task(folder, task)
+    reports = [rows[:, 0] for rows in read(folder, _REPORTS, 1)]
+    pairs = np.concatenate([*read(folder, _PAIRS, 2), np.empty((0, 2), np.uint64)])
+    return Records(np.concatenate([*reports, np.empty(0, np.uint64)]), pairs[:, 0], pairs[:, 1])
 
 
 def _make_folder(path: Path) -> None:
@@ -142,9 +123,3 @@ def _check_task(path: Path, task: Task) -> None:
             f"{path} holds the reports of another task. Choose another directory, or the task file "
             "that it was served with."
         )
-
-
-def _old_tokens(path: Path) -> bool:
-    """Whether an earlier version kept used tokens here. It made the file for every directory."""
-    file = path / _OLD_TOKENS
-    return file.exists() and any(file.read_bytes())

@@ -15,30 +15,20 @@ from typing import NamedTuple
 import numpy as np
 
 from riata.collect.store import Records
-from riata.errors import CollectError
 from riata.local import report_format
 from riata.wording import number_of
 
 
 class MergedReports(NamedTuple):
-    """The reports of several stores, one for each token.
+    """The reports of several stores, one for each token."""
 
-    Parameters
-    ----------
-    reports : array of uint64
-        Each once for each store that has it; aggregators count it once.
-    tokens : array of uint64
-        All tokens, each once, in order.
-    doubled : int
-        Tokens that came with several reports.
-    left_out : tuple of int
-        For each store, how many of its reports do not count, because another one of their tokens
-        does.
-    """
-
+    #: Each once for each store that has it; aggregators count it once.
     reports: np.ndarray
+    #: Each once, in order.
     tokens: np.ndarray
+    #: Tokens that came with several reports.
     doubled: int
+    #: For each store, how many of its reports do not count: another one of their tokens does.
     left_out: tuple[int, ...]
 
     def warning(self, names: Sequence[str]) -> str | None:
@@ -86,23 +76,3 @@ def _choose(token: int, reports: np.ndarray) -> int:
     first = token.to_bytes(8, "big")
     digests = [hashlib.sha256(first + report_format.to_bytes(one)).digest() for one in reports]
     return min(range(len(digests)), key=digests.__getitem__)
-
-
-def earlier_version(place: str) -> CollectError:
-    """The error for a store that cannot go on."""
-    return CollectError(
-        f"{place} was begun by an earlier version of riata, which did not store which report a "
-        "token came with, so a merge could not count each token once. `riata collect learn` still "
-        "reads it alone. To go on collecting, choose another store and make new invitations with "
-        "another file of `--tokens`."
-    )
-
-
-def not_mergeable(place: str) -> CollectError:
-    """The error for a store of an earlier version among others."""
-    return CollectError(
-        f"{place} was begun by an earlier version of riata, which did not keep which report a "
-        "token came with: a token that was used there and at another store would count twice. "
-        "Read it alone. If the tokens of the other stores were made with another key, `riata "
-        "collect export` it and pass the file with --shard."
-    )

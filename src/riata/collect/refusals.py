@@ -12,22 +12,12 @@ REASONS = ("form", "task", "deadline", "body", "token", "used_token")
 
 @dataclass(frozen=True)
 class Refusal:
-    """One answer.
-
-    Parameters
-    ----------
-    reason : str
-        For counting.
-    status : int
-    text : str
-        What its sender hears.
-    server_error : bool, default=False
-        Whether the collector failed, and not the sender.
-    """
+    """What a sender hears, and the reason that it is counted under."""
 
     reason: str
     status: int
     text: str
+    #: Whether the collector failed, and not the sender.
     server_error: bool = False
 
     @property
@@ -43,7 +33,7 @@ FULL = Refusal("no_room", 507, f"The collector has no room. {_AGAIN}", server_er
 MEMORY = Refusal("no_memory", 507, f"The collector has no room. {_AGAIN}", server_error=True)
 CAPPED = Refusal("cap", 507, f"The collector has no room. {_AGAIN}")
 STORE = Refusal("store", 503, f"The collector cannot keep reports now. {_AGAIN}", server_error=True)
-#: Connections that found no place are counted too: `guard` refuses them.
+#: Connections that found no place are counted too: `connection_limits` refuses them.
 CONNECTION_REASONS = ("connections", "places")
 
 

@@ -39,16 +39,7 @@ _HEAD = struct.Struct(">III")
 
 
 class Segments:
-    """Rows in the files `00000001.<name>`, `00000002.<name>`, ... of a directory.
-
-    Parameters
-    ----------
-    directory : path
-    name : str
-        What the rows are.
-    width : int
-        Words in a row.
-    """
+    """Rows of `width` words in the files `00000001.<name>`, `00000002.<name>`, ... of a folder."""
 
     def __init__(self, directory: Path, name: str, width: int) -> None:
         self._directory, self._name, self._width = directory, name, width
@@ -86,10 +77,7 @@ class Segments:
     def append(self, rows: np.ndarray) -> None:
         """Write rows as one frame. They are on the disk when this returns.
 
-        Raises
-        ------
-        OSError
-            With ENOSPC if the disk is full. Then none of the rows is there.
+        Raises OSError with ENOSPC if the disk is full. Then none of the rows is there.
         """
         data = frame(rows[np.lexsort(rows.T[::-1])])
         self._extend(data)
@@ -163,10 +151,7 @@ def frame(rows: np.ndarray) -> bytes:
 def frames(data: bytes, path: Path, last: bool, width: int) -> Iterator[tuple[np.ndarray, int]]:
     """The rows of each whole frame, and where it ends.
 
-    Raises
-    ------
-    CollectError
-        If something is broken that a crash cannot have broken.
+    Raises CollectError if something is broken that a crash cannot have broken.
     """
     at = 0
     while at < len(data):

@@ -23,22 +23,11 @@ def serve(
     limits: Limits | None = None,
     proxies: Proxies | None = None,
 ) -> None:
-    """Serve until the process is told to stop.
+    """Serve a task until the process is told to stop.
 
-    Parameters
-    ----------
-    task : Task
-    place : str
-        A directory, or the address of a database.
-    host, port : str, int
-    people : int, default=0
-        How many reports are expected, for the dashboard.
-    tokens : path, optional
-        The file with the key of one-time tokens. Without it anybody may send.
-    limits : Limits, optional
-        What one address may take, and how many reports may come without tokens.
-    proxies : Proxies, optional
-        Whose X-Forwarded-For is believed.
+    The store is a directory, or the address of a database; `people` reports are expected. Without
+    the file of a key of one-time `tokens` anybody may send. The X-Forwarded-For of `proxies` is
+    believed.
     """
     try:
         import uvicorn

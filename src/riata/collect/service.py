@@ -68,20 +68,8 @@ _ANSWERS = [*_NO_BODY, (b"content-type", b"application/json")]
 class Collector:
     """One task, one store, and what was refused.
 
-    Parameters
-    ----------
-    task : Task
-    committer : Committer
-    tokens : Tokens, optional
-        If a report has to come with an unused token.
-    dashboard : Dashboard, optional
-        The organiser's page.
-    today : callable, optional
-        For tests: says which day it is (UTC).
-    limits : Limits, optional
-        What one address may send; by default as much as it likes.
-    disk : path, optional
-        Where the store is, if it is on a disk of this machine.
+    With `tokens` a report has to come with an unused one. `today` says which day it is (UTC),
+    `disk` where the store is, if that is on a disk of this machine.
     """
 
     def __init__(

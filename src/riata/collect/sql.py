@@ -52,19 +52,10 @@ _TASKS = sa.Table(
     sa.Column("task", sa.LargeBinary(32), primary_key=True),
     sa.Column("file", sa.LargeBinary, nullable=False),
 )
-#: Where earlier versions kept used tokens, without their reports.
-_OLD_TOKENS = sa.table("riata_token", sa.column("task", sa.LargeBinary))
 
 
 class DatabaseStore:
-    """The reports of one task in a database that other collectors may use too.
-
-    Parameters
-    ----------
-    url : str
-        As SQLAlchemy has it: ``postgresql+psycopg://...``.
-    task : Task
-    """
+    """The reports of one task in a database, by its URL, that other collectors may use too."""
 
     def __init__(self, url: str, task: Task) -> None:
         self._task = bytes.fromhex(task.id)
@@ -81,7 +72,6 @@ class DatabaseStore:
                 )
             self._create_tables()
             self._count = self._begin(task)
-            self.tokens_without_reports = self._old_tokens()
         except (sa.exc.SQLAlchemyError, ImportError) as problem:
             raise CollectError(
                 f"The database cannot be used ({type(problem).__name__}). Check its address and "
@@ -111,13 +101,6 @@ class DatabaseStore:
     def _count_reports(self, connection: sa.Connection) -> int:
         query = sa.select(sa.func.count()).where(_REPORTS.c.task == self._task)
         return int(connection.execute(query.select_from(_REPORTS)).scalar_one())
-
-    def _old_tokens(self) -> bool:
-        if not sa.inspect(self._engine).has_table(_OLD_TOKENS.name):
-            return False
-        query = sa.select(sa.literal(1)).where(_OLD_TOKENS.c.task == self._task).limit(1)
-        with self._engine.connect() as connection:
-            return connection.execute(query.select_from(_OLD_TOKENS)).first() is not None
 
     def _insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """An insertion that leaves out what is there already."""
@@ -216,8 +199,7 @@ class DatabaseStore:
         asked, found = _signed(seeds), list[int]()
         for start in range(0, len(asked), _BATCH):
             query = sa.select(_REPORTS.c.seed).where(
-                _REPORTS.c.task == self._task,
-                _REPORTS.c.seed.in_(asked[start : start + _BATCH]),
+                _REPORTS.c.task == self._task, _REPORTS.c.seed.in_(asked[start : start + _BATCH])
             )
             found += connection.execute(query).scalars()
         return np.isin(seeds, np.array(found, dtype=np.int64).view(np.uint64))
@@ -242,7 +224,8 @@ class DatabaseStore:
 
 def _signed(words: np.ndarray) -> list[int]:
     """Each word once, in order, as databases have them."""
-    return np.unique(words.view(np.int64)).tolist()
+    once: list[int] = np.unique(words.view(np.int64)).tolist()
+    return once
 
 
 def _without_room(problem: sa.exc.DBAPIError) -> OSError | None:

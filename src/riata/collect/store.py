@@ -8,18 +8,12 @@ import numpy as np
 
 
 class Records(NamedTuple):
-    """What a store holds.
+    """What a store holds: words of 64 bits."""
 
-    Parameters
-    ----------
-    reports : array of uint64
-        Those that came without a token.
-    paired, tokens : array of uint64
-        Those that came with one, and which: `Tokens.read` makes the number of a token. Several
-        tokens may have come with one report.
-    """
-
+    #: Those that came without a token.
     reports: np.ndarray
+    #: Those that came with one, and its number as `Tokens.read` makes it. Several tokens may have
+    #: come with one report.
     paired: np.ndarray
     tokens: np.ndarray
 
@@ -37,12 +31,8 @@ class Store(Protocol):
 
         A report that is there already is accepted again and changes nothing. With tokens, a new
         report is accepted only if its token is unused; a token that comes with a report that is
-        there already is used too.
-
-        Raises
-        ------
-        OSError
-            With ENOSPC if there is no room. Then no report is stored and no token is used.
+        there already is used too. Raises OSError with ENOSPC if there is no room: then no report is
+        stored and no token is used.
         """
 
     def contains(self, seeds: np.ndarray) -> np.ndarray:
@@ -56,22 +46,11 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-class StoreReader(Protocol):
-    """Where they are read, even while they come in."""
-
-    #: Whether an earlier version stored tokens there without the reports that they came with.
-    tokens_without_reports: bool
-
-    def records(self) -> Records:
-        """All reports, and the tokens that they came with."""
-
-    def close(self) -> None: ...
-
-
 def accepted_reports(seeds: np.ndarray, unused: np.ndarray, stored: np.ndarray) -> np.ndarray:
     """Which reports are accepted, where some have an unused token and some are stored already.
 
     The same report twice in one call is accepted twice if it is once.
     """
-    accepted = unused | stored
-    return accepted | np.isin(seeds, seeds[accepted])
+    accepted: np.ndarray = unused | stored
+    accepted |= np.isin(seeds, seeds[accepted])
+    return accepted

@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from riata.collect.directory import DirectoryReader, DirectoryStore
-from riata.collect.merging import MergedReports, earlier_version, merge, not_mergeable
+from riata.collect.directory import DirectoryStore, directory_records
+from riata.collect.merging import MergedReports, merge
 from riata.collect.sql import DatabaseStore
-from riata.collect.store import Store, StoreReader
+from riata.collect.store import Records, Store
 from riata.local.task import Task
 
 
 def open_store(place: str, task: Task) -> Store:
     """The store at a directory or at a database's address."""
-    if "://" not in place:
-        return DirectoryStore(place, task)
-    database = DatabaseStore(place, task)
-    if database.tokens_without_reports:
-        database.close()
-        raise earlier_version(display_address(place))
-    return database
+    return DatabaseStore(place, task) if "://" in place else DirectoryStore(place, task)
 
 
-def open_reader(place: str, task: Task) -> StoreReader:
+def records_at(place: str, task: Task) -> Records:
     """The reports at a directory, even while they come in, or at a database's address."""
-    if "://" in place:
-        return DatabaseStore(place, task)
-    return DirectoryReader(place, task)
+    if "://" not in place:
+        return directory_records(place, task)
+    with contextlib.closing(DatabaseStore(place, task)) as database:
+        return database.records()
 
 
 def merge_stores(places: Sequence[str], task: Task) -> MergedReports:
-    """The reports of several stores, one for each token.
-
-    Raises
-    ------
-    CollectError
-        If a store does not say which report a token came with, and there are others.
-    """
-    records = []
-    for place in places:
-        reader = open_reader(place, task)
-        try:
-            if reader.tokens_without_reports and len(places) > 1:
-                raise not_mergeable(display_address(place))
-            records.append(reader.records())
-        finally:
-            reader.close()
-    return merge(records)
+    """The reports of several stores, one for each token."""
+    return merge([records_at(place, task) for place in places])
 
 
 def disk_of(place: str) -> Path | None:

@@ -24,15 +24,7 @@ _KEY, _NONCE, _MAC, _NUMBER = 32, 8, 16, 8
 
 
 class Tokens:
-    """Makes and checks the tokens of a task.
-
-    Parameters
-    ----------
-    key : bytes
-        Secret of the collector.
-    task : str
-        The id of the task.
-    """
+    """Makes and checks the tokens of a task, with a key that is secret of the collector."""
 
     def __init__(self, key: bytes, task: str) -> None:
         self._key = hmac.digest(key, b"riata tokens " + task.encode(), "sha256")

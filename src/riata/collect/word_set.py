@@ -30,7 +30,8 @@ class WordSet:
     def difference(self, words: np.ndarray) -> np.ndarray:
         """The words that are not in the set, each once, sorted."""
         once = np.unique(words)
-        return once[~self.contains(once)]
+        new: np.ndarray = once[~self.contains(once)]
+        return new
 
     def update(self, words: np.ndarray) -> None:
         """Add words."""

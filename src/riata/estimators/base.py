@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,6 +28,9 @@ from riata.losses import Loss
 from riata.privacy.budget import Budget
 from riata.sets import ConstraintSet
 from riata.solvers import Plan, Solution, Solver
+
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
 
 #: Where a fit writes down what it released, if anywhere.
 Checkpointed = str | os.PathLike[str] | None
@@ -51,28 +54,37 @@ def _selection_order(solution: Solution) -> np.ndarray:
 def checked_bounds(estimator: Any) -> Bounds:
     """The bounds of an estimator, which has to have some, or of the schema of its rows."""
     schema: Schema | None = getattr(estimator, "schema_", None)
-    if estimator.bounds is None and schema is None:
+    bounds: Bounds | None = estimator.bounds
+    if bounds is not None and not isinstance(bounds, Bounds):
+        raise InvalidArgument(
+            f"bounds must be a Bounds, got {type(bounds).__name__}. "
+            "Write bounds=Bounds(x=..., y=...)."
+        )
+    if schema is not None:
+        return bounds_with_schema(bounds, schema)
+    if bounds is None:
         raise InvalidArgument(
             f"{type(estimator).__name__} needs bounds: taking them from the data would reveal it. "
             "Pass bounds=Bounds(x=..., y=...)."
         )
-    if estimator.bounds is not None and not isinstance(estimator.bounds, Bounds):
-        raise InvalidArgument(
-            f"bounds must be a Bounds, got {type(estimator.bounds).__name__}. "
-            "Write bounds=Bounds(x=..., y=...)."
-        )
-    if schema is not None:
-        return bounds_with_schema(estimator.bounds, schema)
-    bounds: Bounds | None = estimator.bounds
-    assert bounds is not None
     return bounds
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearModel(NotebookRepr, BaseEstimator):
     """A linear model. Subclasses say which losses over which set.
 
     `request` and `request_for_shape` are the way from an estimator to `riata.fitting`.
     """
+
+    solver: str | Solver = "auto"
+    steps: int | str = "auto"
+    fit_intercept: bool = True
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
     # What subclasses say.
 
@@ -92,6 +104,10 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
     def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
         """The bounds of a fit on rows of this shape."""
         return self.row_bounds()
+
+    def _named_classes(self) -> np.ndarray | None:
+        """The public labels of the constructor, for classifiers."""
+        return None
 
     def _notes(self, classes: np.ndarray | None) -> tuple[str, ...]:
         return ()
@@ -144,6 +160,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             The public labels, if they are not named in the constructor.
         """
         self.check_parameters()
+        classes = self._named_classes() if classes is None else classes
         bounds = self._bounds_for(n_rows, n_features, 0 if classes is None else len(classes))
         budget = budget_of(self.epsilon, self.delta, self.adjacency, n_rows, rows_of_a_person)
         solver, steps = self._solver()

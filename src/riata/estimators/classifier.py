@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from riata.data.arrays import labels_as_codes
 from riata.data.source import Source
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
-from riata.fitting import AutomaticRadius, ExtraReleases, Fitted, Request
+from riata.fitting import AutomaticRadius, ExtraReleases, Fitted
 from riata.fitting.dask_rows import is_collection
 from riata.fitting.prediction_rows import classes_with_schema, targets_of
 from riata.fitting.rows import Table, read_table
@@ -42,19 +43,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def _label_loss(self) -> Loss:
         raise AssertionError("a subclass names its loss")
-
-    def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        if self.penalty not in ("auto", "l1", "l2"):
-            raise InvalidArgument(
-                f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
-            )
-        wanted = bounds.favours_gradients and self.delta != 0  # as gradients need
-        in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
-        if isinstance(self.radius, str) and self.radius == "auto":
-            if in_l2:
-                return L2Ball(L2_RADIUS / (bounds.max_length or float(np.max(bounds.x))))
-            return AutomaticRadius(L1Ball, L1_RADIUS)
-        return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 
     def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
         assert classes is not None
@@ -106,19 +94,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         """The bounds with y standing for class codes, -1 for none."""
         return super()._bounds_for(n_rows, n_features, n_classes).with_y(float(n_classes))
 
-    def request_for_shape(
-        self,
-        n_rows: int,
-        n_features: int,
-        *,
-        rows_of_a_person: int | None = None,
-        classes: np.ndarray | None = None,
-    ) -> Request:
-        """What a fit on rows of this shape asks for. Reads nothing."""
-        classes = self.declared_classes() if classes is None else classes
-        return super().request_for_shape(
-            n_rows, n_features, rows_of_a_person=rows_of_a_person, classes=classes
-        )
+    def _named_classes(self) -> np.ndarray:
+        return self.declared_classes()
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray, Any]:
         labels = None if y is None or isinstance(X, Source) or is_collection(X) else y
@@ -195,6 +172,29 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class BallClassifier(PrivateClassifier):
+    """A classifier whose coefficients lie in an l1 or an l2 ball."""
+
+    classes: Any = None
+    class_weight: Any = None
+    penalty: str = "auto"
+    radius: Any = "auto"
+
+    def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
+        if self.penalty not in ("auto", "l1", "l2"):
+            raise InvalidArgument(
+                f'penalty={self.penalty!r} is not known. Use one of ["auto", "l1", "l2"].'
+            )
+        wanted = bounds.favours_gradients and self.delta != 0  # as gradients need
+        in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
+        if isinstance(self.radius, str) and self.radius == "auto":
+            if in_l2:
+                return L2Ball(L2_RADIUS / (bounds.max_length or float(np.max(bounds.x))))
+            return AutomaticRadius(L1Ball, L1_RADIUS)
+        return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
+
+
 class LogisticClassifier(PrivateClassifier):
     """A classifier whose margins are log-odds, after a line through them was calibrated."""
 
@@ -205,7 +205,6 @@ class LogisticClassifier(PrivateClassifier):
         return Logistic()
 
     def check_parameters(self) -> None:
-        """Raise for everything that can be wrong with the arguments without any data."""
         super().check_parameters()
         named = isinstance(self.calibration, str) and self.calibration == "auto"
         if not named and not isinstance(self.calibration, bool | np.bool_):

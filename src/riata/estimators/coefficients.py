@@ -24,27 +24,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """The coefficients of one linear function, or the means of columns.
+    """The coefficients of one linear function, or means of columns: NaN for what nobody knows."""
 
-    Attributes
-    ----------
-    label : str
-        The class that they speak for, or "".
-    values, errors : ndarray
-        NaN where the error is not known.
-    order : ndarray of int
-        The place of each column in the order in which columns were selected, 0 for those that were
-        not.
-    names : sequence of str, or None
-        None for columns that are only numbered.
-    intercept, intercept_error : float
-        NaN for none.
-    """
-
+    #: The class that they speak for, or "".
     label: str
     values: np.ndarray
     errors: np.ndarray
+    #: The place of each column in the order in which columns were selected, 0 for the others.
     order: np.ndarray
+    #: None for columns that are only numbered.
     names: Any = field(default=None, repr=False)
     intercept: float = math.nan
     intercept_error: float = math.nan
@@ -80,17 +68,8 @@ class Coefficients:
 def coefficients(model: Any, names: Any = None) -> list[Coefficients]:
     """What a fitted estimator, or a model learned from reports, says about its columns.
 
-    Parameters
-    ----------
-    model : fitted estimator or LocalModel
-    names : sequence of str, optional
-        Of the columns. By default those that the fit saw.
-
-    Returns
-    -------
-    list of Coefficients
-        One for each linear function: none for a kernel, and one for each class if there are more
-        than two.
+    One for each linear function: none for a kernel, and one for each class if there are more than
+    two. By default columns have the names that the fit saw.
     """
     about = describe(model)
     if not about.linear:

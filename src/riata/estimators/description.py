@@ -19,40 +19,25 @@ MEANS = ("mean", "sparse-mean")
 
 @dataclass(frozen=True, eq=False)
 class ModelDescription:
-    """Public facts about a fitted model.
+    """Public facts about a fitted model."""
 
-    Attributes
-    ----------
-    name : str
-        Of its class, or of the kind of its task.
-    output : {"mean", "number", "label"}
-    linear : bool
-        Whether it consists of linear functions of the columns, or of means.
-    n_columns : int
-        Of the rows that it reads.
-    names : sequence of str, optional
-        Of these columns.
-    labels : sequence, optional
-        Of a classifier, in the order of their codes.
-    probabilities : bool
-        Whether it knows the probability of each label.
-    schema : Schema, optional
-        Of the source that it was fitted to.
-    task : Task, optional
-        Of a model that was learned from reports.
-    collected : bool
-        Whether the reports are of real devices: a `LocalModel`, which is no estimator.
-    """
-
+    #: Of its class, or of the kind of its task.
     name: str
+    #: "mean", "number" or "label".
     output: str
+    #: Whether it consists of linear functions of the columns, or of means.
     linear: bool
+    #: Of the rows that it reads, and what they are called.
     n_columns: int
     names: Sequence[str] | None = None
+    #: Of a classifier, in the order of their codes.
     labels: Any = None
     probabilities: bool = False
+    #: Of the source that it was fitted to.
     schema: Schema | None = None
+    #: Of a model that was learned from reports.
     task: Task | None = None
+    #: Whether the reports are of real devices: a `LocalModel`, which is no estimator.
     collected: bool = False
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import ClassifierTags, RegressorTags
@@ -12,16 +12,14 @@ from sklearn.utils.metaestimators import available_if
 from riata.bounds import Bounds
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import PrivateLinearModel
+from riata.estimators.parameters import documented
 from riata.fitting.prediction_rows import signs, targets_of
 from riata.fitting.rows import Table, read_table
 from riata.losses import Loss
 from riata.sets import ConstraintSet
-from riata.solvers import Solver
-
-if TYPE_CHECKING:  # SQLAlchemy is slow to import
-    from riata.privacy.ledger import Ledger
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class PrivateErm(PrivateLinearModel):
     """Private empirical risk minimisation: a linear model with any loss over any set.
@@ -34,32 +32,17 @@ class PrivateErm(PrivateLinearModel):
     ----------
     loss : Loss
     set : ConstraintSet
-    epsilon : float
-        The privacy budget. ``float("inf")`` fits without privacy, and the Statement says so.
-    delta : float, optional
-        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
-        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
-    bounds : Bounds
-        How far a row may reach: public, and required. A loss for labels needs no bound on y.
+    $epsilon
+    $bounds
     solver : str or Solver, default="auto"
         A name from `riata.solvers.SOLVERS`, "auto", or a solver object. Not every solver fits
         every loss and set: the page "Choose" says which.
-    steps : int or "auto", default="auto"
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, for a tenth of the budget.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
-    random_state : int, optional
-        Makes the fit reproducible, for tests. Such a model is marked as not private.
-    verbose : bool, default=False
+    $options
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    n_iter_ : int
-    privacy_ : Statement
+    $coefficients
+    $fitted
 
     Notes
     -----
@@ -88,14 +71,6 @@ class PrivateErm(PrivateLinearModel):
     delta: float | None = None
     _: KW_ONLY
     bounds: Bounds | None = None
-    solver: str | Solver = "auto"
-    steps: int | str = "auto"
-    fit_intercept: bool = True
-    adjacency: str = "replace-one"
-    ledger: Ledger | None = None
-    engine: str = "auto"
-    random_state: Any = None
-    verbose: bool = False
 
     def _set(self, bounds: Bounds) -> ConstraintSet:
         return self.set
@@ -104,7 +79,6 @@ class PrivateErm(PrivateLinearModel):
         return (self.loss,)
 
     def check_parameters(self) -> None:
-        """Raise for everything that can be wrong with the arguments without any data."""
         super().check_parameters()
         if not isinstance(self.loss, Loss):
             raise InvalidArgument(

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
+from riata.estimators.parameters import documented
 from riata.estimators.regressor import PrivateRegressor
 from riata.fitting import Fitted
 from riata.privacy.budget import check_scale
 from riata.sets import ConstraintSet, SparseBall
 from riata.solvers import PrivatePeeling, Solver
 
-if TYPE_CHECKING:  # SQLAlchemy is slow to import
-    from riata.privacy.ledger import Ledger
-
 #: The step of "peeling" in units of 1 / scale^2: it halves the distance to the optimum for entries
 #: of the usual size. One that follows from K, which few entries come near, would hardly move.
 STEP = 0.25
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class HeavyTailedRegression(PrivateRegressor):
     """Linear regression on few columns whose entries have heavy tails, with differential privacy.
@@ -31,42 +30,26 @@ class HeavyTailedRegression(PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float
-        The privacy budget.
-    delta : float, optional
-        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
-        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    $epsilon
     scale : float, default=1.0
         The usual size of an entry of x and of y, such as a standard deviation known from elsewhere.
         Public.
     truncation : float or "auto", default="auto"
         K, where entries are cut. "auto" is scale * (n epsilon / (s log p))^(1/4), at least scale:
         the order that suits four finite moments.
-    sparsity : int, default=10
-        The largest number of columns in the model. Public.
-    radius : float, default=1.0
-        The largest Euclidean length of the coefficients. Public.
+    $sparsity
     solver : str or Solver, default="peeling"
         "peeling" reads all rows in each step or a part of its own, whichever has less noise, and
         follows the gradient by 1 / (4 scale^2). ``PrivatePeeling(split=True, step_size=...)``
         always splits.
-    steps : int or "auto", default="auto"
-    fit_intercept : bool, default=True
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
-    random_state : int, optional
-        Makes the fit reproducible, for tests. Such a model is marked as not private.
-    verbose : bool, default=False
+    $options
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
+    $coefficients
     truncation_ : float
         K.
-    n_iter_ : int
-    privacy_ : Statement
+    $fitted
 
     Notes
     -----
@@ -94,13 +77,6 @@ class HeavyTailedRegression(PrivateRegressor):
     sparsity: int = 10
     radius: float = 1.0
     solver: str | Solver = "peeling"
-    steps: int | str = "auto"
-    fit_intercept: bool = True
-    adjacency: str = "replace-one"
-    ledger: Ledger | None = None
-    engine: str = "auto"
-    random_state: Any = None
-    verbose: bool = False
 
     def _set(self, bounds: Bounds) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)
@@ -111,7 +87,6 @@ class HeavyTailedRegression(PrivateRegressor):
         return super()._solver()
 
     def check_parameters(self) -> None:
-        """Raise for everything that can be wrong with the arguments without any data."""
         super().check_parameters()
         check_scale("scale", self.scale, "it is the usual size of an entry.")
         if not self._automatic:

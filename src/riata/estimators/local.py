@@ -7,18 +7,19 @@ person; in a real collection each row stays on its owner's device, which runs `r
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes, rows, rows_and_targets
 from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds
 from riata.estimators.classifier import OBSERVED
 from riata.estimators.local_base import LocalEstimator
+from riata.estimators.parameters import documented
 from riata.files.fields import LARGEST
 from riata.local.arguments import check_positive
 from riata.local.kinds import INTERCEPT, MOST_COLUMNS
@@ -26,31 +27,27 @@ from riata.local.learners.mean import THRESHOLDS
 from riata.local.learners.model import LocalModel
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class LocalSparseMean(LocalEstimator):
     """The mean of rows that never leave their owners' devices, where most of it may be 0.
 
     Parameters
     ----------
-    epsilon : float
-        What each report costs.
+    $local_epsilon
     bounds : Bounds
         Of a row. Rows bounded in l2 give far better means than rows bounded entry by entry.
     threshold : {"hard", "soft", "none"}, default="hard"
         What happens to coordinates that could be noise: set to 0, also pulling the others towards
         0, or nothing.
-    random_state : int, optional
-        For tests: marks the result "seeded: not private".
-    verbose : bool, default=False
-        Show a progress bar.
+    $local_options
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
     mean_error_ : ndarray of shape (n_features,)
         Standard errors from the noise of the reports.
-    signal_ : bool
-        Whether the reports show anything but noise.
-    task_, model_, privacy_ : Task, LocalModel, Statement
+    $local_fitted
 
     Examples
     --------
@@ -62,20 +59,9 @@ class LocalSparseMean(LocalEstimator):
     array([3])
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        bounds: Bounds | None = None,
-        threshold: str = "hard",
-        random_state: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.threshold = threshold
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    _: KW_ONLY
+    threshold: str = "hard"
 
     def _task_kind(self, columns: int) -> str:
         if self.threshold not in THRESHOLDS:
@@ -115,8 +101,9 @@ class _LocalRegressor(RegressorMixin, LocalEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y for each row, read as devices read rows."""
-        margins = self._decision(X)
-        return self.task_.target.reach * margins
+        margins, target = self._decision(X), self.task_.target
+        assert target is not None
+        return target.reach * margins
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,6 +112,8 @@ class _LocalRegressor(RegressorMixin, LocalEstimator):
         return tags
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class LocalLasso(_LocalRegressor):
     """Linear regression from reports alone.
 
@@ -133,8 +122,7 @@ class LocalLasso(_LocalRegressor):
 
     Parameters
     ----------
-    epsilon : float
-        What each report costs.
+    $local_epsilon
     bounds : Bounds
         Of a row and of y. Rows bounded in l2 give far better models than rows bounded entry by
         entry.
@@ -144,39 +132,21 @@ class LocalLasso(_LocalRegressor):
         The largest l1 norm of the coefficients, with penalty "l1".
     fit_intercept : bool, default=True
         Leave it out for centred data: the constant takes a part of every report.
-    random_state : int, optional
-        For tests: marks the result "seeded: not private".
-    verbose : bool, default=False
-        Show a progress bar.
+    $local_options
 
     Attributes
     ----------
     coef_, coef_error_ : ndarray of shape (n_features,)
         Coefficients and their standard errors from the noise of the reports.
     intercept_ : float
-    signal_ : bool
-        Whether the reports show anything but noise. If not, the model predicts a constant.
-    task_, model_, privacy_ : Task, LocalModel, Statement
+    $local_fitted
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        bounds: Bounds | None = None,
-        penalty: str = "l1",
-        radius: float = math.inf,
-        fit_intercept: bool = True,
-        random_state: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.penalty = penalty
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    _: KW_ONLY
+    penalty: str = "l1"
+    radius: float = math.inf
+    fit_intercept: bool = True
 
     def _task_kind(self, columns: int) -> str:
         if self.penalty not in ("l1", "l2"):
@@ -199,41 +169,31 @@ class LocalLasso(_LocalRegressor):
         self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class LocalKernelRidge(_LocalRegressor):
     """Kernel ridge regression from reports alone, by random Fourier features of length 1.
 
     Parameters
     ----------
-    epsilon : float
-        What each report costs.
+    $local_epsilon
     bounds : Bounds
         Of a row and of y; columns are divided by their bounds.
     width : float, default=1.0
         Of the Gaussian kernel, where every column lies between -1 and 1.
     pairs : int, default=32
         Pairs of Fourier features. More of them follow the kernel more closely, at more noise.
-    random_state : int, optional
-        For tests: marks the result "seeded: not private".
-    verbose : bool, default=False
-        Show a progress bar.
+    $local_options
+
+    Attributes
+    ----------
+    $local_fitted
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        bounds: Bounds | None = None,
-        width: float = 1.0,
-        pairs: int = 32,
-        random_state: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.width = width
-        self.pairs = pairs
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    _: KW_ONLY
+    width: float = 1.0
+    pairs: int = 32
 
     def _task_kind(self, columns: int) -> str:
         return "kernel"
@@ -253,13 +213,14 @@ class LocalKernelRidge(_LocalRegressor):
         return self
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     """Logistic regression from reports alone, for two classes.
 
     Parameters
     ----------
-    epsilon : float
-        What each report costs.
+    $local_epsilon
     bounds : Bounds
         Of a row.
     classes : sequence of two labels, optional
@@ -267,37 +228,20 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         of `y` are taken, and the Statement says so.
     fit_intercept : bool, default=True
         Leave it out for centred rows and balanced classes.
-    random_state : int, optional
-        For tests: marks the result "seeded: not private".
-    verbose : bool, default=False
-        Show a progress bar.
+    $local_options
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
     coef_, coef_error_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
-    signal_ : bool
-        Whether the reports show anything but noise.
-    task_, model_, privacy_ : Task, LocalModel, Statement
+    $local_fitted
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        bounds: Bounds | None = None,
-        classes: Any = None,
-        fit_intercept: bool = True,
-        random_state: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    _: KW_ONLY
+    classes: Any = None
+    fit_intercept: bool = True
 
     def _task_kind(self, columns: int) -> str:
         return "logistic"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from riata.bounds import Bounds
 from riata.data.arrays import rows
 from riata.estimators.base import checked_bounds
 from riata.estimators.notebook import NotebookRepr
@@ -21,6 +23,7 @@ from riata.local.learners.model import LocalModel, statement
 from riata.local.randomize import randomize
 from riata.local.task import Task
 from riata.mechanisms.noise import Noise
+from riata.solvers import Step
 
 SIMULATED = (
     "Simulated locally: one process held all rows and simulated every device. The guarantee is "
@@ -30,8 +33,13 @@ SIMULATED = (
 _AT_ONCE = 1 << 22
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalEstimator(NotebookRepr, BaseEstimator):
     """What all local estimators do: a task from public facts, a report from each row, a model."""
+
+    bounds: Bounds | None = None
+    random_state: int | None = None
+    verbose: bool = False
 
     def _task_kind(self, columns: int) -> str:
         raise AssertionError("a subclass names its kind of task")
@@ -75,13 +83,13 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         """Every device in turn, the server that adds their reports up, and what it learns."""
         noise = Noise(seed_from(self.random_state))
         aggregator = Aggregator(task, expected=x.shape[0])
-        steps = len(_row_slices(x))
-        with progress_bar(type(self).__name__, steps, self.verbose) as callback:
-            for part in _row_slices(x):
+        parts = _row_slices(x)
+        with progress_bar(type(self).__name__, len(parts), self.verbose) as callback:
+            for number, part in enumerate(parts, start=1):
                 answers = None if targets is None else targets[part]
                 aggregator.add(randomize(task, _encoded(task, x[part]), answers, noise))
                 if callback is not None:
-                    callback(None)
+                    callback(Step(number, len(parts)))
         model = aggregator.solve(**how)
         self._set_attributes(model)
         self.privacy_ = statement(task, model.reports, SIMULATED, *notes, seeded=noise.seeded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,26 +11,22 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import LogisticClassifier
+from riata.estimators.parameters import documented
 from riata.estimators.regressor import PrivateRegressor
 from riata.projections import GivenProjection, Projection
 from riata.sets import ConstraintSet, L1Ball
 from riata.solvers import Projected, Solver
 
-if TYPE_CHECKING:  # SQLAlchemy is slow to import
-    from riata.privacy.ledger import Ledger
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class ProjectedModel(PrivateLinearModel):
     """What the two faces share."""
 
-    radius: float
-    solver: str | Solver
-    steps: int | str
-    dimension: int | str
-    projection: Any
-    compressed: bool
-    clip: float | str
-    seed: int
+    dimension: int | str = "auto"
+    projection: Any = "gaussian"
+    compressed: bool = False
+    clip: float | str = "auto"
+    seed: int = 0
 
     def _set(self, bounds: Bounds) -> ConstraintSet:
         return L1Ball(self.radius)
@@ -84,55 +80,29 @@ class ProjectedModel(PrivateLinearModel):
         return bounds
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class ProjectedRegression(ProjectedModel, PrivateRegressor):
     """Linear regression behind a random projection, with differential privacy.
 
     Minimises the mean squared loss over the image of an l1 ball, then takes the smallest
-    coefficients in the l1 norm that have this image.
+    coefficients in the l1 norm that have this image: `coef_` is for rows before the projection.
 
     Parameters
     ----------
-    epsilon : float
-        The privacy budget.
-    delta : float, optional
-        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
-        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    $epsilon
     bounds : Bounds
         How far a row may reach: public, and required. With ``compressed=True`` it is the largest
         length of a projected row, ``Bounds(x=..., norm="l2")``.
     radius : float, default=1.0
         The largest l1 norm of the coefficients. Public.
-    dimension : int or "auto", default="auto"
-        The number of dimensions that rows are projected to. "auto" follows from public facts.
-    projection : str, Projection or array-like, default="gaussian"
-        "gaussian", "sparse-sign", "structured" (which stores no matrix), a `Projection`, or the
-        matrix itself, with one column for each column of the data.
-    compressed : bool, default=False
-        Whether `X` holds rows that are already projected, by the matrix that is given.
-    clip : float or "auto", default="auto"
-        The largest length of a projected row; longer ones are shortened.
-    seed : int, default=0
-        The public seed of the matrix.
-    solver : str or Solver, default="auto"
-        The solver in the projected space: "noisy-gradient", "objective-perturbation",
-        "posterior-sampling", or a solver object.
-    steps : int or "auto", default="auto"
-    fit_intercept : bool, default=True
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
-    random_state : int, optional
-        Makes the fit reproducible, for tests. Such a model is marked as not private.
-    verbose : bool, default=False
+    $projection
+    $options
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        For rows before the projection.
-    intercept_ : float
-    n_iter_ : int
-    privacy_ : Statement
+    $coefficients
+    $fitted
 
     Notes
     -----
@@ -155,74 +125,34 @@ class ProjectedRegression(ProjectedModel, PrivateRegressor):
     _: KW_ONLY
     bounds: Bounds | None = None
     radius: float = 1.0
-    dimension: int | str = "auto"
-    projection: Any = "gaussian"
-    compressed: bool = False
-    clip: float | str = "auto"
-    seed: int = 0
-    solver: str | Solver = "auto"
-    steps: int | str = "auto"
-    fit_intercept: bool = True
-    adjacency: str = "replace-one"
-    ledger: Ledger | None = None
-    engine: str = "auto"
-    random_state: Any = None
-    verbose: bool = False
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     """Logistic regression behind a random projection, with differential privacy.
 
     Minimises the mean logistic loss over the image of an l1 ball, then takes the smallest
-    coefficients in the l1 norm that have this image.
+    coefficients in the l1 norm that have this image: `coef_` is for rows before the projection.
 
     Parameters
     ----------
-    epsilon : float
-        The privacy budget of all classes together.
-    delta : float, optional
-        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
-        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
+    $epsilon
     bounds : Bounds
         How far a row may reach: public, and required. With ``compressed=True`` it is the largest
-        length of a projected row, ``Bounds(x=..., norm="l2")``. A bound on y is
-        not needed.
+        length of a projected row, ``Bounds(x=..., norm="l2")``. A bound on y
+        is not needed.
     classes : array-like, or "observed"
         The labels: public, as for `PrivateLogisticRegression`.
     radius : float, default=10.0
         The largest l1 norm of the coefficients. Public.
-    dimension : int or "auto", default="auto"
-        The number of dimensions that rows are projected to. "auto" follows from public facts.
-    projection : str, Projection or array-like, default="gaussian"
-        "gaussian", "sparse-sign", "structured" (which stores no matrix), a `Projection`, or the
-        matrix itself, with one column for each column of the data.
-    compressed : bool, default=False
-        Whether `X` holds rows that are already projected, by the matrix that is given.
-    clip : float or "auto", default="auto"
-        The largest length of a projected row; longer ones are shortened.
-    seed : int, default=0
-        The public seed of the matrix.
-    solver : str or Solver, default="auto"
-        The solver in the projected space: "noisy-gradient", "objective-perturbation",
-        "posterior-sampling", or a solver object.
-    steps : int or "auto", default="auto"
-    fit_intercept : bool, default=True
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
-    random_state : int, optional
-        Makes the fit reproducible, for tests. Such a model is marked as not private.
-    verbose : bool, default=False
+    $projection
+    $options
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        For rows before the projection.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    n_iter_ : int
-    privacy_ : Statement
+    $class_coefficients
+    $fitted
 
     Notes
     -----
@@ -235,16 +165,3 @@ class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     bounds: Bounds | None = None
     classes: Any = None
     radius: float = 10.0
-    dimension: int | str = "auto"
-    projection: Any = "gaussian"
-    compressed: bool = False
-    clip: float | str = "auto"
-    seed: int = 0
-    solver: str | Solver = "auto"
-    steps: int | str = "auto"
-    fit_intercept: bool = True
-    adjacency: str = "replace-one"
-    ledger: Ledger | None = None
-    engine: str = "auto"
-    random_state: Any = None
-    verbose: bool = False

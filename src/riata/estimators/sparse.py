@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
 
 from riata.bounds import Bounds
+from riata.estimators.parameters import documented
 from riata.estimators.regressor import PrivateRegressor
 from riata.sets import ConstraintSet, SparseBall
-from riata.solvers import Solver
-
-if TYPE_CHECKING:  # SQLAlchemy is slow to import
-    from riata.privacy.ledger import Ledger
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class PrivateSparseRegression(PrivateRegressor):
     """Linear regression on at most `sparsity` columns, with differential privacy.
@@ -23,35 +20,17 @@ class PrivateSparseRegression(PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float
-        The privacy budget. ``float("inf")`` fits without privacy, and the Statement says so.
-    delta : float, optional
-        The probability with which epsilon may fail. 0 asks for pure differential privacy. If it
-        is not given it is the smaller of 1e-6 and a tenth of 1 / n_rows.
-    bounds : Bounds
-        How far a row may reach: public, and required.
-    sparsity : int, default=10
-        The largest number of columns in the model. Public.
-    radius : float, default=1.0
-        The largest Euclidean length of the coefficients. Public.
+    $epsilon
+    $bounds
+    $sparsity
     solver : str or Solver, default="auto"
         "greedy", "peeling" or "hard-thresholding", or a solver object. "auto" is "greedy".
-    steps : int or "auto", default="auto"
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, for a tenth of the budget.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    ledger : Ledger, optional
-    engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
-    random_state : int, optional
-        Makes the fit reproducible, for tests. Such a model is marked as not private.
-    verbose : bool, default=False
+    $options
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    n_iter_ : int
-    privacy_ : Statement
+    $coefficients
+    $fitted
 
     Notes
     -----
@@ -75,14 +54,6 @@ class PrivateSparseRegression(PrivateRegressor):
     bounds: Bounds | None = None
     sparsity: int = 10
     radius: float = 1.0
-    solver: str | Solver = "auto"
-    steps: int | str = "auto"
-    fit_intercept: bool = True
-    adjacency: str = "replace-one"
-    ledger: Ledger | None = None
-    engine: str = "auto"
-    random_state: Any = None
-    verbose: bool = False
 
     def _set(self, bounds: Bounds) -> ConstraintSet:
         return SparseBall(self.sparsity, self.radius)

@@ -35,16 +35,8 @@ class Archive:
     """The members of an archive. Each is read once, when it is asked for.
 
     By itself `zipfile` would find an archive anywhere in a file, list any number of members, and
-    unpack them to any size.
-
-    Parameters
-    ----------
-    stream : binary file
-    limit : ReadLimit
-    kind : str
-        What the file should be, such as "a model file".
-    most_members : int
-        More than any such file has.
+    unpack them to any size. The file should be of some `kind`, such as "a model file", and no such
+    file has more than `most_members`.
     """
 
     def __init__(self, stream: BinaryIO, limit: ReadLimit, kind: str, most_members: int) -> None:

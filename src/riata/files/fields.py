@@ -22,13 +22,8 @@ TABLE_BYTES = 4096
 class Fields:
     """The fields of one table, taken one by one; what is left at the end is unknown.
 
-    Subclasses say which file it is, and with which error its mistakes are told.
-
-    Parameters
-    ----------
-    table : mapping
-    where : str
-        How a person would call the table: "features[2]".
+    Subclasses say which file it is, and with which error its mistakes are told. `where` is how a
+    person would call the table: "features[2]".
     """
 
     file = "file"

@@ -16,14 +16,8 @@ class ReadLimit:
 
     A few bytes can describe an array, or a schema, of any size. So whatever a reader is about to
     make it asks for here first. What it frees again is not given back: the limit holds for all of
-    it together, and with it for the time that reading takes.
-
-    Parameters
-    ----------
-    max_bytes : int
-        The most that may be taken, in all.
-    error : type of RiataError
-        What is raised when that is not enough, or when the file is not what it should be.
+    it together, and with it for the time that reading takes. `error` is raised when `max_bytes` are
+    not enough, or when the file is not what it should be.
     """
 
     def __init__(self, max_bytes: Any, error: type[RiataError]) -> None:

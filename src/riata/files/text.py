@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from collections import Counter
 from typing import Any
 
 from riata.files.limit import ReadLimit
@@ -39,8 +40,10 @@ def parse_json(text: bytes | str, limit: ReadLimit, what: str) -> Any:
     def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            twice = _repeated(pairs)
-            raise limit.error(f"{what}: the field {twice} stands twice in one table. Remove one.")
+            ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+            raise limit.error(
+                f"{what}: the field {twice[:80]} stands twice in one table. Remove one."
+            )
         return found
 
     limit.take(json_size(text), what)
@@ -77,12 +80,3 @@ def _size(text: bytes | str, signs: dict[str, int]) -> int:
 
 def _decoded(text: bytes | str) -> str:
     return text.decode() if isinstance(text, bytes) else text
-
-
-def _repeated(pairs: list[tuple[str, Any]]) -> str:
-    seen: set[str] = set()
-    for name, _ in pairs:
-        if name in seen:
-            return name[:80]
-        seen.add(name)
-    raise AssertionError("no name stands twice")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from riata.simulation import Guess, Score
 from riata.solvers import Plan
-from riata.wording import number_of
+from riata.wording import facts_html, number_of
 
 #: Eight of ten fits lie between these quantiles.
 LOW, HIGH = 0.1, 0.9
@@ -132,16 +131,7 @@ class Forecast:
 
     def _repr_html_(self) -> str:
         colour = "#991b1b" if self.nothing > HIGH else "#14532d"
-        cells = "".join(
-            f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
-            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
-            for key, value in self.rows()
-        )
-        return (
-            f'<div style="border-left:4px solid {colour};padding-left:12px">'
-            f'<p style="color:{colour};font-weight:600">{html.escape(self.sentence)}</p>'
-            f"<table>{cells}</table></div>"
-        )
+        return facts_html(self.sentence, self.rows(), colour, colour)
 
     def plot(self, epsilons: Sequence[float] | None = None, ax: Any = None) -> Any:
         """Draw the expected score against epsilon, with its interval: other forecasts are made.

@@ -51,7 +51,8 @@ def read_dtype(code: Any, place: str) -> np.dtype[Any]:
     known = type(code) is str and DTYPE.fullmatch(code)
     holds = "a model file holds numbers, booleans and text"
     require(known, f"{place} has the type {shown(code)}, and {holds}.")
-    return np.dtype(code)
+    dtype: np.dtype[Any] = np.dtype(code)
+    return dtype
 
 
 def require_array(value: Any, place: str, code: str, shape: tuple[int, ...]) -> None:

@@ -155,7 +155,7 @@ def _read_coefficients(reader: Reader, node: Any, shape: tuple[int, ...], name: 
     """Coefficients of this shape, which the rest of the file implies."""
     size = math.prod(shape)
     if not (isinstance(node, dict) and node.keys() == {"sparse"}):
-        coef = reader.value(node, name)
+        coef: np.ndarray = reader.value(node, name)
         require_array(coef, name, "<f8", shape)
         return coef
     reader.limit.take(8 * size, f"Its {size} coefficients")

@@ -125,7 +125,7 @@ def _read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
 
 
 def _manifest(text: bytes, limit: ReadLimit) -> dict[str, Any]:
-    found = parse_json(text, limit, f"Its {_MANIFEST}")
+    found: dict[str, Any] = parse_json(text, limit, f"Its {_MANIFEST}")
     limit.take(json_size(text), f"What its {_MANIFEST} describes")
     known = isinstance(found, dict) and found.get("format") == FORMAT
     require(known, f"Its {_MANIFEST} does not say that it is a {FORMAT}.")

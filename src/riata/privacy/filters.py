@@ -28,17 +28,11 @@ _PURE, _ZCDP = PureAccountant(), ZcdpAccountant()
 
 @dataclass(frozen=True)
 class FilterSums:
-    """The sums of all charges so far, without rounding. None: by this one the cost is infinite.
+    """The sums of all charges so far, without rounding. None: by this one the cost is infinite."""
 
-    Attributes
-    ----------
-    order : float
-        The Renyi order that the ceiling fixed when the first sum was made.
-    pure, rho, divergence : Fraction or None
-        The sums of epsilons, of zero-concentrated privacy, and of divergences of that order.
-    """
-
+    #: The Renyi order that the ceiling fixed when the first sum was made.
     order: float
+    #: Of epsilons, of zero-concentrated privacy, and of divergences of that order.
     pure: Fraction | None = Fraction()
     rho: Fraction | None = Fraction()
     divergence: Fraction | None = Fraction()

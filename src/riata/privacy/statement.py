@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from riata.privacy.budget import ADJACENCY_IN_WORDS
-from riata.wording import number_of
+from riata.wording import facts_html, number_of
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Statement:
         return {"private": self.private, "sentence": self.sentence, **asdict(self)}
 
     def _rows(self) -> list[tuple[str, str]]:
-        rows = [
+        return [
             ("solver", f"{self.solver}, {number_of(self.steps, 'step')}"),
             ("accounting", self.accountant),
             *(("released", line) for line in self.releases),
@@ -82,7 +81,6 @@ class Statement:
             *(("note", line) for line in self.notes),
             *((("request", self.request),) if self.request else ()),
         ]
-        return rows
 
     def __str__(self) -> str:
         width = max(len(key) for key, _ in self._rows())
@@ -93,14 +91,5 @@ class Statement:
 
     def _repr_html_(self) -> str:
         # To be read on white and on black.
-        colour, text = ("#15803d", "inherit") if self.private else ("#dc2626", "#dc2626")
-        cells = "".join(
-            f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(key)}</th>'
-            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
-            for key, value in self._rows()
-        )
-        return (
-            f'<div style="border-left:4px solid {colour};padding-left:12px">'
-            f'<p style="color:{text};font-weight:600">{html.escape(self.sentence)}</p>'
-            f"<table>{cells}</table></div>"
-        )
+        edge, colour = ("#15803d", "inherit") if self.private else ("#dc2626", "#dc2626")
+        return facts_html(self.sentence, self._rows(), edge, colour)

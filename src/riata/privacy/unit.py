@@ -81,20 +81,9 @@ def from_json(text: str) -> PrivacyUnit:
 def check_same_unit(unit: PrivacyUnit, *, adjacency: str, person: str) -> None:
     """Refuse to add costs that are about different neighbours.
 
-    Parameters
-    ----------
-    unit : PrivacyUnit
-        What the plan protects.
-    adjacency, person : str
-        What the ledger protects; `person` is empty if no charge or ceiling named a column yet.
+    The ledger protects `adjacency`, and `person` if a charge or a ceiling named a column. The
+    remedy never protects less than the plan or the ledger does.
 
-    Raises
-    ------
-    BudgetExceeded
-        With a remedy that never protects less than the plan or the ledger does.
-
-    Notes
-    -----
     People of one column who count as different numbers of rows are the same people. Each charge is
     what its own fit costs between data sets that differ in everything about one person
     (docs/privacy/people.md), so the charges are about the same neighbours and compose.

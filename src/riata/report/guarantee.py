@@ -22,25 +22,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A Statement for readers of contracts.
-
-    Attributes
-    ----------
-    headline : str
-    alarm : str
-        What is wrong, if the model is not private; otherwise "".
-    warning : str
-        What weakens the promise, or "".
-    promise : tuple of str
-        What one person's row can change, sentence by sentence.
-    limits : tuple of str
-        What is not promised.
-    tiles : tuple of Tile
-    """
+    """A Statement for readers of contracts."""
 
     headline: str
+    #: What is wrong, if the model is not private; otherwise "".
     alarm: str
+    #: What weakens the promise, or "".
     warning: str
+    #: What one person's row can change, sentence by sentence, and what is not promised.
     promise: tuple[str, ...]
     limits: tuple[str, ...]
     tiles: tuple[Tile, ...]

@@ -111,7 +111,7 @@ def html(
     _check_extra()
     found, about = coefficients(model, names), describe(model)
     task, what = about.task, "mean" if about.output == "mean" else "coefficient"
-    return _template().render(
+    page: str = _template().render(
         title=plain(title or _title(about)),
         kind=about.name,
         made=datetime.now(UTC).date().isoformat(),
@@ -131,6 +131,7 @@ def html(
         card=card(model, statement, found),
         versions=facts.versions(),
     )
+    return page
 
 
 def _template() -> Any:
@@ -147,21 +148,9 @@ def _template() -> Any:
     return environment.get_template("report.html")
 
 
-def write(
-    model: Any,
-    path: str | os.PathLike[str],
-    *,
-    ledger: Any = None,
-    forecast: Any = None,
-    title: str | None = None,
-    names: Sequence[str] | None = None,
-    sections: Sequence[Section] = (),
-) -> None:
-    """Write the page of `html` to a file, replacing the file if there is one."""
-    page = html(
-        model, ledger=ledger, forecast=forecast, title=title, names=names, sections=sections
-    )
-    Path(path).write_text(page, encoding="utf-8")
+def write(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write the page of `html`, with the same options, to a file, replacing it if there is one."""
+    Path(path).write_text(html(model, **options), encoding="utf-8")
 
 
 def _check(ledger: Any, forecast: Any) -> None:

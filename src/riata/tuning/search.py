@@ -197,13 +197,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         return best
 
     def _scored(
-        self,
-        plan: SearchPlan,
-        number: int,
-        model: PrivateLinearModel,
-        X: Any,
-        y: Any,
-        noise: Noise,
+        self, plan: SearchPlan, number: int, model: PrivateLinearModel, X: Any, y: Any, noise: Noise
     ) -> float:
         bounds, n_rows = plan.bounds[number], plan.plans[number].problem.n_rows
         query = error_query(plan.scoring, model, bounds, n_rows)

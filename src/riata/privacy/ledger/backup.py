@@ -28,25 +28,14 @@ from riata.privacy.ledger.tables import CHARGE, HEADER, charge_rows, charge_rows
 
 @dataclass(frozen=True)
 class Restoration:
-    """What `Ledger.restore` did.
-
-    Attributes
-    ----------
-    dataset : str
-    charges : int
-        How many the ledger has now.
-    kept : int
-        How many of them are newer than the backup: the ledger itself still had them.
-    changed : bool
-        Whether anything had to be written.
-    aside : str
-        Where the damaged file is now, if there was one.
-    """
+    """What `Ledger.restore` did."""
 
     dataset: str
+    #: How many the ledger has now, and how many of them are newer than the backup.
     charges: int
     kept: int
     changed: bool
+    #: Where the damaged file is now, if there was one.
     aside: str = ""
 
 
@@ -67,18 +56,7 @@ class _StoredEntries:
 def write_backup(
     entries: Entries, file: PathLike, taken: Iterable[str | None], force: bool
 ) -> None:
-    """Write verified entries to a new file, or in the place of an older backup.
-
-    Parameters
-    ----------
-    entries : Entries
-        All of them.
-    file : path-like
-    taken : iterable of str
-        The files of the ledger, which a backup must not replace.
-    force : bool
-        Whether to replace a file that exists.
-    """
+    """Write verified entries to a new file, never to a `taken` one; `force` replaces an old one."""
     path = os.path.realpath(file)
     if path in {os.path.realpath(each) for each in taken if each is not None}:
         raise InvalidArgument(
@@ -94,19 +72,7 @@ def write_backup(
 def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) -> Restoration:
     """Bring a ledger back from a backup, with every charge that anything still knows of.
 
-    Parameters
-    ----------
-    backup : path-like
-        What `Ledger.backup` wrote.
-    where : path-like or URL
-        Where the ledger was, or is to be.
-    head : path-like, optional
-        The newest head, if it is not beside the file.
-
-    Raises
-    ------
-    LedgerError
-        If a charge would be forgotten, or might be. Nothing is changed then.
+    Raises LedgerError if a charge would be forgotten, or might be. Nothing is changed then.
     """
     database, kept = locate(where, head)
     assert isinstance(kept, HeadFile)

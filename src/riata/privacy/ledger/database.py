@@ -112,10 +112,7 @@ def postgresql_database(url: str) -> Database:
             "A ledger in PostgreSQL needs psycopg. Install it with: pip install 'riata[postgres]'."
         ) from None
     return _starting_with(
-        engine,
-        url,
-        "SET LOCAL synchronous_commit = on",
-        f"SET LOCAL lock_timeout = '{PATIENCE}s'",
+        engine, url, "SET LOCAL synchronous_commit = on", f"SET LOCAL lock_timeout = '{PATIENCE}s'"
     )
 
 
@@ -196,10 +193,7 @@ def _connect(database: str, *, uri: bool) -> sqlite3.Connection:
 
 
 def _starting_with(
-    engine: Engine,
-    where: str,
-    *statements: str,
-    place: Callable[[], object] = lambda: None,
+    engine: Engine, where: str, *statements: str, place: Callable[[], object] = lambda: None
 ) -> Database:
     @event.listens_for(engine, "begin")
     def begin(db: Connection) -> None:

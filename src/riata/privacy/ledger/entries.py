@@ -176,19 +176,9 @@ def decimal(units: float) -> str:
 def verified_entries(
     db: Connection, header: Row[Any], seen: Head, where: str, *, whole: bool = False
 ) -> Entries:
-    """The entries of a ledger: all that are verified, of which the head has seen some.
+    """The last entries of a ledger, or the `whole`, all verified; the head has seen some of them.
 
-    Parameters
-    ----------
-    db : Connection
-        In a transaction.
-    header : Row
-        Locked.
-    seen : Head
-    where : str
-        The ledger, for messages.
-    whole : bool, default=False
-        Whether to read every entry, and not only the last ones.
+    In a transaction, with the header locked.
     """
     start = 1 if whole else max(1, min(seen.seq, last_seq(db, seen.dataset)) - RECENT + 1)
     rows = charge_rows(db, seen.dataset, start)

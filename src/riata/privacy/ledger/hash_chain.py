@@ -89,20 +89,9 @@ def verify(
     Entries beyond the head are a colleague's, or were written by a process that died before it
     could move the head. Their macs prove that they are genuine.
 
-    Parameters
-    ----------
-    head : Head
-        What was seen.
-    header : Entry
-    entries : sequence of Entry
-        From number `start` to the last.
-    where : str
-        The ledger, for messages.
-    start : int, default=1
-        At most what the head has seen, or 1.
-    before : mapping, optional
-        The macs, as they are stored, of earlier entries to which these are linked. They need no
-        trust: a wrong one does not lead to the macs of these entries.
+    The entries go from number `start`, at most what the head has seen, or 1, to the last. `before`
+    has the stored macs of earlier entries to which these are linked. They need no trust: a wrong
+    one does not lead to the macs of these entries.
     """
     fields, mac = header
     if not _same(mac, _header_mac(head.key, fields)):

@@ -118,11 +118,7 @@ class Ledger:
 
     @classmethod
     def open(
-        cls,
-        where: PathLike,
-        *,
-        dataset: str | None = None,
-        head: PathLike | None = None,
+        cls, where: PathLike, *, dataset: str | None = None, head: PathLike | None = None
     ) -> Ledger:
         """Open the ledger that `create` started.
 
