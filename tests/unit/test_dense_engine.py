@@ -111,7 +111,11 @@ def test_pieces_are_put_on_the_grid_as_the_whole_is(layout, bounds, small_pieces
     for column in (0, P - 1, 3, 0):
         assert_array_equal(rows.column(column), expected[:, column])
     of_columns = np.full((N, P), np.nan)
-    rows.each_column(lambda few, block: of_columns.__setitem__((slice(None), few), block))
+
+    def fill_columns(few, buffer):
+        of_columns[:, few] = rows.columns(few, buffer)
+
+    rows._in_pieces(fill_columns, columns=True)
     assert_array_equal(of_columns, expected)
 
 
