@@ -57,11 +57,7 @@ def number_in_text(word: str) -> float:
 def as_numbers(values: Any, name: str) -> Any:
     """Numbers of an ordinary type in the shape of `values`: ndarray, CSR or CSC.
 
-    Parameters
-    ----------
-    values : array-like, frame or sparse
-    name : str
-        What the values are called in an error.
+    Errors call the values by `name`.
     """
     with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
         if sparse.issparse(values):
@@ -145,18 +141,10 @@ def _sparse(values: Any, name: str) -> Any:
         raise InvalidArgument(f"Expected 2D array, got {values.ndim}D array instead.")
     if values.format not in ("csr", "csc"):
         values = values.tocsr()
-    elif _stays(values.dtype):
-        return values
     data = _dense(values.data, name)
     if data is values.data:
         return values
     return type(values)((data, values.indices, values.indptr), shape=values.shape)
-
-
-def _stays(kind: np.dtype[Any]) -> bool:
-    """Whether numbers of a type are read as they are."""
-    plain = kind.kind in "iu" or (kind.kind == "f" and kind.char != "g" and kind.itemsize >= 4)
-    return plain and kind.isnative
 
 
 def _nested(values: Sequence[Any], name: str) -> np.ndarray:

@@ -24,14 +24,9 @@ _NUMBERS, _OTHERS = "biuf", "OUSc"
 
 @dataclass(frozen=True)
 class PartitionReader:
-    """From a computed partition to rows and targets. It can be pickled.
+    """From a computed partition, of the `shape` that the collection says, to rows and targets.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        What the collection says about the partition.
-    convert : callable, optional
-        What targets go through.
+    It can be pickled. Targets go through `convert`, if there is one.
     """
 
     shape: tuple[int, int]

@@ -15,17 +15,8 @@ from riata.queries.coefficients import Coefficients
 class ColumnBlock(Block):
     """Some consecutive rows, column by column, whose inner products follow a model's moves.
 
-    Parameters
-    ----------
-    columns : SparseColumns or DenseColumns
-    margins : Margins
-        Of the same rows.
-    y : ndarray
-        The targets of the rows of this block.
-    first : int, default=0
-        Where they begin among the rows of `columns`.
-    start : int, default=0
-        And among all rows.
+    `y` has the targets of these rows. They begin at `first` among the rows of `columns`, whose
+    inner products `margins` has, and at `start` among all rows.
     """
 
     def __init__(

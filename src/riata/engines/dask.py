@@ -53,10 +53,6 @@ class _Assignment:
         self.worker = ""
         self.actor: Any = None
 
-    def describe(self) -> Any:
-        """What the actor says about its rows, on its way."""
-        return self.actor.describe()
-
     def n_rows(self, parts: int = 1) -> int:
         """How many rows they have at most in one of so many parts."""
         return sum(-(-piece.n_rows // parts) for piece, _ in self.pieces)
@@ -136,7 +132,13 @@ class DaskEngine(Engine):
         missing, losses = list(range(len(self._assignments))), 0
         while missing:
             branches = self._branches(missing)
-            for branch, frames in self._client.sync(self._replies, branches, question):
+            asked = [
+                (self._assignments[branch.number], partial(branch.ask, question))
+                for branch in branches
+            ]
+            for branch, frames in zip(
+                branches, self._client.sync(self._replies, asked), strict=True
+            ):
                 self._add(whole, branch, frames, expected, question.parts)
             missing = whole.lost + whole.unheard
             if whole.lost:
@@ -188,15 +190,11 @@ class DaskEngine(Engine):
         roots = [branch(place) for place in range(min(_FAN, len(inside)))]
         return roots + [Branch(number, self._assignments[number].actor, ()) for number in others]
 
-    async def _replies(
-        self, branches: list[Branch], question: Question
-    ) -> list[tuple[Branch, Any]]:
-        answers = await asyncio.gather(
-            *(self._reply(branch.number, partial(branch.ask, question)) for branch in branches)
-        )
-        return list(zip(branches, answers, strict=True))
+    async def _replies(self, asked: list[tuple[_Assignment, Callable[[], Any]]]) -> list[Any]:
+        """What each actor answers when it is asked."""
+        return await asyncio.gather(*(self._reply(each.worker, ask) for each, ask in asked))
 
-    async def _reply(self, number: int, ask: Callable[[], Any]) -> Any:
+    async def _reply(self, worker: str, ask: Callable[[], Any]) -> Any:
         """What an actor answers, None if it is lost, and text if it raised, which none should."""
         try:
             answer = ask()
@@ -206,7 +204,7 @@ class DaskEngine(Engine):
             try:
                 return await asyncio.wait_for(answer, _PATIENCE)
             except TimeoutError:
-                if not await has_worker(self._client, self._assignments[number].worker):
+                if not await has_worker(self._client, worker):
                     return None
             except OSError:
                 return None
@@ -257,20 +255,12 @@ class DaskEngine(Engine):
             each.actor = _actor(future)
             if each.actor is not None:
                 each.worker = each.actor._address
-        for each, frames in self._client.sync(self._descriptions, assignments):
+        asked = [(each, each.actor.describe) for each in assignments if each.actor is not None]
+        for (each, _), frames in zip(asked, self._client.sync(self._replies, asked), strict=True):
             if frames is None:
                 each.actor = None
             else:
                 self._check_facts(each, frames)
-
-    async def _descriptions(self, assignments: list[_Assignment]) -> list[tuple[_Assignment, Any]]:
-        there = [each for each in assignments if each.actor is not None]
-        numbers = [self._assignments.index(each) for each in there]
-        asked = zip(numbers, there, strict=True)
-        answers = await asyncio.gather(
-            *(self._reply(number, each.describe) for number, each in asked)
-        )
-        return list(zip(there, answers, strict=True))
 
     def _check_facts(self, assignment: _Assignment, frames: Any) -> None:
         """Raise unless an actor has the rows that it should have."""

@@ -104,10 +104,6 @@ class DenseRows:
         self.just_read = column
         return self._x[:, column]
 
-    def knows(self, column: int) -> bool:
-        """Whether a column was read before and is kept."""
-        return column in self._columns
-
     def steps_of(self, column: int) -> float:
         """How many steps of the grid make 1 in a column."""
         assert self._bounds is not None
@@ -277,28 +273,19 @@ def _in_threads(
 
 
 class DenseColumns:
-    """Dense rows, column by column, with entries clipped at `most` steps.
-
-    Parameters
-    ----------
-    rows : DenseRows
-    most : int, default=X_STEPS
-    """
+    """Dense rows, column by column, with entries clipped at `most` steps: like `SparseColumns`."""
 
     def __init__(self, rows: DenseRows, most: int = X_STEPS) -> None:
         self._rows, self._most, self.shape = rows, most, rows.shape
         self._rounded_up = 1 + ROUNDED + rows.shape[0] * EACH
 
     def clipped(self, most: int) -> DenseColumns:
-        """The same columns with entries clipped at `most` steps."""
         return self if most == self._most else DenseColumns(self._rows, most)
 
     def dense(self, column: int, start: int, stop: int) -> np.ndarray:
-        """The entries of some consecutive rows in a column."""
         return self.entries(column)[1][start:stop]
 
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
-        """Which rows have entries in a column, and the entries."""
         return slice(None), self._clipped(self._rows.column(column))
 
     def work(self, column: int) -> int:
@@ -312,7 +299,6 @@ class DenseColumns:
         return 2 * _LOOK + self.shape[0] * self.shape[1]
 
     def sum(self, column: int, slopes: np.ndarray) -> int:
-        """The sum of entry * slope over the rows, exactly."""
         _, entries = self.entries(column)
         # Not by BLAS: its threads cost more than they gain. Exact in any order.
         return sum(
@@ -321,11 +307,9 @@ class DenseColumns:
         )
 
     def sums(self, slopes: np.ndarray) -> np.ndarray:
-        """The same for all columns, up to rounding."""
         return self._rows.sums(lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit))
 
     def rough_sums(self, slopes: np.ndarray) -> np.ndarray:
-        """The same, off by no more than `roughness` for each step of a slope."""
         if "lengths" in self.__dict__:
             return self._rows.rough_sums(
                 lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit), degree=1
@@ -341,7 +325,6 @@ class DenseColumns:
         return sums
 
     def rough_sum(self, column: int, slopes: np.ndarray) -> float | None:
-        """One of them, if it can be had quicker than the exact sum."""
         given = self._rows.as_given(column) if self._most == X_STEPS else None
         if given is None:
             return None
@@ -354,8 +337,6 @@ class DenseColumns:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """The Euclidean length of each column, or a little more."""
-
         def squares(rows: np.ndarray, few: slice, unit: Any) -> np.ndarray:
             rows = self._clipped(rows, unit)
             return np.einsum("ij,ij->j", rows, rows)

@@ -20,14 +20,7 @@ class Margins:
     """<x, theta> for every row: a function of the coefficients, whatever was asked before.
 
     The sums are of integers and exact, so to follow a move leads to the same bits as to begin
-    again.
-
-    Parameters
-    ----------
-    x : ndarray, scipy sparse or DenseRows of shape (n_rows, n_features)
-        Rows on the grid.
-    columns : SparseColumns or DenseColumns
-        The same rows.
+    again. `x` has the rows on the grid, and `columns` the same rows.
     """
 
     def __init__(self, x: Any, columns: SparseColumns) -> None:
@@ -48,16 +41,12 @@ class Margins:
     def inner(self, model: Coefficients) -> np.ndarray:
         """The same without the offset."""
         before, self._at = self._at, None  # until all rows are brought up to date
-        if before is None:
-            self.followed = False
-            self._sums = self._begin(model)
+        columns, moves = (model.support, model.steps) if before is None else _moves(before, model)
+        self.followed = before is not None and len(columns) <= _MOST_COLUMNS
+        if self.followed:
+            self._add(self._sums, columns, moves)
         else:
-            columns, moves = _moves(before, model)
-            self.followed = len(columns) <= _MOST_COLUMNS
-            if self.followed:
-                self._add(self._sums, columns, moves)
-            else:
-                self._sums = self._begin(model)
+            self._sums = self._begin(model)
         if before is None or len(columns) or model.unit != before.unit:
             self._inner = self._sums * model.unit
         self._at = model

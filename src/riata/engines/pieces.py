@@ -34,15 +34,7 @@ class InMemory:
 
 
 class Partition:
-    """Rows of a Dask collection.
-
-    Parameters
-    ----------
-    x, y : Delayed
-    n_rows : int
-    read : callable
-        From what they are computed to, to rows and targets. It can be pickled.
-    """
+    """Rows of a Dask collection. `read`, which can be pickled, makes rows of what is computed."""
 
     def __init__(self, x: Any, y: Any, n_rows: int, read: ReadPiece) -> None:
         self._x, self._y, self.n_rows, self._read = x, y, n_rows, read
@@ -53,13 +45,7 @@ class Partition:
 
 
 class InFile:
-    """Rows that a worker can read itself.
-
-    Parameters
-    ----------
-    source
-        Something with `n_rows` and `load`, that can be pickled.
-    """
+    """Rows that a worker can read itself: by the `load` of a source that can be pickled."""
 
     def __init__(self, source: Any) -> None:
         self._source, self.n_rows = source, source.n_rows
