@@ -994,6 +994,14 @@ MUTANTS = [
         "if np.any(other.total > limit) or np.any(other.total < -limit):", "if False:", REPLIES,
     ),
     Mutant(
+        "dask: a large number that warns", "data/partitions.py",
+        "found.astype(np.float64) if found.dtype.itemsize > 8 else found", "found", DOOR,
+    ),
+    Mutant(
+        "a large number in sparse rows that warns", "bounds.py",
+        'with np.errstate(all="ignore"):  # of numbers too large for float64', "if True:", DOOR,
+    ),
+    Mutant(
         "dask: a partition's type that decides on an error", "data/partitions.py",
         "    return number(value.strip() if isinstance(value, str | bytes) else value)\n",
         "    return float(value)\n", ANSWERS,

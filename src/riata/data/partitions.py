@@ -33,7 +33,11 @@ class PartitionReader:
     convert: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __call__(self, x: Any, y: Any) -> tuple[Any, np.ndarray]:
-        rows = sparse.csr_array(x) if sparse.issparse(x) else numbers(x)
+        if sparse.issparse(x):
+            x = sparse.csr_array(x)
+            rows = sparse.csr_array((numbers(x.data), x.indices, x.indptr), shape=x.shape)
+        else:
+            rows = numbers(x)
         targets = np.asarray(y)
         if rows.shape != self.shape or targets.shape != self.shape[:1]:
             raise DataError(
@@ -49,7 +53,8 @@ def numbers(values: Any) -> np.ndarray:
     """An array of numbers. What is no number is NaN, whatever the other values are."""
     found = np.asarray(values)
     if found.dtype.kind in _NUMBERS:
-        return found
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+            return found.astype(np.float64) if found.dtype.itemsize > 8 else found
     if found.dtype.kind not in _OTHERS:  # dates and records, each of them
         return np.full(found.shape, math.nan)
     flat = [_number(value) for value in found.ravel().tolist()]
