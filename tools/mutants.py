@@ -998,6 +998,10 @@ MUTANTS = [
         "found.astype(np.float64) if found.dtype.itemsize > 8 else found", "found", DOOR,
     ),
     Mutant(
+        "duplicates that are added in their own type", "numeric.py",
+        "values = values.astype(np.float64).tocsr()", "values = values.tocsr()", DOOR,
+    ),
+    Mutant(
         "a large number in sparse rows that warns", "bounds.py",
         'with np.errstate(all="ignore"):  # of numbers too large for float64', "if True:", DOOR,
     ),

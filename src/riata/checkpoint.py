@@ -44,18 +44,11 @@ _CHARGED = "What was charged stays charged, and nothing more was released."
 
 
 class Checkpoint:
-    """The releases of one run, in order.
+    """The releases of one run, in order, in the file `path`.
 
-    Parameters
-    ----------
-    path : path
-        The file. Beside it, with ``.key`` at the end, lies the key of the run until it is over.
-    request : str
-        The digest of the request: a file of another one is refused.
-    facts : mapping of str to str
-        A digest of each fact of the request, so that an error can name those that differ.
-    seed : int, optional
-        For tests only: a public key.
+    Beside it, with ``.key`` at the end, lies the key of the run until it is over. `request` is the
+    digest of the request, and a file of another one is refused; `facts` has a digest of each of its
+    facts, so that an error can name those that differ. A `seed` is a public key, for tests only.
     """
 
     def __init__(

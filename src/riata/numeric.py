@@ -139,8 +139,8 @@ def _sparse(values: Any, name: str) -> Any:
         raise _refused(name, values.dtype, values.dtype.kind)
     if values.ndim != 2:
         raise InvalidArgument(f"Expected 2D array, got {values.ndim}D array instead.")
-    if values.format not in ("csr", "csc"):
-        values = values.tocsr()
+    if values.format not in ("csr", "csc"):  # entries at one place are added as in CSR: as floats
+        values = values.astype(np.float64).tocsr()
     data = _dense(values.data, name)
     if data is values.data:
         return values

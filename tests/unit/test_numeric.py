@@ -392,3 +392,21 @@ def test_numbers_beyond_float64_warn_in_no_partition_and_in_no_engine(layout):
         found = steps.toarray() if sparse.issparse(steps) else steps
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(BOUNDS.clip_y(targets), [1.0, 1.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.bool_, np.float32])
+def test_entries_at_one_place_are_added_alike_in_every_container(kind):
+    """In their own type small numbers would wrap around, and truth values add up to one."""
+    data = np.array([100, 100, 1], kind)
+    row, column, ends = np.array([0, 0, 1]), np.array([0, 0, 1]), np.array([0, 2, 3])
+    rows = [
+        sparse.coo_array((data, (row, column)), shape=(2, 2)),
+        sparse.csr_array((data, column, ends), shape=(2, 2)),
+        sparse.csc_array((data, row, ends), shape=(2, 2)),
+    ]
+    expected = np.diag([float(data[0]) + float(data[1]), 1.0]) * (X_STEPS / 256)
+    for given in rows:
+        partition, _ = PartitionReader((2, 2))(given, np.zeros(2))
+        for read in (as_numbers(given, "X"), partition):
+            found = Bounds(256.0).grid_x(read).toarray()
+            np.testing.assert_array_equal(found, expected)

@@ -33,9 +33,10 @@ class PartitionReader:
     convert: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __call__(self, x: Any, y: Any) -> tuple[Any, np.ndarray]:
-        if sparse.issparse(x):
-            x = sparse.csr_array(x)
-            rows = sparse.csr_array((numbers(x.data), x.indices, x.indptr), shape=x.shape)
+        if sparse.issparse(x):  # entries at one place are added as floats
+            x = x.tocoo()
+            entries = numbers(x.data).astype(np.float64)
+            rows = sparse.csr_array((entries, x.coords), shape=x.shape)
         else:
             rows = numbers(x)
         targets = np.asarray(y)

@@ -66,16 +66,9 @@ class DaskEngine(Engine):
     another one reads its rows again, and is asked the same question. No noise is drawn for it, as
     noise is drawn when the sum is there.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        All rows, in order.
-    preparation : Preparation
-    client : distributed.Client, optional
-        The current one if left out.
-    advance : callable, optional
-        Told once, when workers have all rows, how many these are: when each of them has its own
-        would tell how many each has, which need not be public.
+    `pieces` have all rows, in order. Without a client the current one is used. `advance` is told
+    once, when workers have all rows, how many these are: when each of them has its own would tell
+    how many each has, which need not be public.
     """
 
     def __init__(
@@ -122,10 +115,7 @@ class DaskEngine(Engine):
             if self._n_columns is not None:
                 return self._n_columns
             self._replace(self._assignments)
-        raise ClusterLost(
-            f"Workers were lost {_MOST_LOSSES} times before one had its rows. {_STAYS_CHARGED} "
-            "Look after the cluster, then go on from the checkpoint."
-        )
+        raise _lost("before one had its rows")
 
     def _summed(self, question: Question, expected: Expected) -> np.ndarray:
         whole = Reply(None, [], [])
@@ -144,10 +134,7 @@ class DaskEngine(Engine):
             if whole.lost:
                 losses += 1
                 if losses > _MOST_LOSSES:
-                    raise ClusterLost(
-                        f"Workers were lost {losses} times while one sum was made. "
-                        f"{_STAYS_CHARGED} Look after the cluster, then go on from the checkpoint."
-                    )
+                    raise _lost("while one sum was made")
                 self._replace([self._assignments[number] for number in whole.lost])
             whole.lost, whole.unheard = [], []
         assert whole.total is not None
@@ -300,6 +287,13 @@ class DaskEngine(Engine):
 
     def __repr__(self) -> str:
         return f"<DaskEngine with rows at {len(self._assignments)} workers>"
+
+
+def _lost(when: str) -> ClusterLost:
+    return ClusterLost(
+        f"Workers were lost at least {_MOST_LOSSES} times {when}. {_STAYS_CHARGED} Look after the "
+        "cluster, then go on from the checkpoint."
+    )
 
 
 def _actor(future: Any) -> Any:

@@ -17,17 +17,11 @@ from riata.files.limit import ReadLimit
 class Target:
     """The target of a schema. It has bounds or labels, and not both.
 
-    Attributes
-    ----------
-    name : str
-        The column, or "" in files without named columns.
-    bounds : tuple of float, or None
-        Values outside are clipped, and what is missing counts as the middle.
-    labels : tuple
-        The classes. A row with another label is in none of them.
+    Values outside the bounds are clipped, and what is missing counts as the middle. A row with
+    another label is in none of the classes.
     """
 
-    name: str
+    name: str  # of the column, or "" in files without named columns
     bounds: tuple[float, float] | None = None
     labels: tuple[Any, ...] = ()
 
