@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, get_client
 
-from riata.engines.actor import Branch, Question, RowActor
+from riata.engines.actor import Branch, Question, ReadPiece, RowActor
 from riata.engines.cluster import has_worker, workers_of
 from riata.engines.messages import QueryWriter
-from riata.engines.pieces import InFile, InMemory, Partition, Piece
 from riata.engines.replies import Expected, Reply, WrongReply
 from riata.errors import ClusterError, ClusterLost
 from riata.mechanisms.engine import Engine
 from riata.preparation import Preparation
 from riata.queries import Query
-
-__all__ = ["DaskEngine", "InFile", "InMemory", "Part", "Partition", "Piece"]
 
 #: A worker that says nothing for so many seconds is looked after.
 _PATIENCE = 2.0
@@ -43,6 +40,48 @@ _STAYS_CHARGED = "What was charged stays charged."
 
 #: What every actor says about its rows: how many there are, and how many columns.
 _FACTS = Expected((2,), 0.0)
+
+
+class InMemory:
+    """Rows in the memory of this process, which are sent."""
+
+    def __init__(self, x: Any, y: np.ndarray) -> None:
+        self._x, self._y, self.n_rows = x, y, len(y)
+
+    def assign(self, client: Client, worker: str) -> tuple[Any, Any, ReadPiece | None]:
+        """What a worker is given, and how it makes rows and targets of it: None if it has them."""
+        x, y = client.scatter([self._x, self._y], workers=[worker], hash=False)
+        return x, y, None
+
+
+class Partition:
+    """Rows of a Dask collection. `read`, which can be pickled, makes rows of what is computed."""
+
+    def __init__(self, x: Any, y: Any, n_rows: int, read: ReadPiece) -> None:
+        self._x, self._y, self.n_rows, self._read = x, y, n_rows, read
+
+    def assign(self, client: Client, worker: str) -> tuple[Any, Any, ReadPiece | None]:
+        x, y = client.compute([self._x, self._y], workers=[worker], allow_other_workers=True)
+        return x, y, self._read
+
+
+class InFile:
+    """Rows that a worker can read itself: by the `load` of a source that can be pickled."""
+
+    def __init__(self, source: Any) -> None:
+        self._source, self.n_rows = source, source.n_rows
+
+    def assign(self, client: Client, worker: str) -> tuple[Any, Any, ReadPiece | None]:
+        return self._source, None, _load
+
+
+def _load(source: Any, nothing: None) -> tuple[Any, np.ndarray]:
+    found: tuple[Any, np.ndarray] = source.load()
+    return found
+
+
+#: Some consecutive rows, wherever they are kept.
+Piece = InMemory | Partition | InFile
 
 
 class _Assignment:

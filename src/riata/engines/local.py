@@ -10,12 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.engines.column_block import ColumnBlock
 from riata.engines.columns import SparseColumns
 from riata.engines.compiled.codes import known_loss
 from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.gram import Gram
-from riata.engines.margins import Margins
+from riata.engines.margins import ColumnBlock, Margins
 from riata.engines.scores import LazyScores, ordinary
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import Squared

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from riata.engines.column_block import ColumnBlock
 from riata.engines.columns import SparseColumns
-from riata.engines.margins import Margins
+from riata.engines.margins import ColumnBlock, Margins
 from riata.grid import BLOCK_ROWS
 from riata.mechanisms.engine import Engine
 from riata.queries import Block, Query, Reads
