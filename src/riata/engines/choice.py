@@ -84,7 +84,10 @@ class Arrays(RowSource):
     def load(self) -> tuple[Any, np.ndarray]:
         return self._x, self._y
 
-    def blocks(self, rows: int = _ROWS_AT_ONCE) -> Iterator[tuple[Any, np.ndarray]]:
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        return self._cut(_ROWS_AT_ONCE)
+
+    def _cut(self, rows: int) -> Iterator[tuple[Any, np.ndarray]]:
         x = self._x.tocsr() if sparse.issparse(self._x) else self._x
         for start in range(0, len(self._y), rows):
             few = slice(start, start + rows)
@@ -95,7 +98,7 @@ class Arrays(RowSource):
         from riata.engines.dask import InMemory
 
         size = max(1, min(_ROWS_AT_ONCE, -(-len(self._y) // n_workers())))
-        return [InMemory(*block) for block in self.blocks(size)]
+        return [InMemory(*block) for block in self._cut(size)]
 
 
 def check_engine(name: object) -> None:

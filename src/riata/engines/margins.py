@@ -54,7 +54,7 @@ class Margins:
         else:
             self._sums = self._begin(model)
         if before is None or len(columns) or model.unit != before.unit:
-            self._inner = self._sums * model.unit
+            self._inner = model.in_units(self._sums)
         self._at = model
         return self._inner
 

@@ -51,8 +51,8 @@ class MarginCounts(MeanSlope):
         return self.loss.slope_bound(0.0, self.y_bound)
 
     def block_sum(self, block: Block) -> np.ndarray:
-        margins = to_steps(self.margins(block), self.top, X_STEPS)
         with np.errstate(all="ignore"):
+            margins = to_steps(self.margins(block), self.top, X_STEPS)
             slopes = self.loss.slope(np.zeros(len(margins)), block.y)
             weights = to_steps(slopes, self.slope_bound(), self.slope_steps)
         cells = (2 * (weights < 0) + (margins > 0)) * N_BINS + bins_of(margins)
@@ -99,8 +99,8 @@ class MarginSlopes(MeanSlope):
         return self.loss.slope_bound(reach, self.y_bound)
 
     def block_sum(self, block: Block) -> np.ndarray:
-        v = to_steps(self.margins(block), self.cut, X_STEPS)
         with np.errstate(all="ignore"):
+            v = to_steps(self.margins(block), self.cut, X_STEPS)
             slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], block.y)
             steps = to_steps(slopes, self.slope_bound(), self.slope_steps)
         return np.array([steps @ v, steps.sum() * X_STEPS])

@@ -50,7 +50,12 @@ class Coefficients:
 
     def inner(self, x: Any) -> np.ndarray:
         """<x, theta> for rows on the grid."""
-        return self.steps_of(x) * self.unit
+        return self.in_units(self.steps_of(x))
+
+    def in_units(self, steps: np.ndarray) -> np.ndarray:
+        """Inner products, from whole numbers of units: also of a model that overflows."""
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            return steps * self.unit
 
     def steps_of(self, x: Any) -> np.ndarray:
         """The same in whole units, exactly."""
