@@ -92,6 +92,10 @@ class _Assignment:
         self.worker = ""
         self.actor: Any = None
 
+    def describe(self) -> Any:
+        """What the actor says about its rows, on its way. One that is lost is a RuntimeError."""
+        return self.actor.describe()
+
     def n_rows(self, parts: int = 1) -> int:
         """How many rows they have at most in one of so many parts."""
         return sum(-(-piece.n_rows // parts) for piece, _ in self.pieces)
@@ -165,9 +169,8 @@ class DaskEngine(Engine):
                 (self._assignments[branch.number], partial(branch.ask, question))
                 for branch in branches
             ]
-            for branch, frames in zip(
-                branches, self._client.sync(self._replies, asked), strict=True
-            ):
+            replies = self._client.sync(self._replies, asked)
+            for branch, frames in zip(branches, replies, strict=True):
                 self._add(whole, branch, frames, expected, question.parts)
             missing = whole.lost + whole.unheard
             if whole.lost:
@@ -281,7 +284,7 @@ class DaskEngine(Engine):
             each.actor = _actor(future)
             if each.actor is not None:
                 each.worker = each.actor._address
-        asked = [(each, each.actor.describe) for each in assignments if each.actor is not None]
+        asked = [(each, each.describe) for each in assignments if each.actor is not None]
         for (each, _), frames in zip(asked, self._client.sync(self._replies, asked), strict=True):
             if frames is None:
                 each.actor = None
