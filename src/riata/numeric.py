@@ -149,7 +149,7 @@ def _sparse(values: Any, name: str) -> Any:
 
 def _nested(values: Sequence[Any], name: str) -> np.ndarray:
     """A list of rows. Only how long they are is looked at: it is the shape, and public."""
-    lengths = {len(row) if _is_list(row) or _is_vector(row) else -1 for row in values}
+    lengths = {len(row) if _is_row(row) else -1 for row in values}
     if -1 in lengths or not lengths:
         raise InvalidArgument(
             "Expected 2D array, got 1D array instead.\n"
@@ -165,21 +165,20 @@ def _nested(values: Sequence[Any], name: str) -> np.ndarray:
 
 def _bare(values: Sequence[Any], name: str) -> list[Any]:
     """One value for each row, out of its brackets."""
-    wide = [len(value) for value in values if _is_list(value) or _is_vector(value)]
+    wide = [len(value) for value in values if _is_row(value)]
     if len(wide) == len(values) and wide and min(wide) > 1:
         raise InvalidArgument(
             f"{name} should be a 1d array, got a list of rows instead. Pass one value for each row."
         )
-    bare = ((_is_list(value) or _is_vector(value)) and len(value) == 1 for value in values)
-    return [value[0] if alone else value for value, alone in zip(values, bare, strict=True)]
+    return [value[0] if _is_row(value) and len(value) == 1 else value for value in values]
 
 
 def _is_list(values: Any) -> bool:
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
-def _is_vector(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.ndim == 1
+def _is_row(values: Any) -> bool:
+    return _is_list(values) or (isinstance(values, np.ndarray) and values.ndim == 1)
 
 
 # Frames, and single columns of them. None of these packages is imported before a value of it comes.
