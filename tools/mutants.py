@@ -336,7 +336,7 @@ MUTANTS = [
     ),
     Mutant(
         "margins that round as they follow", "engines/margins.py",
-        "self._inner = self._sums * model.unit",
+        "self._inner = model.in_units(self._sums)",
         "self._inner = (self._sums * 0.1) * (model.unit * 10)", SAME,
     ),
     Mutant(
@@ -1007,6 +1007,23 @@ MUTANTS = [
     Mutant(
         "dask: sums of any size", "engines/replies.py",
         "if np.any(other.total > limit) or np.any(other.total < -limit):", "if False:", REPLIES,
+    ),
+    Mutant(
+        "dask: a large number that warns", "data/partitions.py",
+        "found.astype(np.float64) if found.dtype.itemsize > 8 else found", "found", DOOR,
+    ),
+    Mutant(
+        "a model that overflows and warns of a row", "queries/coefficients.py",
+        'with np.errstate(all="ignore"):  # a warning would tell of a row\n            return s',
+        "if True:\n            return s", SCANS,
+    ),
+    Mutant(
+        "duplicates that are added in their own type", "numeric.py",
+        "values = values.astype(np.float64).tocsr()", "values = values.tocsr()", DOOR,
+    ),
+    Mutant(
+        "a large number in sparse rows that warns", "bounds.py",
+        'with np.errstate(all="ignore"):  # of numbers too large for float64', "if True:", DOOR,
     ),
     Mutant(
         "dask: a partition's type that decides on an error", "data/partitions.py",

@@ -312,8 +312,9 @@ def canonical_rows(x: Any) -> sparse.csr_array:
     Entries that share a place are added row by row and in float64: sorted by columns, the order of
     a row's duplicates could depend on other rows.
     """
-    if x.format == "coo":  # which would be added as they are
-        x = sparse.coo_array((x.data.astype(np.float64), x.coords), shape=x.shape)
-    rows = sparse.csr_array(x, dtype=np.float64, copy=True)
+    with np.errstate(all="ignore"):  # of numbers too large for float64
+        if x.format == "coo":  # which would be added as they are
+            x = sparse.coo_array((x.data.astype(np.float64), x.coords), shape=x.shape)
+        rows = sparse.csr_array(x, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     return rows

@@ -44,18 +44,11 @@ _CHARGED = "What was charged stays charged, and nothing more was released."
 
 
 class Checkpoint:
-    """The releases of one run, in order.
+    """The releases of one run, in order, in the file `path`.
 
-    Parameters
-    ----------
-    path : path
-        The file. Beside it, with ``.key`` at the end, lies the key of the run until it is over.
-    request : str
-        The digest of the request: a file of another one is refused.
-    facts : mapping of str to str
-        A digest of each fact of the request, so that an error can name those that differ.
-    seed : int, optional
-        For tests only: a public key.
+    Beside it, with ``.key`` at the end, lies the key of the run until it is over. `request` is the
+    digest of the request, and a file of another one is refused; `facts` has a digest of each of its
+    facts, so that an error can name those that differ. A `seed` is a public key, for tests only.
     """
 
     def __init__(
@@ -193,7 +186,8 @@ class Checkpoint:
                 left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as problem:
-            self._take_back(begin)
+            with contextlib.suppress(OSError):  # reading cuts off what was written in part, too
+                os.truncate(self._file.fileno(), begin)
             why = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror
             raise CheckpointError(
                 f"{self.path} cannot be written ({why}), so the last release was not used. "
@@ -201,13 +195,10 @@ class Checkpoint:
             ) from None
         self._link = link
 
-    def _take_back(self, begin: int) -> None:
-        """Cut off what was written in part. If that fails, reading does it."""
-        with contextlib.suppress(OSError):
-            os.truncate(self._file.fileno(), begin)
-
     def _begin(self) -> None:
-        self._key = self._new_key()
+        self._key = self._public_key() if self._seed is not None else os.urandom(_KEY_BYTES)
+        if self._seed is None:
+            self._write_key(self._key, 0)
         self._start()
         self._append(
             {"riata checkpoint": VERSION, "id": self.run_id, "request": self.request,
@@ -270,13 +261,11 @@ class Checkpoint:
             names = {*known, *self._facts}
             different = sorted(k for k in names if known.get(k) != self._facts.get(k))
             named = [k for k in different if k not in _DERIVED]
-            raise self._of_another(named or different or ["random_state"])
-
-    def _of_another(self, different: list[str]) -> CheckpointError:
-        return CheckpointError(
-            f"{self.path} belongs to another run: {', '.join(different)} differ. Go on with the "
-            "parameters of that run, or name another file for this one."
-        )
+            said_of = ", ".join(named or different or ["random_state"])
+            raise CheckpointError(
+                f"{self.path} belongs to another run: {said_of} differ. Go on with the parameters "
+                "of that run, or name another file for this one."
+            )
 
     def _damaged(self, how: str) -> CheckpointError:
         return CheckpointError(
@@ -292,13 +281,6 @@ class Checkpoint:
         for part in parts:
             code.update(len(part).to_bytes(8, "big") + part)
         return code.digest()
-
-    def _new_key(self) -> bytes:
-        if self._seed is not None:
-            return self._public_key()
-        key = os.urandom(_KEY_BYTES)
-        self._write_key(key, 0)
-        return key
 
     def _write_key(self, text: bytes, at: int) -> None:
         """The key, or behind it the code of the rows, once they are known."""

@@ -293,10 +293,8 @@ class HardInstance:
         momentum = (math.sqrt(smooth) - math.sqrt(k)) / (math.sqrt(smooth) + math.sqrt(k))
         ahead = theta = ball.project(theta)
         for _ in range(_MOST_STEPS):
-            before, theta = (
-                theta,
-                ball.project(ahead - (x.T @ (x @ ahead - 1) + k * ahead) / smooth),
-            )
+            before = theta
+            theta = ball.project(ahead - (x.T @ (x @ ahead - 1) + k * ahead) / smooth)
             ahead = theta + momentum * (theta - before)
             gradient = x.T @ (x @ theta - 1) + k * theta
             if theta @ gradient + np.abs(gradient).max() <= _TOLERANCE * len(x):

@@ -57,11 +57,7 @@ def number_in_text(word: str) -> float:
 def as_numbers(values: Any, name: str) -> Any:
     """Numbers of an ordinary type in the shape of `values`: ndarray, CSR or CSC.
 
-    Parameters
-    ----------
-    values : array-like, frame or sparse
-    name : str
-        What the values are called in an error.
+    Errors call the values by `name`.
     """
     with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
         if sparse.issparse(values):
@@ -143,25 +139,17 @@ def _sparse(values: Any, name: str) -> Any:
         raise _refused(name, values.dtype, values.dtype.kind)
     if values.ndim != 2:
         raise InvalidArgument(f"Expected 2D array, got {values.ndim}D array instead.")
-    if values.format not in ("csr", "csc"):
-        values = values.tocsr()
-    elif _stays(values.dtype):
-        return values
+    if values.format not in ("csr", "csc"):  # entries at one place are added as in CSR: as floats
+        values = values.astype(np.float64).tocsr()
     data = _dense(values.data, name)
     if data is values.data:
         return values
     return type(values)((data, values.indices, values.indptr), shape=values.shape)
 
 
-def _stays(kind: np.dtype[Any]) -> bool:
-    """Whether numbers of a type are read as they are."""
-    plain = kind.kind in "iu" or (kind.kind == "f" and kind.char != "g" and kind.itemsize >= 4)
-    return plain and kind.isnative
-
-
 def _nested(values: Sequence[Any], name: str) -> np.ndarray:
     """A list of rows. Only how long they are is looked at: it is the shape, and public."""
-    lengths = {len(row) if _is_list(row) or _is_vector(row) else -1 for row in values}
+    lengths = {len(row) if _is_row(row) else -1 for row in values}
     if -1 in lengths or not lengths:
         raise InvalidArgument(
             "Expected 2D array, got 1D array instead.\n"
@@ -177,21 +165,20 @@ def _nested(values: Sequence[Any], name: str) -> np.ndarray:
 
 def _bare(values: Sequence[Any], name: str) -> list[Any]:
     """One value for each row, out of its brackets."""
-    wide = [len(value) for value in values if _is_list(value) or _is_vector(value)]
+    wide = [len(value) for value in values if _is_row(value)]
     if len(wide) == len(values) and wide and min(wide) > 1:
         raise InvalidArgument(
             f"{name} should be a 1d array, got a list of rows instead. Pass one value for each row."
         )
-    bare = ((_is_list(value) or _is_vector(value)) and len(value) == 1 for value in values)
-    return [value[0] if alone else value for value, alone in zip(values, bare, strict=True)]
+    return [value[0] if _is_row(value) and len(value) == 1 else value for value in values]
 
 
 def _is_list(values: Any) -> bool:
     return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
 
 
-def _is_vector(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.ndim == 1
+def _is_row(values: Any) -> bool:
+    return _is_list(values) or (isinstance(values, np.ndarray) and values.ndim == 1)
 
 
 # Frames, and single columns of them. None of these packages is imported before a value of it comes.

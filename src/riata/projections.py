@@ -156,14 +156,7 @@ class SeededProjection(Projection):
 class GaussianProjection(SeededProjection, StoredProjection):
     """Independent normal entries with variance 1 / dimension.
 
-    Parameters
-    ----------
-    dimension : int
-        The number of rows, at most `n_features`.
-    n_features : int
-        The number of columns.
-    seed : int, default=0
-        Any public whole number.
+    Parameters are those of `SeededProjection`.
     """
 
     name: ClassVar[str] = "gaussian"
@@ -184,14 +177,7 @@ class SparseSignProjection(SeededProjection, StoredProjection):
 
     The projection of Achlioptas (2003). Only the non-zeros are stored.
 
-    Parameters
-    ----------
-    dimension : int
-        The number of rows, at most `n_features`.
-    n_features : int
-        The number of columns.
-    seed : int, default=0
-        Any public whole number.
+    Parameters are those of `SeededProjection`.
     """
 
     name: ClassVar[str] = "sparse-sign"
@@ -223,14 +209,7 @@ class StructuredProjection(SeededProjection):
 
     The rows of Phi are orthogonal and equally long, and a product costs d log d.
 
-    Parameters
-    ----------
-    dimension : int
-        The number of rows, at most `n_features`.
-    n_features : int
-        The number of columns.
-    seed : int, default=0
-        Any public whole number.
+    Parameters are those of `SeededProjection`.
     """
 
     name: ClassVar[str] = "structured"

@@ -260,7 +260,7 @@ class Unclipped(LocalEngine):
     """An engine that believes the rows, and puts them on the grid as they are."""
 
     def __init__(self, x, y, bounds, **options):
-        self._hold(x * (X_STEPS / bounds.x), y)
+        super().__init__(x * (X_STEPS / bounds.x), y, None)
 
 
 def as_they_are(values, limit, most):

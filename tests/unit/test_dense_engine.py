@@ -111,7 +111,11 @@ def test_pieces_are_put_on_the_grid_as_the_whole_is(layout, bounds, small_pieces
     for column in (0, P - 1, 3, 0):
         assert_array_equal(rows.column(column), expected[:, column])
     of_columns = np.full((N, P), np.nan)
-    rows.each_column(lambda few, block: of_columns.__setitem__((slice(None), few), block))
+
+    def fill_columns(few, buffer):
+        of_columns[:, few] = rows.columns(few, buffer)
+
+    rows._in_pieces(fill_columns, columns=True)
     assert_array_equal(of_columns, expected)
 
 
@@ -217,9 +221,9 @@ def test_columns_that_were_read_are_kept_but_not_all():
     assert rows.column(7) is rows.column(7)
     for column in range(1_000):
         rows.column(column)
-    assert sum(map(rows.knows, range(1_000))) == rows._most_kept <= 20
-    assert rows.knows(999)
-    assert not rows.knows(7)
+    assert len(rows._columns) == rows._most_kept <= 20
+    assert 999 in rows._columns
+    assert 7 not in rows._columns
 
 
 def test_what_is_kept_beside_sparse_rows_is_never_out_of_date():

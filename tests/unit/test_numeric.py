@@ -16,7 +16,9 @@ from scipy import sparse
 
 from riata import Bounds, LocalLasso, PrivateLasso, PrivateLogisticRegression
 from riata.data.arrays import labels_as_codes
+from riata.data.partitions import PartitionReader
 from riata.errors import InvalidArgument
+from riata.grid import X_STEPS
 from riata.local.paper import PaperL1Regression
 from riata.numeric import as_labels, as_numbers, as_targets, number
 
@@ -374,3 +376,37 @@ def test_the_papers_learners_read_rows_like_all_others(value):
     x[3, 1] = value
     model = PaperL1Regression(epsilon=1.0, delta=1e-5, random_state=0)
     assert np.isfinite(model.fit(x, x[:, 1]).coef_).all()
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no such type")
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array, sparse.coo_array])
+def test_numbers_beyond_float64_warn_in_no_partition_and_in_no_engine(layout):
+    """Warnings are errors here. An overflow in a cast would tell of one value."""
+    x, y = np.ones((4, 2), np.longdouble), np.ones(4, np.longdouble)
+    x[1, 0], y[2] = np.longdouble("1e4000"), np.longdouble("-1e4000")
+    rows, targets = PartitionReader((4, 2))(layout(x), y)
+    assert rows.dtype == targets.dtype == np.float64
+    expected = np.full((4, 2), float(X_STEPS))
+    for given in (rows, layout(x)):
+        steps = BOUNDS.grid_x(given)
+        found = steps.toarray() if sparse.issparse(steps) else steps
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(BOUNDS.clip_y(targets), [1.0, 1.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.bool_, np.float32])
+def test_entries_at_one_place_are_added_alike_in_every_container(kind):
+    """In their own type small numbers would wrap around, and truth values add up to one."""
+    data = np.array([100, 100, 1], kind)
+    row, column, ends = np.array([0, 0, 1]), np.array([0, 0, 1]), np.array([0, 2, 3])
+    rows = [
+        sparse.coo_array((data, (row, column)), shape=(2, 2)),
+        sparse.csr_array((data, column, ends), shape=(2, 2)),
+        sparse.csc_array((data, row, ends), shape=(2, 2)),
+    ]
+    expected = np.diag([float(data[0]) + float(data[1]), 1.0]) * (X_STEPS / 256)
+    for given in rows:
+        partition, _ = PartitionReader((2, 2))(given, np.zeros(2))
+        for read in (as_numbers(given, "X"), partition):
+            found = Bounds(256.0).grid_x(read).toarray()
+            np.testing.assert_array_equal(found, expected)

@@ -145,6 +145,18 @@ def test_all_engines_find_the_same_sums(name, layout, monkeypatch):
     assert asked > 60
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("make", [MeanSlope, Gradient, SlopeSizes, MarginCounts])
+def test_a_model_that_overflows_warns_of_no_row(make, layout):
+    """Warnings are errors here. An infinite model times a row of zeros is not a number."""
+    problem = Problem(Logistic(), L1Ball(1.0), Bounds(1e60, 1.0), N, P)
+    query = make(problem, Vector.of(np.full(P, 1e300)))
+    x = layout(np.where(np.arange(N)[:, None] == 3, 0.0, np.ones(P)))
+    ready = Preparation(problem.bounds)
+    plain = LocalEngine(x, TARGETS, problem.bounds).total(query)
+    np.testing.assert_array_equal(Shard(*ready(x, TARGETS)).total(query), plain)
+
+
 def test_projected_rows_can_be_prepared_anywhere():
     given, phi = Bounds(1.5, 1.0, norm="l2"), SparseSignProjection(5, P, 0)
     ready = Preparation(given, phi, Bounds(2.0, 1.0, norm="l2"))

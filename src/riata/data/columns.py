@@ -38,14 +38,7 @@ class Column(ABC):
 
 
 class Numbers(Column):
-    """Numbers or truth values of one type.
-
-    Parameters
-    ----------
-    values : ndarray
-    missing : ndarray of bool, optional
-        Where there is no value, besides NaN.
-    """
+    """Numbers or truth values of one type. `missing` says where there is none, besides NaN."""
 
     def __init__(self, values: np.ndarray, missing: np.ndarray | None = None) -> None:
         self.values = values
@@ -73,14 +66,9 @@ class Numbers(Column):
 
 
 class Texts(Column):
-    """Texts: the different ones, and which of them each row has.
+    """Texts: the `words`, None for missing, and the place in them of each row's text.
 
-    Parameters
-    ----------
-    words : list of str or None
-        None is missing. They need not all be different.
-    codes : ndarray of int
-        The place in `words` of each row's text.
+    They need not all be different.
     """
 
     def __init__(self, words: list[str | None], codes: np.ndarray) -> None:

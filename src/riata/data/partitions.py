@@ -24,21 +24,21 @@ _NUMBERS, _OTHERS = "biuf", "OUSc"
 
 @dataclass(frozen=True)
 class PartitionReader:
-    """From a computed partition to rows and targets. It can be pickled.
+    """From a computed partition, of the `shape` that the collection says, to rows and targets.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        What the collection says about the partition.
-    convert : callable, optional
-        What targets go through.
+    It can be pickled. Targets go through `convert`, if there is one.
     """
 
     shape: tuple[int, int]
     convert: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __call__(self, x: Any, y: Any) -> tuple[Any, np.ndarray]:
-        rows = sparse.csr_array(x) if sparse.issparse(x) else numbers(x)
+        if sparse.issparse(x):  # entries at one place are added as floats
+            x = x.tocoo()
+            entries = numbers(x.data).astype(np.float64)
+            rows = sparse.csr_array((entries, x.coords), shape=x.shape)
+        else:
+            rows = numbers(x)
         targets = np.asarray(y)
         if rows.shape != self.shape or targets.shape != self.shape[:1]:
             raise DataError(
@@ -54,7 +54,8 @@ def numbers(values: Any) -> np.ndarray:
     """An array of numbers. What is no number is NaN, whatever the other values are."""
     found = np.asarray(values)
     if found.dtype.kind in _NUMBERS:
-        return found
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+            return found.astype(np.float64) if found.dtype.itemsize > 8 else found
     if found.dtype.kind not in _OTHERS:  # dates and records, each of them
         return np.full(found.shape, math.nan)
     flat = [_number(value) for value in found.ravel().tolist()]

@@ -24,13 +24,7 @@ _DIGEST = 16
 class PersonIds:
     """Whose the rows of a part of a file are: what is called where the part is read.
 
-    Parameters
-    ----------
-    reader : Reader
-    person : str
-        The column of ids.
-    key : bytes
-        Of the digests: secret, and for one source alone.
+    The key of the digests is secret, and for one source alone.
     """
 
     def __init__(self, reader: Reader, person: str, key: bytes) -> None:
@@ -184,15 +178,9 @@ class PeopleSource(Source):
 
 
 class SampledRows(Piece):
-    """Some rows of a file, in its order, and each as often as it is named.
+    """Some rows of a file, in its order, and each as often as its number is named.
 
-    Parameters
-    ----------
-    schema : Schema
-    reader : Reader
-    numbers : ndarray of int
-        The numbers of the rows in the file, in order. Those that it does not have are blank.
-    target : bool
+    Those that the file does not have are blank.
     """
 
     def __init__(
@@ -253,18 +241,11 @@ def _check_ids(found: list[np.ndarray]) -> None:
 
 
 def sample_rows(whose: np.ndarray, people: int, k: int, noise: Noise) -> np.ndarray:
-    """Which row stands in each of `people * k` places; -1 for a blank row.
+    """Which row stands in each of `people * k` places, k for each; -1 for a blank row.
 
-    Parameters
-    ----------
-    whose : ndarray of int
-        The person of each row: 0, 1, ... Rows of no person, -1, are left out.
-    people : int
-        How many people there are places for. If there are more, some are left out at random; if
-        there are fewer, blank people take their places.
-    k : int
-        Rows of each person.
-    noise : Noise
+    `whose` is the person of each row: 0, 1, ... Rows of no person, -1, are left out. If there are
+    more than so many people, some are left out at random; if there are fewer, blank people take
+    their places.
     """
     rows = np.flatnonzero(whose >= 0)
     rows = rows[random_order(len(rows), noise)]

@@ -97,18 +97,8 @@ class ColumnSummary:
 def draft(
     where: str | Path, *, target: str = "", person: str = "", rows_of_a_person: int = 1
 ) -> tuple[Schema, str]:
-    """A schema for a public file, and its text with comments.
+    """A schema for a public file, and its text with comments. `target` and `person` are columns.
 
-    Parameters
-    ----------
-    where : path
-        A file whose rows are all public.
-    target, person : str
-        Columns of the file.
-    rows_of_a_person : int
-
-    Notes
-    -----
     *Privacy.* The schema is made from the rows. Never draft one from rows that are not public.
     """
     reader = open_reader(where, Schema.from_table({"features": {"count": 1}}))

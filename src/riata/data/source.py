@@ -150,19 +150,10 @@ class Piece(Source):
 def progress_bar(title: str, rows: int, wanted: bool, step: int | None = None) -> Iterator[Advance]:
     """A function that moves a progress bar on standard error.
 
-    What is drawn depends on the public number of rows, and on time, alone: how many rows a block
-    of a file has may be private.
-
-    Parameters
-    ----------
-    title : str
-    rows : int
-        The number of all rows: public.
-    wanted : bool
-        Whether anything is drawn.
-    step : int, optional
-        The bar stands at multiples of this. A caller that never moves on by more passes all of
-        them. If it is left out the bar shows that something is done, and then all rows.
+    What is drawn depends on the public number of all rows, and on time, alone: how many rows a
+    block of a file has may be private. The bar stands at multiples of `step`; a caller that never
+    moves on by more passes all of them. Without a step it shows that something is done, and then
+    all rows.
     """
     if not wanted:
         yield lambda rows: None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from riata.engines.messages import Message, QueryReader
-from riata.engines.pieces import ReadPiece
 from riata.engines.replies import Expected, Frames, Reply, WrongReply, fault_of
 from riata.engines.shard import Shard
 from riata.preparation import Preparation
@@ -20,6 +20,9 @@ _SHORT = 2**16
 
 #: An actor waits so many seconds for those that it asked.
 _LONGEST = 600.0
+
+#: From what a worker was given to rows and targets.
+ReadPiece = Callable[[Any, Any], tuple[Any, np.ndarray]]
 
 #: What a worker was given, how it makes rows and targets of it, and the number of the first row.
 GivenRows = tuple[Any, Any, ReadPiece | None, int]

@@ -70,15 +70,7 @@ class RowSource(ABC):
 
 
 class Arrays(RowSource):
-    """Rows in memory.
-
-    Parameters
-    ----------
-    x : ndarray or scipy sparse
-    y : ndarray
-    convert : callable, optional
-        From targets as they are given to numbers.
-    """
+    """Rows in memory. `convert` makes numbers of the targets as they are given."""
 
     def __init__(
         self, x: Any, y: np.ndarray, convert: Callable[[np.ndarray], np.ndarray] | None = None
@@ -93,19 +85,20 @@ class Arrays(RowSource):
         return self._x, self._y
 
     def blocks(self) -> Iterator[tuple[Any, np.ndarray]]:
+        return self._cut(_ROWS_AT_ONCE)
+
+    def _cut(self, rows: int) -> Iterator[tuple[Any, np.ndarray]]:
         x = self._x.tocsr() if sparse.issparse(self._x) else self._x
-        for start in range(0, len(self._y), _ROWS_AT_ONCE):
-            few = slice(start, start + _ROWS_AT_ONCE)
+        for start in range(0, len(self._y), rows):
+            few = slice(start, start + rows)
             yield x[few], self._y[few]
 
     def pieces(self) -> list[Any]:
         from riata.engines.cluster import n_workers
         from riata.engines.dask import InMemory
 
-        x = self._x.tocsr() if sparse.issparse(self._x) else self._x
         size = max(1, min(_ROWS_AT_ONCE, -(-len(self._y) // n_workers())))
-        cuts = [slice(i, i + size) for i in range(0, len(self._y), size)]
-        return [InMemory(x[few], self._y[few]) for few in cuts]
+        return [InMemory(*block) for block in self._cut(size)]
 
 
 def check_engine(name: object) -> None:
@@ -131,30 +124,18 @@ def open_engine(name: str, preparation: Preparation, rows: RowSource) -> Engine:
         with rows.watched() as advance:
             return DaskEngine(pieces, preparation, client, advance)
     if name == "disk" or (name == "auto" and not _fits_into_memory(rows)):
-        return DiskEngine(_on_disk(rows, preparation))
-    if name == "scan":
-        return Shard(*preparation(*rows.load()))
-    return _in_memory(rows, preparation, _KERNELS[name])
-
-
-def _in_memory(rows: RowSource, preparation: Preparation, kernels: str) -> Engine:
+        on_disk = RowsOnDisk()
+        for block in rows.blocks():
+            x, y = preparation(*block)
+            on_disk.append(sparse.csr_array(x), y)
+        return DiskEngine(on_disk)
     x, y = rows.load()
-    return LocalEngine(preparation.project(x), y, preparation.bounds, kernels=kernels)
+    if name == "scan":
+        return Shard(*preparation(x, y))
+    return LocalEngine(preparation.project(x), y, preparation.bounds, kernels=_KERNELS[name])
 
 
 def _fits_into_memory(rows: RowSource) -> bool:
     """Whether an engine in memory has room for the rows: by public facts, and by the machine's."""
     needed = rows.likely_entries * _BYTES_OF_AN_ENTRY
     return needed * _COPIES <= memory_for_rows()
-
-
-def _on_disk(rows: RowSource, preparation: Preparation) -> RowsOnDisk:
-    found = RowsOnDisk()
-    for x, y in rows.blocks():
-        found.append(*_ready(x, y, preparation))
-    return found
-
-
-def _ready(x: Any, y: np.ndarray, preparation: Preparation) -> tuple[Any, np.ndarray]:
-    steps, targets = preparation(x, y)
-    return sparse.csr_array(steps), targets

@@ -15,14 +15,7 @@ ROUNDED, EACH = 2.0**-30, 2.0**-51
 
 
 class SparseColumns:
-    """Sparse rows on the grid, with entries clipped at `most` steps.
-
-    Parameters
-    ----------
-    x : scipy sparse of shape (n_rows, n_features)
-        Whole numbers up to `X_STEPS` in size.
-    most : int, default=X_STEPS
-    """
+    """Sparse rows on the grid, column by column, with entries clipped at `most` steps."""
 
     def __init__(self, x: Any, most: int = X_STEPS) -> None:
         self._x, self._most = sparse.csc_array(x), most  # with its rows in order

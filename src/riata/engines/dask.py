@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 from distributed import Client, KilledWorker, get_client
 
-from riata.engines.actor import Branch, Question, RowActor
+from riata.engines.actor import Branch, Question, ReadPiece, RowActor
 from riata.engines.cluster import has_worker, workers_of
 from riata.engines.messages import QueryWriter
-from riata.engines.pieces import InFile, InMemory, Partition, Piece
 from riata.engines.replies import Expected, Reply, WrongReply
 from riata.errors import ClusterError, ClusterLost
 from riata.mechanisms.engine import Engine
 from riata.preparation import Preparation
 from riata.queries import Query
-
-__all__ = ["DaskEngine", "InFile", "InMemory", "Part", "Partition", "Piece"]
 
 #: A worker that says nothing for so many seconds is looked after.
 _PATIENCE = 2.0
@@ -45,6 +42,48 @@ _STAYS_CHARGED = "What was charged stays charged."
 _FACTS = Expected((2,), 0.0)
 
 
+class InMemory:
+    """Rows in the memory of this process, which are sent."""
+
+    def __init__(self, x: Any, y: np.ndarray) -> None:
+        self._x, self._y, self.n_rows = x, y, len(y)
+
+    def assign(self, client: Client, worker: str) -> tuple[Any, Any, ReadPiece | None]:
+        """What a worker is given, and how it makes rows and targets of it: None if it has them."""
+        x, y = client.scatter([self._x, self._y], workers=[worker], hash=False)
+        return x, y, None
+
+
+class Partition:
+    """Rows of a Dask collection. `read`, which can be pickled, makes rows of what is computed."""
+
+    def __init__(self, x: Any, y: Any, n_rows: int, read: ReadPiece) -> None:
+        self._x, self._y, self.n_rows, self._read = x, y, n_rows, read
+
+    def assign(self, client: Client, worker: str) -> tuple[Any, Any, ReadPiece | None]:
+        x, y = client.compute([self._x, self._y], workers=[worker], allow_other_workers=True)
+        return x, y, self._read
+
+
+class InFile:
+    """Rows that a worker can read itself: by the `load` of a source that can be pickled."""
+
+    def __init__(self, source: Any) -> None:
+        self._source, self.n_rows = source, source.n_rows
+
+    def assign(self, client: Client, worker: str) -> tuple[Any, Any, ReadPiece | None]:
+        return self._source, None, _load
+
+
+def _load(source: Any, nothing: None) -> tuple[Any, np.ndarray]:
+    found: tuple[Any, np.ndarray] = source.load()
+    return found
+
+
+#: Some consecutive rows, wherever they are kept.
+Piece = InMemory | Partition | InFile
+
+
 class _Assignment:
     """Some pieces, and the actor that has them now."""
 
@@ -54,7 +93,7 @@ class _Assignment:
         self.actor: Any = None
 
     def describe(self) -> Any:
-        """What the actor says about its rows, on its way."""
+        """What the actor says about its rows, on its way. One that is lost is a RuntimeError."""
         return self.actor.describe()
 
     def n_rows(self, parts: int = 1) -> int:
@@ -70,16 +109,9 @@ class DaskEngine(Engine):
     another one reads its rows again, and is asked the same question. No noise is drawn for it, as
     noise is drawn when the sum is there.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        All rows, in order.
-    preparation : Preparation
-    client : distributed.Client, optional
-        The current one if left out.
-    advance : callable, optional
-        Told once, when workers have all rows, how many these are: when each of them has its own
-        would tell how many each has, which need not be public.
+    `pieces` have all rows, in order. Without a client the current one is used. `advance` is told
+    once, when workers have all rows, how many these are: when each of them has its own would tell
+    how many each has, which need not be public.
     """
 
     def __init__(
@@ -126,26 +158,25 @@ class DaskEngine(Engine):
             if self._n_columns is not None:
                 return self._n_columns
             self._replace(self._assignments)
-        raise ClusterLost(
-            f"Workers were lost {_MOST_LOSSES} times before one had its rows. {_STAYS_CHARGED} "
-            "Look after the cluster, then go on from the checkpoint."
-        )
+        raise _lost("before one had its rows")
 
     def _summed(self, question: Question, expected: Expected) -> np.ndarray:
         whole = Reply(None, [], [])
         missing, losses = list(range(len(self._assignments))), 0
         while missing:
             branches = self._branches(missing)
-            for branch, frames in self._client.sync(self._replies, branches, question):
+            asked = [
+                (self._assignments[branch.number], partial(branch.ask, question))
+                for branch in branches
+            ]
+            replies = self._client.sync(self._replies, asked)
+            for branch, frames in zip(branches, replies, strict=True):
                 self._add(whole, branch, frames, expected, question.parts)
             missing = whole.lost + whole.unheard
             if whole.lost:
                 losses += 1
                 if losses > _MOST_LOSSES:
-                    raise ClusterLost(
-                        f"Workers were lost {losses} times while one sum was made. "
-                        f"{_STAYS_CHARGED} Look after the cluster, then go on from the checkpoint."
-                    )
+                    raise _lost("while one sum was made")
                 self._replace([self._assignments[number] for number in whole.lost])
             whole.lost, whole.unheard = [], []
         assert whole.total is not None
@@ -188,15 +219,11 @@ class DaskEngine(Engine):
         roots = [branch(place) for place in range(min(_FAN, len(inside)))]
         return roots + [Branch(number, self._assignments[number].actor, ()) for number in others]
 
-    async def _replies(
-        self, branches: list[Branch], question: Question
-    ) -> list[tuple[Branch, Any]]:
-        answers = await asyncio.gather(
-            *(self._reply(branch.number, partial(branch.ask, question)) for branch in branches)
-        )
-        return list(zip(branches, answers, strict=True))
+    async def _replies(self, asked: list[tuple[_Assignment, Callable[[], Any]]]) -> list[Any]:
+        """What each actor answers when it is asked."""
+        return await asyncio.gather(*(self._reply(each.worker, ask) for each, ask in asked))
 
-    async def _reply(self, number: int, ask: Callable[[], Any]) -> Any:
+    async def _reply(self, worker: str, ask: Callable[[], Any]) -> Any:
         """What an actor answers, None if it is lost, and text if it raised, which none should."""
         try:
             answer = ask()
@@ -206,7 +233,7 @@ class DaskEngine(Engine):
             try:
                 return await asyncio.wait_for(answer, _PATIENCE)
             except TimeoutError:
-                if not await has_worker(self._client, self._assignments[number].worker):
+                if not await has_worker(self._client, worker):
                     return None
             except OSError:
                 return None
@@ -257,20 +284,12 @@ class DaskEngine(Engine):
             each.actor = _actor(future)
             if each.actor is not None:
                 each.worker = each.actor._address
-        for each, frames in self._client.sync(self._descriptions, assignments):
+        asked = [(each, each.describe) for each in assignments if each.actor is not None]
+        for (each, _), frames in zip(asked, self._client.sync(self._replies, asked), strict=True):
             if frames is None:
                 each.actor = None
             else:
                 self._check_facts(each, frames)
-
-    async def _descriptions(self, assignments: list[_Assignment]) -> list[tuple[_Assignment, Any]]:
-        there = [each for each in assignments if each.actor is not None]
-        numbers = [self._assignments.index(each) for each in there]
-        asked = zip(numbers, there, strict=True)
-        answers = await asyncio.gather(
-            *(self._reply(number, each.describe) for number, each in asked)
-        )
-        return list(zip(there, answers, strict=True))
 
     def _check_facts(self, assignment: _Assignment, frames: Any) -> None:
         """Raise unless an actor has the rows that it should have."""
@@ -310,6 +329,13 @@ class DaskEngine(Engine):
 
     def __repr__(self) -> str:
         return f"<DaskEngine with rows at {len(self._assignments)} workers>"
+
+
+def _lost(when: str) -> ClusterLost:
+    return ClusterLost(
+        f"Workers were lost at least {_MOST_LOSSES} times {when}. {_STAYS_CHARGED} Look after the "
+        "cluster, then go on from the checkpoint."
+    )
 
 
 def _actor(future: Any) -> Any:

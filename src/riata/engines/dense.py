@@ -43,13 +43,9 @@ def slices(size: int, step: int) -> list[slice]:
 
 
 class DenseRows:
-    """The caller's array, as if all of it were on the grid. Nothing is written to it.
+    """The caller's array, as if all of it were on the grid: it is, if there are no `bounds`.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n_rows, n_features)
-    bounds : Bounds or None
-        What the rows are clipped to, or None if they are on the grid already.
+    Nothing is written to it.
     """
 
     def __init__(self, x: np.ndarray, bounds: Bounds | None = None) -> None:
@@ -66,14 +62,6 @@ class DenseRows:
     def scattered(self) -> bool:
         """Whether the entries of a column lie far from each other."""
         return not self._by_columns and self.shape[1] > 1
-
-    def part(self, rows: slice) -> DenseRows:
-        """Some of the rows."""
-        return DenseRows(self._x[rows], self._bounds)
-
-    def whole(self) -> np.ndarray:
-        """All rows on the grid, as a copy."""
-        return self._x if self._bounds is None else self._bounds.grid_x(self._x)
 
     def rows(self, few: slice, buffer: np.ndarray) -> np.ndarray:
         """Some rows on the grid, in the buffer if they are not there already."""
@@ -116,10 +104,6 @@ class DenseRows:
         self.just_read = column
         return self._x[:, column]
 
-    def knows(self, column: int) -> bool:
-        """Whether a column was read before and is kept."""
-        return column in self._columns
-
     def steps_of(self, column: int) -> float:
         """How many steps of the grid make 1 in a column."""
         assert self._bounds is not None
@@ -160,26 +144,13 @@ class DenseRows:
         """`work` for a few rows at a time, with about so many entries, in threads; the sum."""
         return self._in_pieces(lambda few, buffer: work(few, self.rows(few, buffer)), entries)
 
-    def each_column(self, work: Callable[[slice, np.ndarray], Any]) -> None:
-        """`work` for a few columns at a time, in threads."""
-        self._in_pieces(lambda few, buffer: work(few, self.columns(few, buffer)), columns=True)
-
     def sums(self, of_rows: OfRows, shape: tuple[int, ...] = ()) -> np.ndarray:
         """The sum over all rows of an array with one entry for each column, up to rounding.
 
         `of_rows` is called with some rows on the grid, which ones these are, and the number 1. It
         may return several such arrays, of a `shape`.
         """
-        if not self._by_columns:
-            total: np.ndarray = self.each(lambda few, rows: of_rows(rows, few, 1.0))
-            return total
-        out = np.empty((*shape, self.shape[1]))
-
-        def fill(few: slice, columns: np.ndarray) -> None:
-            out[..., few] = of_rows(columns, slice(None), 1.0)
-
-        self.each_column(fill)
-        return out
+        return self._sums(of_rows, (*shape, self.shape[1]))
 
     def rough_sums(self, of_rows: OfRows, degree: Any) -> np.ndarray:
         """The same with entries that are off the grid by up to half a step, which is quicker.
@@ -193,29 +164,42 @@ class DenseRows:
         assert self._bounds is not None
         limits = self._bounds.per_column(self.shape[1])
         units, powers = limits / X_STEPS, (X_STEPS / limits) ** degree
-        if not self._by_columns:
 
-            def some_rows(few: slice, buffer: np.ndarray) -> np.ndarray:
-                rows = self._x[few]
-                if self._is_tame(rows, limits, few.start):
-                    return of_rows(rows, few, units) * powers
-                return of_rows(self.rows(few, buffer), few, 1.0)
-
-            total: np.ndarray = self._in_pieces(some_rows, ENTRIES_AS_THEY_ARE)
-            self._as_given[:] = all(self._tame.values())
-            return total
-        out = np.empty(powers.shape)
-
-        def some_columns(few: slice, buffer: np.ndarray) -> None:
-            columns = self._x[:, few]
-            if self._is_tame(columns, limits[few], few.start):
-                out[..., few] = of_rows(columns, slice(None), units[few]) * powers[..., few]
+        def as_given(few: slice) -> np.ndarray | None:
+            rows, columns = (slice(None), few) if self._by_columns else (few, slice(None))
+            piece = self._x[rows, columns]
+            if not self._is_tame(piece, limits[columns], few.start):
+                return None
+            if self._by_columns:
                 self._as_given[few] = True
-            else:
-                out[..., few] = of_rows(self.columns(few, buffer), slice(None), 1.0)
+            return of_rows(piece, rows, units[columns]) * powers[..., columns]
 
-        self._in_pieces(some_columns, ENTRIES_AS_THEY_ARE, columns=True)
-        return out
+        total = self._sums(of_rows, powers.shape, as_given)
+        if not self._by_columns:
+            self._as_given[:] = all(self._tame.values())
+        return total
+
+    def _sums(
+        self,
+        of_rows: OfRows,
+        shape: tuple[int, ...],
+        as_given: Callable[[slice], np.ndarray | None] | None = None,
+    ) -> np.ndarray:
+        """The sum of what `as_given` finds of a piece, if it does, and else of `of_rows`."""
+        out = np.empty(shape if self._by_columns else 0)
+
+        def some(few: slice, buffer: np.ndarray) -> np.ndarray | None:
+            found = None if as_given is None else as_given(few)
+            if not self._by_columns:
+                return of_rows(self.rows(few, buffer), few, 1.0) if found is None else found
+            if found is None:
+                found = of_rows(self.columns(few, buffer), slice(None), 1.0)
+            out[..., few] = found
+            return None
+
+        entries = None if as_given is None else ENTRIES_AS_THEY_ARE
+        total: np.ndarray = self._in_pieces(some, entries, columns=self._by_columns)
+        return out if self._by_columns else total
 
     @property
     def rough(self) -> bool:
@@ -289,28 +273,19 @@ def _in_threads(
 
 
 class DenseColumns:
-    """Dense rows, column by column, with entries clipped at `most` steps.
-
-    Parameters
-    ----------
-    rows : DenseRows
-    most : int, default=X_STEPS
-    """
+    """Dense rows, column by column, with entries clipped at `most` steps: like `SparseColumns`."""
 
     def __init__(self, rows: DenseRows, most: int = X_STEPS) -> None:
         self._rows, self._most, self.shape = rows, most, rows.shape
         self._rounded_up = 1 + ROUNDED + rows.shape[0] * EACH
 
     def clipped(self, most: int) -> DenseColumns:
-        """The same columns with entries clipped at `most` steps."""
         return self if most == self._most else DenseColumns(self._rows, most)
 
     def dense(self, column: int, start: int, stop: int) -> np.ndarray:
-        """The entries of some consecutive rows in a column."""
         return self.entries(column)[1][start:stop]
 
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
-        """Which rows have entries in a column, and the entries."""
         return slice(None), self._clipped(self._rows.column(column))
 
     def work(self, column: int) -> int:
@@ -324,7 +299,6 @@ class DenseColumns:
         return 2 * _LOOK + self.shape[0] * self.shape[1]
 
     def sum(self, column: int, slopes: np.ndarray) -> int:
-        """The sum of entry * slope over the rows, exactly."""
         _, entries = self.entries(column)
         # Not by BLAS: its threads cost more than they gain. Exact in any order.
         return sum(
@@ -333,11 +307,9 @@ class DenseColumns:
         )
 
     def sums(self, slopes: np.ndarray) -> np.ndarray:
-        """The same for all columns, up to rounding."""
         return self._rows.sums(lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit))
 
     def rough_sums(self, slopes: np.ndarray) -> np.ndarray:
-        """The same, off by no more than `roughness` for each step of a slope."""
         if "lengths" in self.__dict__:
             return self._rows.rough_sums(
                 lambda rows, few, unit: slopes[few] @ self._clipped(rows, unit), degree=1
@@ -353,7 +325,6 @@ class DenseColumns:
         return sums
 
     def rough_sum(self, column: int, slopes: np.ndarray) -> float | None:
-        """One of them, if it can be had quicker than the exact sum."""
         given = self._rows.as_given(column) if self._most == X_STEPS else None
         if given is None:
             return None
@@ -366,8 +337,6 @@ class DenseColumns:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """The Euclidean length of each column, or a little more."""
-
         def squares(rows: np.ndarray, few: slice, unit: Any) -> np.ndarray:
             rows = self._clipped(rows, unit)
             return np.einsum("ij,ij->j", rows, rows)

@@ -13,14 +13,7 @@ _ENTRIES = 2**21
 
 
 class Gram:
-    """The inner products of all columns with each other, with the targets and with 1.
-
-    Parameters
-    ----------
-    rows : DenseRows
-    y : ndarray of shape (n_rows,)
-        Inside the bounds.
-    """
+    """The inner products of all columns with each other, with the targets and with 1."""
 
     def __init__(self, rows: DenseRows, y: np.ndarray) -> None:
         def products(few: slice, x: np.ndarray) -> np.ndarray:

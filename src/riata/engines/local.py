@@ -10,12 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.engines.column_block import ColumnBlock
 from riata.engines.columns import SparseColumns
 from riata.engines.compiled.codes import known_loss
 from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.gram import Gram
-from riata.engines.margins import Margins
+from riata.engines.margins import ColumnBlock, Margins
 from riata.engines.scores import LazyScores, ordinary
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import Squared
@@ -82,8 +81,8 @@ class LocalEngine(Engine):
     x : ndarray or scipy sparse of shape (n_rows, n_features)
         Sparse rows stay sparse.
     y : ndarray of shape (n_rows,)
-    bounds : Bounds
-        What the rows are clipped to.
+    bounds : Bounds or None
+        What the rows are clipped to, or None if they are on the grid already.
     block_rows : int, optional
         How many rows are summed at a time. The result does not depend on it.
     kernels : {"auto", "numba", "numpy"}, default="auto"
@@ -95,31 +94,20 @@ class LocalEngine(Engine):
         self,
         x: Any,
         y: np.ndarray,
-        bounds: Bounds,
+        bounds: Bounds | None,
         block_rows: int = BLOCK_ROWS,
         kernels: str = "auto",
     ) -> None:
         self._given, self._bounds, self._block_rows = x, bounds, block_rows
-        self._y, self._kernels = bounds.clip_y(y), kernels
+        self._y = y if bounds is None else bounds.clip_y(y)
+        self._kernels = "numpy" if bounds is None else kernels
         self._scores: dict[int, LazyScores] = {}
         self._frank_wolfe: tuple[FrankWolfePath, Any] | None = None
-
-    @classmethod
-    def _of(cls, x: Any, y: np.ndarray) -> LocalEngine:
-        """An engine for rows that are on the grid already."""
-        engine = object.__new__(cls)
-        engine._hold(x, y)
-        return engine
-
-    def _hold(self, x: Any, y: np.ndarray) -> None:
-        self._x, self._y = x, y
-        self._given, self._block_rows, self._kernels = None, BLOCK_ROWS, "numpy"
-        self._scores, self._frank_wolfe = {}, None
 
     @cached_property
     def _x(self) -> Any:
         """The rows on the grid."""
-        return self._bounds.grid_x(self._given)
+        return self._given if self._bounds is None else self._bounds.grid_x(self._given)
 
     @cached_property
     def _blocks(self) -> list[Block]:
@@ -131,7 +119,7 @@ class LocalEngine(Engine):
     @cached_property
     def _dense(self) -> DenseRows:
         """Dense rows, as if all of them were on the grid."""
-        if self._given is None or "_x" in self.__dict__:  # they are on the grid already
+        if "_x" in self.__dict__:  # they are on the grid already
             return DenseRows(self._x)
         return DenseRows(self._given, self._bounds)
 
@@ -142,17 +130,16 @@ class LocalEngine(Engine):
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
-        if self._in_pieces and not self._by_columns(query):
-            return self._dense.each(
-                lambda few, x: self._sum(query, Block(x, self._y[few], few.start)), BLOCK_ENTRIES
-            )
-        blocks = self._column_blocks if self._by_columns(query) else self._blocks
-        found = [self._sum(query, block) for block in blocks]
-        return sum(found[1:], found[0])
+        by_columns = self._by_columns(query)
+        if self._in_pieces and not by_columns:
 
-    @staticmethod
-    def _sum(query: Query, block: Block) -> np.ndarray:
-        return query.block_sum(block).astype(np.int64)
+            def summed(few: slice, x: np.ndarray) -> np.ndarray:
+                return query.block_sum(Block(x, self._y[few], few.start)).astype(np.int64)
+
+            return self._dense.each(summed, BLOCK_ENTRIES)
+        blocks = self._column_blocks if by_columns else self._blocks
+        found = [query.block_sum(block).astype(np.int64) for block in blocks]
+        return sum(found[1:], found[0])
 
     def scores(self, query: Any, factor: float) -> LazyScores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.
@@ -190,24 +177,22 @@ class LocalEngine(Engine):
     def part(self, part: int, parts: int) -> LocalEngine:
         """An engine for every row whose number leaves the rest `part` when divided by `parts`."""
         rows = slice(part, None, parts)
-        if self._in_pieces:
-            return LocalEngine(
-                self._given[rows], self._y[rows], self._bounds, self._block_rows, self._kernels
-            )
-        return LocalEngine._of(self._x[rows], self._y[rows])
+        x, bounds = (self._given, self._bounds) if self._in_pieces else (self._x, None)
+        return LocalEngine(x[rows], self._y[rows], bounds, self._block_rows)
 
     def compiles(self, query: FrankWolfePath, epsilon: float) -> bool:
         """Whether a path is to be taken by compiled code. Says nothing about the rows.
 
         `epsilon` is that of each selection.
         """
-        if self._kernels == "numpy" or not sparse.issparse(self._given):
-            return False
-        if (
-            not compilable(query)
-            or _open(query, epsilon) > _MOST_OPEN
-            or find_spec("numba") is None
-        ):
+        possible = (
+            self._kernels != "numpy"
+            and self._is_sparse
+            and compilable(query)
+            and _open(query, epsilon) <= _MOST_OPEN
+            and find_spec("numba") is not None
+        )
+        if not possible:
             return False
         seconds = query.steps * (_SECONDS + query.n_rows * _SECONDS_A_ROW)
         return self._kernels == "numba" or seconds > _WORTH_COMPILING
@@ -235,6 +220,7 @@ class LocalEngine(Engine):
         from riata.engines.compiled.compilation import announce_compilation
         from riata.engines.compiled.entries import entries_by_column
 
+        assert self._bounds is not None
         announce_compilation()
         return entries_by_column(self._given, self._bounds)
 
@@ -248,7 +234,7 @@ class LocalEngine(Engine):
 
     @property
     def _is_sparse(self) -> bool:
-        return sparse.issparse(self._x if self._given is None else self._given)
+        return sparse.issparse(self._given)
 
     def _by_columns(self, query: Query) -> bool:
         """Whether the query reads few columns, and inner products that are followed."""
@@ -258,10 +244,10 @@ class LocalEngine(Engine):
 
     @cached_property
     def _column_blocks(self) -> list[ColumnBlock]:
-        n, step = len(self._y), self._block_rows
+        step = self._block_rows
         return [
             ColumnBlock(self._columns, self._margins, self._y[i : i + step], i, i)
-            for i in range(0, n, step)
+            for i in range(0, len(self._y), step)
         ]
 
     def _many(self, query: Query) -> bool:

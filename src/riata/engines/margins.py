@@ -1,4 +1,7 @@
-"""The inner products of all rows with a model, brought up to date when it moves on few columns."""
+"""The inner products of all rows with a model, brought up to date when it moves on few columns.
+
+And rows for queries that read these, and columns that they name.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from riata.engines.columns import SparseColumns
+from riata.engines.dense import DenseColumns
+from riata.grid import X_STEPS
+from riata.queries import Block
 from riata.queries.coefficients import Coefficients
 
 #: A move along more columns than this costs as much as to begin again.
@@ -20,14 +26,7 @@ class Margins:
     """<x, theta> for every row: a function of the coefficients, whatever was asked before.
 
     The sums are of integers and exact, so to follow a move leads to the same bits as to begin
-    again.
-
-    Parameters
-    ----------
-    x : ndarray, scipy sparse or DenseRows of shape (n_rows, n_features)
-        Rows on the grid.
-    columns : SparseColumns or DenseColumns
-        The same rows.
+    again. `x` has the rows on the grid, and `columns` the same rows.
     """
 
     def __init__(self, x: Any, columns: SparseColumns) -> None:
@@ -48,18 +47,14 @@ class Margins:
     def inner(self, model: Coefficients) -> np.ndarray:
         """The same without the offset."""
         before, self._at = self._at, None  # until all rows are brought up to date
-        if before is None:
-            self.followed = False
-            self._sums = self._begin(model)
+        columns, moves = (model.support, model.steps) if before is None else _moves(before, model)
+        self.followed = before is not None and len(columns) <= _MOST_COLUMNS
+        if self.followed:
+            self._add(self._sums, columns, moves)
         else:
-            columns, moves = _moves(before, model)
-            self.followed = len(columns) <= _MOST_COLUMNS
-            if self.followed:
-                self._add(self._sums, columns, moves)
-            else:
-                self._sums = self._begin(model)
+            self._sums = self._begin(model)
         if before is None or len(columns) or model.unit != before.unit:
-            self._inner = self._sums * model.unit
+            self._inner = model.in_units(self._sums)
         self._at = model
         return self._inner
 
@@ -89,3 +84,46 @@ def _moves(before: Coefficients, after: Coefficients) -> tuple[np.ndarray, np.nd
         moves[np.searchsorted(columns, before.support)] -= before.steps
     changed = moves != 0
     return columns[changed], moves[changed]
+
+
+class ColumnBlock(Block):
+    """Some consecutive rows, column by column, whose inner products follow a model's moves.
+
+    `y` has the targets of these rows. They begin at `first` among the rows of `columns`, whose
+    inner products `margins` has, and at `start` among all rows.
+    """
+
+    def __init__(
+        self,
+        columns: SparseColumns | DenseColumns,
+        margins: Margins,
+        y: np.ndarray,
+        first: int = 0,
+        start: int = 0,
+    ) -> None:
+        super().__init__(None, y, start)
+        self._columns, self._margins = columns, margins
+        self._first, self._last = first, first + len(y)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.y), self._columns.shape[1]
+
+    def inner(self, model: Coefficients) -> np.ndarray:
+        return self._margins.inner(model)[self._first : self._last]
+
+    def columns(self, columns: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
+        start, stop, _ = rows.indices(len(self.y))
+        found = np.zeros((stop - start, len(columns)))
+        for i, column in enumerate(columns):
+            found[:, i] = self._columns.dense(int(column), self._first + start, self._first + stop)
+        return found
+
+    def sums(
+        self, weights: np.ndarray, most: int = X_STEPS, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        assert self.shape == self._columns.shape  # it has all rows of the columns
+        clipped = self._columns.clipped(most)
+        if columns is None:
+            return clipped.sums(weights)
+        return np.array([clipped.sum(int(column), weights) for column in columns], dtype=float)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -50,16 +51,13 @@ def _free() -> int:
     """What the machine has free, less if this process may have less."""
     found = [_machine(), *_limit_of_process()]
     group = Path("/sys/fs/cgroup")
-    for most, used in (
+    for names in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
-        try:
-            found.append(
-                int((group / most).read_text("ascii")) - int((group / used).read_text("ascii"))
-            )
-        except (OSError, ValueError):
-            continue
+        with contextlib.suppress(OSError, ValueError):
+            most, used = (int((group / name).read_text("ascii")) for name in names)
+            found.append(most - used)
     return max(0, min(found))
 
 

@@ -22,14 +22,7 @@ SHARED = (Bounds, ConstraintSet, Loss, Problem, Projection, Scaling)
 
 @dataclass(frozen=True)
 class Message:
-    """One query, and what it shares with others that no message before told of.
-
-    Attributes
-    ----------
-    query : bytes
-    shared : dict of int to bytes
-        By the numbers that `query` knows them by.
-    """
+    """One query, and by number what it shares with others that no message before told of."""
 
     query: bytes
     shared: dict[int, bytes]

@@ -31,14 +31,9 @@ class WrongReply(Exception):
 
 @dataclass(frozen=True)
 class Expected:
-    """What every sum of a query looks like.
+    """The shape of every sum of a query, and the largest integer that one row can add to it.
 
-    Attributes
-    ----------
-    shape : tuple of int
-    summand : float or ndarray
-        The largest integer that one row can add, or one for each coordinate; 0 if the query does
-        not say.
+    One for all coordinates or one for each; 0 if the query does not say.
     """
 
     shape: tuple[int, ...]

@@ -61,17 +61,8 @@ _LARGEST = 1e100
 #: ... and float64 knows logarithms of weights up to this size well enough.
 _LARGEST_LOG = 2.0**40
 
-_SINGLE = np.dtype(
-    [
-        ("column", np.int64),
-        ("score", np.float64),
-        ("length", np.float64),
-        ("size", np.float64),
-        ("length_before", np.float64),
-        ("largest_before", np.float64),
-        ("off", np.float64),
-    ]
-)
+_NUMBERS = ("score", "length", "size", "length_before", "largest_before", "off")
+_SINGLE = np.dtype([("column", np.int64), *((name, np.float64) for name in _NUMBERS)])
 
 
 def ordinary(query: Any, factor: float) -> bool:
@@ -81,12 +72,7 @@ def ordinary(query: Any, factor: float) -> bool:
 
 
 class LazyScores(Scores):
-    """The sums of entry * slope * weight over the rows, for every column.
-
-    Parameters
-    ----------
-    columns : SparseColumns
-    """
+    """The sums of entry * slope * weight over the rows, for every column."""
 
     _query: Any
     _slopes: np.ndarray
@@ -121,19 +107,10 @@ class LazyScores(Scores):
     def at(
         self, query: Any, steps: np.ndarray, factor: float, known: np.ndarray | None = None
     ) -> None:
-        """Go on to other slopes.
+        """Go on to other slopes, in whole steps, of which the query makes utilities.
 
-        Parameters
-        ----------
-        query : VertexUtilities or Correlations
-            What makes utilities of the scores.
-        steps : ndarray of shape (n_rows,)
-            The slopes, in whole steps.
-        factor : float
-            What a utility is multiplied by, to be the logarithm of a weight.
-        known : ndarray of shape (n_features,), optional
-            The sums of entry * slope, in steps of entries, for slopes that are not rounded to
-            whole steps.
+        `factor` times a utility is the logarithm of a weight. `known` are the sums of entry *
+        slope, in steps of entries, for slopes that are not rounded to whole steps.
         """
         slopes, largest = steps * query.source.slope_unit, query.source.slope_bound()
         if self._whole:

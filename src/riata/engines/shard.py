@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from riata.engines.column_block import ColumnBlock
 from riata.engines.columns import SparseColumns
-from riata.engines.margins import Margins
+from riata.engines.margins import ColumnBlock, Margins
 from riata.grid import BLOCK_ROWS
 from riata.mechanisms.engine import Engine
 from riata.queries import Block, Query, Reads
@@ -36,7 +35,7 @@ class Shard(Engine):
         self._x, self._y, self._start = x, y, start
         pieces = [slice(i, i + BLOCK_ROWS) for i in range(0, max(len(y), 1), BLOCK_ROWS)]
         self._blocks = [
-            _Block(x if len(pieces) == 1 else x[few], y[few], start + few.start) for few in pieces
+            Block(x if len(pieces) == 1 else x[few], y[few], start + few.start) for few in pieces
         ]
 
     @property
@@ -46,8 +45,19 @@ class Shard(Engine):
 
     def total(self, query: Query) -> np.ndarray:
         """The sum of the query's integers over these rows."""
-        found = [block.total(query) for block in self._blocks]
+        by_columns = sparse.issparse(self._x) and query.reads is not Reads.ROWS
+        blocks = self._by_columns if by_columns else self._blocks
+        found = [query.block_sum(block).astype(np.int64) for block in blocks]
         return sum(found[1:], found[0])
+
+    @cached_property
+    def _by_columns(self) -> list[ColumnBlock]:
+        """The rows column by column, and their inner products with the last model."""
+        columns = [SparseColumns(block.rows) for block in self._blocks]
+        return [
+            ColumnBlock(each, Margins(block.rows, each), block.y, start=block.start)
+            for block, each in zip(self._blocks, columns, strict=True)
+        ]
 
     def part(self, part: int, parts: int) -> Shard:
         """Every row whose number among all rows leaves the rest `part` when divided by `parts`."""
@@ -60,22 +70,3 @@ def of_part(
     """The rows of a part, of rows that begin at number `start`, and their first number in it."""
     first = (part - start) % parts
     return x[first::parts], y[first::parts], (start + first) // parts
-
-
-class _Block:
-    """So few rows that their sums are exact in float64."""
-
-    def __init__(self, x: Any, y: np.ndarray, start: int) -> None:
-        self._whole = Block(x, y, start)
-
-    def total(self, query: Query) -> np.ndarray:
-        by_columns = sparse.issparse(self._whole.rows) and query.reads is not Reads.ROWS
-        block = self._by_columns if by_columns else self._whole
-        return query.block_sum(block).astype(np.int64)
-
-    @cached_property
-    def _by_columns(self) -> ColumnBlock:
-        """The rows column by column, and their inner products with the last model."""
-        columns = SparseColumns(self._whole.rows)
-        margins = Margins(self._whole.rows, columns)
-        return ColumnBlock(columns, margins, self._whole.y, start=self._whole.start)

@@ -74,12 +74,8 @@ class Refined:
     def between(self, function: Callable[[Any, Any], Any], size: int = 0) -> tuple[Any, Any]:
         """Bounds on ``function(mp, u)`` for every u in the cell.
 
-        Parameters
-        ----------
-        function : callable
-            Monotone in u, written with the functions of an mpmath context.
-        size : int
-            The binary exponent of the largest number that enters.
+        It is monotone in u, and written with the functions of an mpmath context. `size` is the
+        binary exponent of the largest number that enters.
         """
         mp = _context()
         # In a tail as deep as the bits, an inverse function loses as many digits as there are bits.

@@ -23,18 +23,11 @@ _BETWEEN_CHECKS = 50
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: the gradient, the projection onto the set, and how curved it is.
-
-    Attributes
-    ----------
-    gradient, project : callable
-    modulus, smoothness : float
-        Bounds on the curvature from below and above, in every direction.
-    """
+    """What is minimised: the gradient, the projection onto the set, and how curved it is."""
 
     gradient: Map
     project: Map
-    modulus: float
+    modulus: float  # bounds on the curvature from below and above, in every direction
     smoothness: float
 
     def residual(self, theta: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float]:

@@ -72,12 +72,8 @@ class Coins:
     """One random word for each row: the same wherever the row is, and however often it is asked.
 
     May travel to where the rows are, for one release: a piece of the rows that is summed twice
-    because a machine was lost then has the same sample.
-
-    Parameters
-    ----------
-    key : bytes
-        32 of them, secret and for this release alone.
+    because a machine was lost then has the same sample. The key of 32 bytes is secret, and for
+    this release alone.
     """
 
     def __init__(self, key: bytes) -> None:

@@ -82,6 +82,19 @@ class Query(ABC):
         return changed * self.row_bound(norm) / self.n_rows * ROUNDED_UP
 
 
+class Counts(Query):
+    """The part of the rows in each bin. A row adds at most 1 to all bins together."""
+
+    nonnegative_inner: ClassVar[bool] = True
+
+    @property
+    def unit(self) -> Any:
+        return 1 / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class OfProblem:
     """What is made from a problem, and knows its public facts."""

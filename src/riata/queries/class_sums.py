@@ -17,7 +17,7 @@ from scipy import sparse
 
 from riata.grid import X_STEPS
 from riata.losses import Loss
-from riata.queries.base import ProblemQuery
+from riata.queries.base import Counts, ProblemQuery
 from riata.queries.block import Block
 from riata.queries.gradient import MeanSlope
 
@@ -82,7 +82,7 @@ def _without_negatives(x: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreCounts(MeanSlope):
+class ScoreCounts(Counts, MeanSlope):
     """The part of the rows in each bin of the margin under theta, for each class.
 
     Parameters
@@ -93,8 +93,6 @@ class ScoreCounts(MeanSlope):
 
     centre: float
     spread: float
-
-    nonnegative_inner: ClassVar[bool] = True
 
     @staticmethod
     def middles() -> np.ndarray:
@@ -111,13 +109,6 @@ class ScoreCounts(MeanSlope):
         counts = np.bincount(found.astype(np.intp), minlength=2 * N_SCORE_BINS)
         return counts.astype(np.float64)
 
-    @property
-    def unit(self) -> Any:
-        return 1 / self.n_rows
-
     def from_total(self, total: np.ndarray) -> np.ndarray:
         """One line for the positive class and one for the other."""
-        return (total * self.unit).reshape(2, -1)
-
-    def row_bound(self, norm: str) -> float:
-        return 1.0
+        return super().from_total(total).reshape(2, -1)

@@ -12,33 +12,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.grid import X_STEPS, to_steps
-from riata.queries.base import ProblemQuery
+from riata.queries.base import Counts, ProblemQuery
 from riata.queries.block import Block, Reads
 from riata.queries.gradient import MeanSlope
 from riata.queries.sizes import N_BINS, bins_of, upper_edges
 
 
 @dataclass(frozen=True, eq=False)
-class ClassCounts(ProblemQuery):
+class ClassCounts(ProblemQuery, Counts):
     """The part of the rows in each class. A row in none of them counts nowhere."""
 
     n_classes: int
 
     reads: ClassVar[Reads] = Reads.COLUMNS
 
-    nonnegative_inner: ClassVar[bool] = True
-
     def block_sum(self, block: Block) -> np.ndarray:
         return np.array(
             [np.count_nonzero(block.y == k) for k in range(self.n_classes)], dtype=float
         )
-
-    @property
-    def unit(self) -> Any:
-        return 1 / self.n_rows
-
-    def row_bound(self, norm: str) -> float:
-        return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +51,8 @@ class MarginCounts(MeanSlope):
         return self.loss.slope_bound(0.0, self.y_bound)
 
     def block_sum(self, block: Block) -> np.ndarray:
-        margins = to_steps(self.margins(block), self.top, X_STEPS)
         with np.errstate(all="ignore"):
+            margins = to_steps(self.margins(block), self.top, X_STEPS)
             slopes = self.loss.slope(np.zeros(len(margins)), block.y)
             weights = to_steps(slopes, self.slope_bound(), self.slope_steps)
         cells = (2 * (weights < 0) + (margins > 0)) * N_BINS + bins_of(margins)
@@ -108,8 +99,8 @@ class MarginSlopes(MeanSlope):
         return self.loss.slope_bound(reach, self.y_bound)
 
     def block_sum(self, block: Block) -> np.ndarray:
-        v = to_steps(self.margins(block), self.cut, X_STEPS)
         with np.errstate(all="ignore"):
+            v = to_steps(self.margins(block), self.cut, X_STEPS)
             slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], block.y)
             steps = to_steps(slopes, self.slope_bound(), self.slope_steps)
         return np.array([steps @ v, steps.sum() * X_STEPS])

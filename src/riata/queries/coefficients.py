@@ -25,20 +25,11 @@ MOST_WEIGHT = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """theta times the bounds of its columns, as whole numbers of a step.
-
-    Attributes
-    ----------
-    support : ndarray of int
-    steps : ndarray of float
-        Whole numbers, whose sizes sum to at most 2^36.
-    unit : float
-        What one step of a coefficient times one step of an entry adds to a margin.
-    """
+    """theta times the bounds of its columns, as whole numbers of a step."""
 
     support: np.ndarray
-    steps: np.ndarray
-    unit: float
+    steps: np.ndarray  # whole numbers, whose sizes sum to at most 2^36
+    unit: float  # what one step of a coefficient times one step of an entry adds to a margin
 
     @classmethod
     def of(cls, theta: Vector, bounds: Bounds) -> Coefficients:
@@ -59,7 +50,12 @@ class Coefficients:
 
     def inner(self, x: Any) -> np.ndarray:
         """<x, theta> for rows on the grid."""
-        return self.steps_of(x) * self.unit
+        return self.in_units(self.steps_of(x))
+
+    def in_units(self, steps: np.ndarray) -> np.ndarray:
+        """Inner products, from whole numbers of units: also of a model that overflows."""
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            return steps * self.unit
 
     def steps_of(self, x: Any) -> np.ndarray:
         """The same in whole units, exactly."""

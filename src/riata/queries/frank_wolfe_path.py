@@ -92,12 +92,6 @@ class FrankWolfePath(OfProblem):
 
         `epsilon` over twice the sensitivity of a mean over the rows, times a summand.
         """
-        sensitivity = (
-            self.changed * ROUNDED_UP + self.n_rows * self.utilities(self.polytope.start()).rounding
-        )
+        rounding = self.n_rows * self.utilities(self.polytope.start()).rounding
+        sensitivity = CHANGED_CONTRIBUTIONS[self.adjacency] * ROUNDED_UP + rounding
         return epsilon / (2 * sensitivity)
-
-    @property
-    def changed(self) -> int:
-        """How many summands may differ between neighbours."""
-        return CHANGED_CONTRIBUTIONS[self.adjacency]

@@ -45,21 +45,13 @@ class PredictionError(Query):
         raise AssertionError("a subclass names its error")
 
     def block_sum(self, block: Block) -> np.ndarray:
+        models = [Coefficients.of(theta, self.bounds) for theta in self.thetas]
         with np.errstate(all="ignore"):  # a warning would tell of a row
-            margins = np.column_stack(
-                [
-                    block.inner(Coefficients.of(theta, self.bounds)) + theta.offset
-                    for theta in self.thetas
-                ]
-            )
+            margins = np.column_stack([block.inner(model) for model in models])
+            margins += [theta.offset for theta in self.thetas]
             half = self.largest / 2
-            return np.array(
-                [
-                    to_steps(
-                        self.errors(margins, block.y) - half, half, slope_steps(self.n_rows)
-                    ).sum()
-                ]
-            )
+            errors = self.errors(margins, block.y) - half
+            return np.array([to_steps(errors, half, slope_steps(self.n_rows)).sum()])
 
     @property
     def unit(self) -> Any:

@@ -27,32 +27,16 @@ _EVEN, _GEOMETRIC, _SMALLEST = 160, 120, 1e-4
 
 @dataclass(frozen=True)
 class RowPairs:
-    """Two rows that may take each other's place, and the points at which they are looked at.
-
-    Attributes
-    ----------
-    loss : Loss
-    y : float
-        The largest target.
-    row_length : float
-        The largest length of a row, with the intercept's 1.
-    reach, offset : float
-        The largest |<x, w>| over the set, and the largest intercept.
-    radius : float
-        The largest Euclidean length of a point of the set.
-    fit_intercept, nonnegative : bool
-        Whether rows have a 1 for the intercept, and whether no entry is below 0.
-    adjacency : str
-    """
+    """Two rows that may take each other's place, and the points at which they are looked at."""
 
     loss: Loss
-    y: float
-    row_length: float
-    reach: float
-    offset: float
-    radius: float
+    y: float  # the largest target
+    row_length: float  # the largest length of a row, with the intercept's 1
+    reach: float  # the largest |<x, w>| over the set
+    offset: float  # the largest intercept
+    radius: float  # the largest Euclidean length of a point of the set
     fit_intercept: bool
-    nonnegative: bool
+    nonnegative: bool  # whether no entry is below 0
     adjacency: str
 
 
@@ -60,14 +44,8 @@ class RowPairs:
 class Changes:
     """Bounds for the row of one data set, one for each cell of margins that it may have.
 
-    Attributes
-    ----------
-    steepest : ndarray
-        The largest |slope| of the row.
-    moved : ndarray
-        The largest change of the gradient when the row is taken away, or another put in its place.
-    curvature : ndarray
-        The largest second derivative of its loss.
+    The largest |slope| of the row, change of the gradient when it is taken away or another put in
+    its place, and second derivative of its loss.
     """
 
     steepest: np.ndarray

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.grid import X_STEPS
-from riata.queries.base import ProblemQuery
+from riata.queries.base import Counts, ProblemQuery
 from riata.queries.block import Block, Reads
 from riata.queries.gradient import MeanSlope
 from riata.queries.support import Support
@@ -53,17 +53,8 @@ def bins_of(steps: np.ndarray, parts: int = PARTS) -> np.ndarray:
     return np.where(exponent > 0, (exponent - 1) * parts + part + 1, 0)
 
 
-class Sizes(ProblemQuery):
-    """The part of the rows in each bin."""
-
-    nonnegative_inner: ClassVar[bool] = True
-
-    @property
-    def unit(self) -> Any:
-        return 1 / self.n_rows
-
-    def row_bound(self, norm: str) -> float:
-        return 1.0
+class Sizes(ProblemQuery, Counts):
+    """The part of the rows in each bin of sizes."""
 
     @property
     @abstractmethod

@@ -33,25 +33,14 @@ _MOST_REMEMBERED = 4e7
 
 @dataclass(frozen=True)
 class EntryMoments:
-    """The moments of an entry that is cut at `most` steps, in steps.
-
-    Attributes
-    ----------
-    mean, deviation : float
-    together : float
-        The correlation of two columns of a group.
-    levels, mean_at : ndarray
-        How the mean follows the group's factor, where that is known.
-    rest : float
-        The deviation that remains then.
-    """
+    """The moments of an entry that is cut at `most` steps, in steps."""
 
     mean: float
     deviation: float
-    together: float
-    levels: np.ndarray
+    together: float  # the correlation of two columns of a group
+    levels: np.ndarray  # of the group's factor, and the mean at each where it is known
     mean_at: np.ndarray
-    rest: float
+    rest: float  # the deviation that remains then
 
 
 @lru_cache(maxsize=64)
@@ -81,15 +70,8 @@ def entry_moments(guess: Guess, most: int) -> EntryMoments:
 class LazyColumnSums:
     """The sums of columns of cut entries against the directions so far.
 
-    Parameters
-    ----------
-    moments : EntryMoments
-    groups : ndarray of int
-        The group of each column.
-    factors : mapping of int to ndarray
-        The factors of the groups that are known: one number a row.
-    n_rows : int
-    rng : numpy.random.Generator
+    `groups` has the group of each column, and `factors` the known factors of some groups: one
+    number a row.
     """
 
     def __init__(

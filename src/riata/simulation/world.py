@@ -112,12 +112,9 @@ class World:
         return often / often.sum()
 
     def _table(self, n: int) -> Any:
-        p = self.problem.n_features
-        return (
-            self._of_bounded_length(n)
-            if self._of_length
-            else SimulatedColumns(self.guess, n, p, self._rng)
-        )
+        if self._of_length:
+            return self._of_bounded_length(n)
+        return SimulatedColumns(self.guess, n, self.problem.n_features, self._rng)
 
     def _of_bounded_length(self, n: int) -> Any:
         """Rows as long as their bound, with a few entries that are not 0."""

@@ -93,15 +93,14 @@ class ParquetReader(TableReader):
                 yield batch.num_rows, columns
 
     def pieces(self) -> list[Reader]:
-        return [self._of_group(group) for group in self.groups]
+        found: list[Reader] = []
+        for group in self.groups:
+            part = copy.copy(self)
+            part.groups = [group]
+            found.append(part)
+        return found
 
-    def parts(self) -> list[Reader] | None:
-        return self.pieces()
-
-    def _of_group(self, group: int) -> ParquetReader:
-        part = copy.copy(self)
-        part.groups = [group]
-        return part
+    parts = pieces
 
 
 class ParquetDirectory(TableReader):
@@ -134,8 +133,7 @@ class ParquetDirectory(TableReader):
     def pieces(self) -> list[Reader]:
         return list(self.files) if len(self.files) > 1 else self.files[0].pieces()
 
-    def parts(self) -> list[Reader] | None:
-        return self.pieces()
+    parts = pieces
 
 
 def _kinds(schema: pa.Schema) -> dict[str, str]:

@@ -25,12 +25,7 @@ _LINES_AT_ONCE = 1 << 16
 class LineReader(Reader):
     """A file of lines. Only a line feed ends one, so that no line can swallow another.
 
-    Parameters
-    ----------
-    path : Path
-        With the ending .gz if it is compressed.
-    header : int
-        How many lines at the beginning are no rows.
+    With the ending .gz it is compressed. `header` lines at the beginning are no rows.
     """
 
     def __init__(self, path: Path, header: int = 0) -> None:
@@ -45,15 +40,12 @@ class LineReader(Reader):
             return [self]
         with self._opened() as file:
             size = file.seek(0, os.SEEK_END)
-        return [
-            self._of_span(start, min(start + _PART_BYTES, size))
-            for start in range(0, size, _PART_BYTES)
-        ]
-
-    def _of_span(self, start: int, end: int) -> LineReader:
-        part = copy.copy(self)
-        part._span = (start, end)
-        return part
+        parts: list[Reader] = []
+        for start in range(0, size, _PART_BYTES):
+            part = copy.copy(self)
+            part._span = (start, min(start + _PART_BYTES, size))
+            parts.append(part)
+        return parts
 
     @cached_property
     def _lines(self) -> int:

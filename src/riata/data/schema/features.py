@@ -42,9 +42,9 @@ class Feature(ABC):
         return ()
 
     @property
-    @abstractmethod
     def names(self) -> list[str]:
         """A name for each column of numbers that it becomes."""
+        return [self.name]
 
     @property
     def n_columns(self) -> int:
@@ -64,9 +64,9 @@ class Feature(ABC):
     def encode(self, column: Column) -> Nonzeros:
         """The numbers of some rows. No value raises: that would say something about it."""
 
-    @abstractmethod
     def lines(self) -> list[tuple[str, Any, str]]:
         """Its own fields in a schema, each with its meaning."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,6 @@ class Number(Feature):
     center: float
 
     kind = "number"
-
-    @property
-    def names(self) -> list[str]:
-        return [self.name]
 
     @property
     def nonnegative(self) -> bool:
@@ -105,11 +101,7 @@ class Number(Feature):
         middle = ", the middle" if self.center == (low + high) / 2 else ""
         return [
             ("bounds", list(self.bounds), "values outside are clipped"),
-            (
-                "center",
-                self.center,
-                f"missing values count as this{middle}",
-            ),
+            ("center", self.center, f"missing values count as this{middle}"),
         ]
 
 
@@ -119,16 +111,9 @@ class YesNo(Feature):
 
     kind = "yes-no"
 
-    @property
-    def names(self) -> list[str]:
-        return [self.name]
-
     def encode(self, column: Column) -> Nonzeros:
         rows = np.flatnonzero(flags(column) == 1)
         return Nonzeros(rows, np.zeros_like(rows), np.ones(len(rows)))
-
-    def lines(self) -> list[tuple[str, Any, str]]:
-        return []
 
 
 @dataclass(frozen=True)

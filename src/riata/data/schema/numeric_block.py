@@ -18,24 +18,12 @@ _ENTRIES_OF_ROW = 256
 
 @dataclass(frozen=True)
 class NumericBlock:
-    """`count` numbers with one public bound, which they are divided by.
-
-    Attributes
-    ----------
-    count : int
-        The number of columns.
-    bound : float
-        The largest absolute value of an entry; what is larger counts as the bound.
-    nonnegative : bool
-        Whether no entry is below 0. Nonzeros below count as 0.
-    first_index : int
-        The number of the first column in svmlight files: 1, or 0.
-    """
+    """`count` numbers with one public bound, which they are divided by."""
 
     count: int
-    bound: float = 1.0
-    nonnegative: bool = False
-    first_index: int = 1
+    bound: float = 1.0  # on the absolute value of an entry; what is larger counts as the bound
+    nonnegative: bool = False  # whether no entry is below 0; those below count as 0
+    first_index: int = 1  # the number of the first column in svmlight files: 1, or 0
 
     @property
     def columns(self) -> list[str]:

@@ -17,18 +17,11 @@ from riata.files.limit import ReadLimit
 class Target:
     """The target of a schema. It has bounds or labels, and not both.
 
-    Attributes
-    ----------
-    name : str
-        The column, or "" in files without named columns.
-    bounds : tuple of float, or None
-        The smallest and the largest number; values outside are clipped, and what
-        is missing as the middle.
-    labels : tuple
-        The classes. A row with another label is in none of them.
+    Values outside the bounds are clipped, and what is missing counts as the middle. A row with
+    another label is in none of the classes.
     """
 
-    name: str
+    name: str  # of the column, or "" in files without named columns
     bounds: tuple[float, float] | None = None
     labels: tuple[Any, ...] = ()
 
@@ -54,7 +47,8 @@ class Target:
         if self.bounds is not None:
             away = np.clip(column.numbers(), *self.bounds) - self.centre
             return np.where(np.isnan(away), 0.0, away)
-        classes = np.unique(np.asarray(self.labels))
+        classes = self.classes
+        assert classes is not None
         if classes.dtype.kind == "b":
             return flags(column).astype(np.float64)
         if classes.dtype.kind in "iuf":

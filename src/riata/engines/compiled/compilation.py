@@ -7,26 +7,11 @@ import logging
 from functools import cache
 from pathlib import Path
 
-from riata.engines.compiled import (
-    bounds,
-    heights,
-    hot,
-    jit,
-    losses,
-    moves,
-    selection,
-    self_check,
-    snapshot,
-    state,
-    transpose,
-)
+from riata.engines.compiled import selection
 from riata.mechanisms import envelope
 
 #: All modules of compiled code.
-KERNELS = (
-    jit, losses, state, snapshot, bounds, heights, hot, moves, selection, transpose, self_check,
-    envelope,
-)  # fmt: skip
+KERNELS = (*sorted(Path(__file__).parent.glob("*.py")), Path(envelope.__file__))
 
 
 @cache
@@ -41,13 +26,12 @@ def announce_compilation() -> None:
 
 def _is_kept(folder: Path) -> bool:
     """Whether compiled kernels are kept; those of other sources, that numba may trip on, go."""
-    sources = (Path(module.__file__ or "").read_bytes() for module in KERNELS)
-    digest = hashlib.sha256(b"".join(sources)).hexdigest()
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()
     try:
         stamp = folder / "riata-kernels"
         if not stamp.exists() or stamp.read_text("ascii") != digest:
-            for module in KERNELS:
-                for old in folder.glob(f"{module.__name__.rpartition('.')[2]}.*.nb[ic]"):
+            for path in KERNELS:
+                for old in folder.glob(f"{path.stem}.*.nb[ic]"):
                     old.unlink()
             folder.mkdir(parents=True, exist_ok=True)
             stamp.write_text(digest, encoding="ascii")

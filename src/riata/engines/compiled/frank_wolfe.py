@@ -36,15 +36,7 @@ _ROWS_AT_ONCE = 2**14
 class CompiledFrankWolfe(CompiledPath):
     """Selects along a path until it needs something from outside.
 
-    Parameters
-    ----------
-    entries : Entries
-    y : ndarray of shape (n_rows,)
-        Inside the bounds.
-    query : FrankWolfePath
-    epsilon : float
-        Of each selection.
-    check : SelfCheck, optional
+    `epsilon` is that of each selection, and targets `y` are inside the bounds.
     """
 
     def __init__(
@@ -118,12 +110,10 @@ class CompiledFrankWolfe(CompiledPath):
 
     @property
     def vertices(self) -> np.ndarray:
-        """The numbers of the vertices that were selected."""
         picked, p = self._path.picked[: self.step], len(self._known)
         return np.where(picked >= 0, picked, p - 1 - picked)
 
     def advance(self, until: int) -> str | None:
-        """Go on to step `until`, or to a question: for "words", or to "decide" something."""
         if until > self._query.steps:
             raise ValueError(f"The path has {self._query.steps} steps, and no step {until}.")
         stop = until if self._check is None else self._check.stop(self.step, until)
@@ -160,21 +150,16 @@ class CompiledFrankWolfe(CompiledPath):
         )  # fmt: skip
 
     def refill(self, words: np.ndarray) -> None:
-        """More random words."""
         left = self._words[int(self._state["next_word"][0]) :]
         self._words = np.concatenate([left, words.astype(np.uint64)])
         self._state["next_word"] = 0
 
     @property
     def coin(self) -> int:
-        """The first bits of the uniform variable that a question is about."""
         return int(self._state["coin"][0])
 
     def exact_chance(self, mp: Any, epsilon: float) -> Any:
-        """The probability that a question is about, in the precision of a context.
-
-        Of the utility and the sensitivity that single selections have.
-        """
+        """Of the utility and the sensitivity that single selections have."""
         st = self._state[0]
         query = self._query.utilities(self._query.theta(self.vertices))
         utility = query.utility(int(st["column"]), int(st["total"]))
@@ -186,7 +171,6 @@ class CompiledFrankWolfe(CompiledPath):
         return mp.exp(log - mp.mpf(float(st["top"]))) / height
 
     def answer(self, positive: bool) -> None:
-        """What was decided: accepted or not, or the sign."""
         if self._question == selection.DECIDE_SIGN:
             self._state["sign"] = 1 if positive else -1
             self._state["pending"] = selection.MOVE

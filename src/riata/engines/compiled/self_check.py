@@ -61,13 +61,7 @@ def evaluated(
 
 
 class SelfCheck:
-    """Stops at one random step of each release.
-
-    Parameters
-    ----------
-    total : callable
-        The plain sums of a query, as an engine finds them.
-    """
+    """Stops at one random step of each release, and compares with the plain sums of an engine."""
 
     def __init__(self, total: Callable[[Query], np.ndarray]) -> None:
         self._total = total
