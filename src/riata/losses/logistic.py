@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from riata.losses.base import Loss
-from riata.losses.logistic_function import logistic
+from riata.losses.logistic_function import logistic, softplus
 
 #: An intercept of 6 is a class of one in four hundred; rarer ones are beyond a private fit's reach.
 _LARGEST_LOG_ODDS = 6.0
@@ -33,7 +33,7 @@ class Logistic(Loss):
     twice_differentiable = True
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.logaddexp(0.0, -y * margin)
+        return softplus(-y * margin)
 
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return -y * logistic(-y * margin)
