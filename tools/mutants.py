@@ -162,6 +162,11 @@ MUTANTS = [
         ("tests/unit/test_bounds.py",),
     ),
     Mutant(
+        "fine slopes clipped at rounded coefficients", "queries/minimum.py",
+        "return self.bounds.reach(self.theta) * ROUNDED_UP", "return self.coefficients.reach",
+        CLIPS,
+    ),
+    Mutant(
         "a length in units of the largest column", "bounds.py",
         "self.max_length / float(np.min(self.of_columns(columns)))",
         "self.max_length / self.largest", ("tests/unit/test_bounds.py", *SENSITIVITY),

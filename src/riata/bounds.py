@@ -61,7 +61,7 @@ class Bounds:
     >>> from riata import Bounds
     >>> Bounds(x=1.0, y=3.0)
     Bounds(x=1.0, y=3.0, norm='inf')
-    >>> Bounds(x=1.0, nonzeros=16).max_length
+    >>> round(Bounds(x=1.0, nonzeros=16).max_length, 6)
     4.0
     """
 
@@ -96,37 +96,44 @@ class Bounds:
             check_scale("Bounds x", float(extreme), _PUBLIC)
         if self.y is not None:
             object.__setattr__(self, "y", check_scale("Bounds y", self.y, _PUBLIC))
-        length = self._check_length(float(x.max()))
-        if length is not None:
-            x = np.minimum(x, length)  # no entry is larger than its row is long
-        x = np.asarray(x)
+        self._check_length()
+        if self.length is not None:
+            x = np.asarray(np.minimum(x, self.length))  # no entry is larger than its row is long
         x.flags.writeable = False
         object.__setattr__(self, "x", float(x) if x.ndim == 0 else x)
-        object.__setattr__(self, "length", length)
 
-    def _check_length(self, largest: float) -> float | None:
-        """The bound on the length of a row beside that of its entries, if there is one."""
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """After a copy x is as fixed as before: identities of requests rest on it."""
+        self.__dict__.update(state)
+        if isinstance(self.x, np.ndarray):
+            self.x.flags.writeable = False
+
+    def _check_length(self) -> None:
         if self.norm == "l2" and not (self.length is None and self.nonzeros is None):
             raise InvalidArgument(
                 'With norm="l2" x is already the length of a row. To bound entries as well, pass '
                 'Bounds(x=<largest entry>, length=<largest length>) with norm="inf".'
             )
-        lengths = []
         if self.length is not None:
-            lengths.append(check_scale("Bounds length", self.length, _PUBLIC))
+            length = check_scale("Bounds length", self.length, _PUBLIC)
+            object.__setattr__(self, "length", length)
         if self.nonzeros is not None:
-            if not isinstance(self.nonzeros, (int, np.integer)) or self.nonzeros < 1:
+            whole = isinstance(self.nonzeros, (int, np.integer))
+            if not whole or isinstance(self.nonzeros, bool) or not 1 <= self.nonzeros <= 2**40:
                 raise InvalidArgument(
-                    f"nonzeros={self.nonzeros!r} must be a whole number of at least 1: the largest "
-                    "number of entries of a row that are not 0."
+                    f"nonzeros={self.nonzeros!r} must be a whole number from 1 to 2^40: the "
+                    "largest number of entries of a row that are not 0."
                 )
-            lengths.append(math.sqrt(self.nonzeros) * largest)
-        return min(lengths, default=None)
+            object.__setattr__(self, "nonzeros", int(self.nonzeros))
 
     @property
     def max_length(self) -> float | None:
         """The largest Euclidean norm of a row, if one was promised."""
-        return self.x if self.norm == "l2" else self.length
+        if self.norm == "l2" or self.nonzeros is None:
+            return self.x if self.norm == "l2" else self.length
+        # A little more than the root: so many entries at their bound are not too long.
+        longest = math.sqrt(self.nonzeros) * (1 + 2.0**-50) * self.largest
+        return longest if self.length is None else min(longest, self.length)
 
     @property
     def favours_gradients(self) -> bool:
@@ -169,15 +176,15 @@ class Bounds:
             return math.sqrt(size)
         return min(math.sqrt(size), self.max_length / float(np.min(self.of_columns(columns))))
 
-    def row_norm(self, norm: str, n_features: int) -> float:
-        """The largest length of a row in `norm`: "l1", "l2" or "linf"."""
+    def row_norm(self, norm: str, n_features: int, columns: Any = slice(None)) -> float:
+        """The largest length of a row, or of some columns of it, in "l1", "l2" or "linf"."""
+        limits = np.array(self.per_column(n_features)[columns])
         if norm == "linf":
-            return self.largest
-        columns = np.array(self.per_column(n_features))
-        most = length_of(columns) if norm == "l2" else float(columns.sum())
+            return float(limits.max())
+        most = length_of(limits) if norm == "l2" else float(limits.sum())
         if self.max_length is None:
             return most
-        return min(most, self.max_length * (math.sqrt(n_features) if norm == "l1" else 1.0))
+        return min(most, self.max_length * (math.sqrt(len(limits)) if norm == "l1" else 1.0))
 
     def clip_x(self, x: Any) -> Any:
         """A copy of the rows inside the bounds. Never an error, whatever the values are."""
@@ -288,9 +295,8 @@ class Bounds:
     def __repr__(self) -> str:
         x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
         more = ", nonnegative=True" if self.nonnegative else ""
+        more += "" if self.length is None else f", length={self.length:.6g}"
         more += "" if self.nonzeros is None else f", nonzeros={self.nonzeros}"
-        if self.length is not None and self.nonzeros is None:
-            more += f", length={self.length:g}"
         return f"Bounds(x={x}, y={self.y}, norm={self.norm!r}{more})"
 
 

@@ -36,6 +36,7 @@ BOUNDS = [
     Bounds(1.4, 1.3, norm="l2"),
     Bounds(0.9, 1.3, length=1.4),
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3, length=1.2),
+    Bounds([0.3, 1.0, 4.0, 0.1, 1.0, 0.7], 1.3, nonzeros=1),
 ]
 every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
@@ -332,6 +333,22 @@ def test_a_fine_gradient_is_within_its_stated_error(loss, bounds, layout):
         error = mpmath.sqrt(sum((a - float(b)) ** 2 for a, b in zip(exact, found, strict=True)))
         assert error <= query.gradient_error
     assert query.gradient_error <= 1e-10 * query.n_rows * query.row_bound("l2")
+
+
+@pytest.mark.parametrize("p", [4, 64, 256])
+def test_a_slope_at_the_corner_of_the_bounds_is_not_clipped_at_a_rounded_one(p):
+    """Coefficients that all round down, and a row that attains the reach of the true ones."""
+    bounds = Bounds(1.0, 1e-6)
+    problem = Problem(Squared(), L1Ball(float(p)), bounds, 1, p)
+    step = 2.0**-35 * p
+    theta = Vector.of(np.full(p, (np.rint(0.99 / step) + 0.49) * step))
+    query = Minimum(problem)
+    fine = query.gradient(theta)
+    rows, y = np.ones((1, p)), np.array([-1e-6])
+    found = fine.from_total(LocalEngine(rows, y, bounds).total(fine))
+    exact = exact_gradient(Squared(), bounds.grid_x(rows), y, bounds.per_column(p), theta)
+    error = mpmath.sqrt(sum((a - float(b)) ** 2 for a, b in zip(exact, found, strict=True)))
+    assert error <= query.gradient_error
 
 
 @every_bound

@@ -1,7 +1,10 @@
 """Bounds: whatever a row contains, it ends inside the promise, silently."""
 
+import copy
 import itertools
+import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -340,7 +343,7 @@ def test_norms_and_reach_use_entries_and_length(bounds):
 def test_a_length_says_more_about_entries_and_a_number_of_entries_about_the_length():
     assert Bounds(3.0, length=2.0).x == 2.0
     assert Bounds([3.0, 1.0], length=2.0).x.tolist() == [2.0, 1.0]
-    assert Bounds(2.0, nonzeros=9).max_length == 6.0
+    assert Bounds(2.0, nonzeros=9).max_length == pytest.approx(6.0, rel=1e-14)
     assert Bounds(2.0, nonzeros=9, length=5.0).max_length == 5.0
     assert Bounds(2.0).max_length is None
     assert Bounds(2.0, norm="l2").max_length == 2.0
@@ -354,7 +357,7 @@ def test_an_unusable_length_is_refused(length):
         Bounds(1.0, length=length)
 
 
-@pytest.mark.parametrize("nonzeros", [0, -1, 1.5, "a", np.nan])
+@pytest.mark.parametrize("nonzeros", [0, -1, 1.5, "a", np.nan, True, 10**300, 10**400])
 def test_an_unusable_number_of_entries_is_refused(nonzeros):
     with pytest.raises(InvalidArgument, match="nonzeros"):
         Bounds(1.0, nonzeros=nonzeros)
@@ -365,3 +368,38 @@ def test_a_length_beside_a_length_is_refused():
         Bounds(1.0, norm="l2", length=2.0)
     with pytest.raises(InvalidArgument, match="already the length"):
         Bounds(1.0, norm="l2", nonzeros=2)
+
+
+def test_a_copy_with_another_bound_is_what_it_says():
+    bounds = Bounds(1.0, nonzeros=4)
+    assert replace(bounds, x=10.0).x == 10.0
+    assert replace(bounds, x=10.0).max_length == pytest.approx(20.0, rel=1e-14)
+    assert replace(bounds, nonzeros=16).max_length == pytest.approx(4.0, rel=1e-14)
+    assert replace(bounds, nonzeros=None).max_length is None
+    assert repr(replace(bounds, length=1.5)) != repr(bounds)
+
+
+def test_a_copy_can_be_written_to_no_more_than_the_original():
+    bounds = Bounds([1.0, 2.0], length=2.0)
+    for copied in (copy.deepcopy(bounds), pickle.loads(pickle.dumps(bounds))):
+        with pytest.raises(ValueError, match="read-only"):
+            copied.x[0] = 9.0
+
+
+@pytest.mark.parametrize("count", range(1, 40))
+def test_so_many_entries_at_their_bound_are_not_shortened(count):
+    rows = np.r_[np.ones(count), np.zeros(3)][None]
+    steps = Bounds(1.0, nonzeros=count).grid_x(rows)
+    np.testing.assert_array_equal(steps, X_STEPS * rows)
+
+
+def test_some_columns_are_as_long_as_rows_may_be_and_not_as_their_own_bounds_say():
+    """A bound on the number of entries is a length of the whole row: of its largest column."""
+    bounds = Bounds([100.0, *[1.0] * 16], nonzeros=1)
+    steps = bounds.grid_x(np.r_[0.0, np.ones(16)][None])
+    length = np.linalg.norm(steps * bounds.x / X_STEPS)
+    assert length == 4.0
+    few = np.arange(1, 17)
+    assert bounds.row_norm("l2", 17, few) >= length
+    assert bounds.row_norm("l1", 17, few) >= 16.0
+    assert bounds.row_norm("linf", 17, few) == 1.0

@@ -87,3 +87,11 @@ def test_the_machine_names_only_runs_that_may_go_on_elsewhere(tmp_path, monkeypa
     (plain, kept), (plain_elsewhere, kept_elsewhere) = names
     assert plain == plain_elsewhere
     assert len({plain, kept, kept_elsewhere}) == 3
+
+
+@pytest.mark.parametrize("shape", [(299, 4), (301, 4), (300, 3), (300, 5)])
+def test_rows_of_another_shape_are_refused_before_the_charge(tmp_path, shape):
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    with pytest.raises(InvalidArgument, match="the plan is for"):
+        run(plan(SQUARED), Unreadable(np.zeros(shape), np.zeros(shape[0])), ledger=ledger)
+    assert not ledger.charges

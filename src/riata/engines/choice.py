@@ -43,6 +43,11 @@ class RowSource(ABC):
     #: Whether an engine in this process would have to fetch them.
     distributed: ClassVar[bool] = False
 
+    @property
+    def shape(self) -> tuple[int, int] | None:
+        """The numbers of rows and columns, where they are known without a look at the rows."""
+        return None
+
     @abstractmethod
     def load(self) -> tuple[Any, np.ndarray]:
         """All rows and targets, in memory."""
@@ -76,6 +81,10 @@ class Arrays(RowSource):
         self, x: Any, y: np.ndarray, convert: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> None:
         self._x, self._given, self._convert = x, y, convert
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._x.shape[0], self._x.shape[1]
 
     @cached_property
     def _y(self) -> np.ndarray:

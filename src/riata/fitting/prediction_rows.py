@@ -22,7 +22,8 @@ def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:
     if given is None:
         return said
     y = said.y if given.y is None else given.y
-    wider = given.norm == "inf" and bool(np.any(np.not_equal(given.x, said.x)))
+    meant = said.x if given.length is None else min(said.x, given.length)
+    wider = given.norm == "inf" and bool(np.any(np.not_equal(given.x, meant)))
     if wider or (said.y is not None and y != said.y) or (given.nonnegative > said.nonnegative):
         raise InvalidArgument(
             f"bounds={given!r} and the schema says {said!r}: encoded rows keep the schema's "

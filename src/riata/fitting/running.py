@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from riata.checkpoint import Checkpoint
 from riata.curator import Curator
 from riata.engines.choice import RowSource, check_engine, open_engine
+from riata.errors import InvalidArgument
 from riata.fitting.arguments import check_ledger
 from riata.fitting.extra_releases import calibrated, with_class_weights
 from riata.fitting.planning import PlannedFit
@@ -68,6 +69,12 @@ def run(
         Whether to draw a progress bar.
     """
     request, plan = planned.request, planned.plan
+    asked = request.n_rows, request.n_features
+    if rows.shape not in (None, asked):
+        raise InvalidArgument(
+            f"The rows have the shape {rows.shape} and the plan is for {asked}: noise and means "
+            "follow from it. Plan for the shape of the rows."
+        )
     check_engine(engine)
     check_ledger(ledger, request.seed)
     if checkpoint is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -70,13 +70,17 @@ class MeanSlope(ProblemQuery):
         """The largest |slope| at this public theta, not the worst over the whole set."""
         return self._slope_bound
 
+    @property
+    def reach(self) -> float:
+        """The largest size of an inner product of a row with theta as it is rounded."""
+        if self.bounds.max_length is None:
+            return self.coefficients.reach
+        return min(self.coefficients.reach, self.bounds.reach(self.theta))
+
     @cached_property
     def _slope_bound(self) -> float:
         # Once: the unit and the sensitivity must be made from the same number.
-        reach = self.coefficients.reach
-        if self.bounds.max_length is not None:
-            reach = min(reach, self.bounds.reach(self.theta))
-        reach += abs(self.theta.offset)
+        reach = self.reach + abs(self.theta.offset)
         bound = float(self.loss.slope_bound(reach, self.y_bound))
         if not SMALLEST_SLOPE <= bound <= LARGEST_SLOPE:
             raise InvalidArgument(
@@ -121,8 +125,7 @@ class GradientEntries(Gradient):
         return unit if np.ndim(unit) == 0 else unit[self.columns]
 
     def row_bound(self, norm: str) -> float:
-        bounds = replace(self.bounds, x=self.bounds.of_columns(self.columns))
-        return self.slope_bound() * bounds.row_norm(norm, len(self.columns))
+        return self.slope_bound() * self.bounds.row_norm(norm, self.theta.size, self.columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,6 +46,11 @@ class FineGradient(MeanSlope):
         lower = block.inner(Coefficients(support, fine, small / X_STEPS))
         return upper + lower + self.theta.offset
 
+    @property
+    def reach(self) -> float:
+        """That of theta itself: what is clipped at a rounded one would count as an error."""
+        return self.bounds.reach(self.theta) * ROUNDED_UP
+
     def block_sum(self, block: Block) -> np.ndarray:
         limbs = self._limbs(block)
         return np.concatenate([block.rows.T @ limbs, limbs.sum(axis=0, keepdims=True)]).ravel()
