@@ -13,6 +13,12 @@ from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.queries.row_digest import RowDigest
+from riata.queries.row_gradient import (
+    RowGradient,
+    RowUtilities,
+    risk_gradient,
+    vertex_utilities,
+)
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
@@ -47,6 +53,8 @@ __all__ = [
     "Query",
     "Reads",
     "RowDigest",
+    "RowGradient",
+    "RowUtilities",
     "Scaling",
     "ScoreCounts",
     "Sizes",
@@ -59,4 +67,6 @@ __all__ = [
     "SupportGradient",
     "VertexUtilities",
     "WrongLabels",
+    "risk_gradient",
+    "vertex_utilities",
 ]
