@@ -90,6 +90,8 @@ GUARD = ("tests/faults/test_collect_connections.py",)
 RECORDS = "tests/audit/test_on_release.py"
 SCORES = "tests/audit/test_scores.py"
 ROW_LOSSES = ("tests/sensitivity/test_row_losses.py",)
+PEEL = ("tests/unit/test_peel.py",)
+LAPLACE_MAX = ("tests/unit/test_laplace_max.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -158,6 +160,24 @@ MUTANTS = [
     Mutant(
         "objective perturbation believes a declared curvature", "solvers/objective_perturbation.py",
         "row_losses = enforced_curvature", "row_losses = None", ROW_LOSSES,
+    ),
+    Mutant(
+        "peeling of any vector forgets the other columns' bounds", "queries/mean_vector.py",
+        "return self.bounds.row_norm(norm, self.size)",
+        "return self.bounds.row_norm(norm, self.size) / 2", PEEL,
+    ),
+    Mutant(
+        "a Laplace maximum costs what an exponential mechanism does",
+        "privacy/accountants/divergences.py", "MOST_TIES = 1.211", "MOST_TIES = 1.0", LAPLACE_MAX,
+    ),
+    Mutant(
+        "a group of rows moves a Laplace maximum as one does", "privacy/events.py",
+        "if isinstance(event, Pure | BoundedRange | LaplaceMax):",
+        "if isinstance(event, Pure | BoundedRange):", ("tests/unit/test_groups.py",),
+    ),
+    Mutant(
+        "peeled values for one entry alone", "queries/mean_vector.py",
+        "return bounds.row_norm(norm, len(self.columns))", "return bounds.row_norm(norm, 1)", PEEL,
     ),
     Mutant(
         "Lipschitz constant that forgets the iterate", "queries/gradient.py",

@@ -9,6 +9,7 @@ from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.frank_wolfe_path import FrankWolfePath
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
+from riata.queries.mean_vector import MeanEntries, MeanVector
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
@@ -44,7 +45,9 @@ __all__ = [
     "LimitedSlope",
     "MarginCounts",
     "MarginSlopes",
+    "MeanEntries",
     "MeanSlope",
+    "MeanVector",
     "Minimum",
     "OfGradient",
     "OfProblem",
