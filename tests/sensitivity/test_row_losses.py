@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from riata import Bounds, PrivateErm, save
+from riata import Bounds, PrivateErm, forecast, save
+from riata.audit import random_pairs, replays
 from riata.engines import LocalEngine
 from riata.errors import Incompatible, InvalidArgument
 from riata.losses import RowLoss, Squared
@@ -231,6 +232,34 @@ def test_fits_find_the_optimum_when_noise_is_small(norm, solver, epsilon):
     ).fit(x, y)  # fmt: skip
     assert loss.risk(model.coef_, x, y) < 0.2 * loss.risk(np.zeros(P), x, y)
     assert model.plan(400, P).assumes.endswith("constants are true") == (epsilon < float("inf"))
+
+
+def half_of_it_fails(theta, x, y):
+    if 0.5 < x[0] < 0.9:
+        raise Hostile(x)
+    return 1e3 * (x @ theta - y) * x
+
+
+@every_norm
+@every_adjacency
+@pytest.mark.parametrize("solver", ["frank-wolfe", "gaussian-frank-wolfe", "noisy-gradient"])
+def test_hostile_neighbours_of_whole_fits_cost_no_more_than_was_charged(norm, adjacency, solver):
+    model = PrivateErm(
+        RowLoss(half_of_it_fails, 1.0, norm), L1Ball(1.0), 1.0, 1e-6, bounds=Bounds(1.0, 1.0),
+        solver=solver, steps=4, fit_intercept=False, adjacency=adjacency,
+    )  # fmt: skip
+    found = list(replays(model, random_pairs(model, 10, 12, P, label="whole rows"), seed=0))
+    assert all(replay.sound for replay in found)
+    largest = max(release.ratio for replay in found for release in replay.releases)
+    assert largest > (0.99 if norm == "l1" or solver != "frank-wolfe" else 0.4)
+
+
+def test_a_forecast_refuses_what_it_cannot_simulate():
+    model = PrivateErm(
+        RowLoss(squares, 1.0), L1Ball(1.0), 1.0, 1e-6, bounds=BOUNDS, fit_intercept=False
+    )
+    with pytest.raises(Incompatible, match="simulates margins"):
+        forecast(model, 500, P)
 
 
 REFUSED = set(SOLVERS) - {"frank-wolfe", "gaussian-frank-wolfe", "noisy-gradient"}
