@@ -248,10 +248,10 @@ def test_hostile_neighbours_of_whole_fits_cost_no_more_than_was_charged(norm, ad
         RowLoss(half_of_it_fails, 1.0, norm), L1Ball(1.0), 1.0, 1e-6, bounds=Bounds(1.0, 1.0),
         solver=solver, steps=4, fit_intercept=False, adjacency=adjacency,
     )  # fmt: skip
-    found = list(replays(model, random_pairs(model, 10, 12, P, label="whole rows"), seed=0))
+    found = list(replays(model, random_pairs(model, 10, 12, P, label="rows"), seed=0))
     assert all(replay.sound for replay in found)
     largest = max(release.ratio for replay in found for release in replay.releases)
-    assert largest > (0.99 if norm == "l1" or solver != "frank-wolfe" else 0.4)
+    assert largest > (0.9 if norm == "l1" or solver != "frank-wolfe" else 0.4)
 
 
 def test_a_forecast_refuses_what_it_cannot_simulate():
