@@ -74,6 +74,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/exact_draws.py
 	$(BIN)/python benchmarks/rates.py
+	$(BIN)/python benchmarks/theorem_rates.py
 	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/fit_speed.py
 	$(BIN)/python benchmarks/speed.py

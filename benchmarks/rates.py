@@ -12,6 +12,8 @@ some forty times larger, noise dominates over the whole range and the slope is t
 For the squared loss a gradient needs only the Gram matrix, so an engine that keeps nothing else
 answers the solver's queries: the same solver, curator and noise as in a fit.
 
+The rates of the other theorems are in theorem_rates.py.
+
     python benchmarks/rates.py [--quick]
 """
 

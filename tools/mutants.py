@@ -89,6 +89,9 @@ COLLECT_LIMITS = ("tests/unit/test_collect_limits.py",)
 GUARD = ("tests/faults/test_collect_connections.py",)
 RECORDS = "tests/audit/test_on_release.py"
 SCORES = "tests/audit/test_scores.py"
+ROW_LOSSES = ("tests/sensitivity/test_row_losses.py",)
+PEEL = ("tests/unit/test_peel.py",)
+LAPLACE_MAX = ("tests/unit/test_laplace_max.py",)
 ROUNDED = (f"{DRAWS[0]}::test_a_release_turns_at_exactly_the_right_uniform_variable",)
 
 
@@ -128,8 +131,57 @@ MUTANTS = [
         ("tests/unit/test_losses.py",),
     ),
     Mutant(
+        "gradients of whole rows are not clipped", "queries/row_gradient.py",
+        "found: np.ndarray = self.limits.grid_x(gradients)",
+        "found: np.ndarray = np.rint(gradients * (X_STEPS / self.limits.x))", ROW_LOSSES,
+    ),
+    Mutant(
+        "a vertex's utility of whole rows without its reach", "queries/row_gradient.py",
+        "return self.polytope.reach(self.row_gradient.limits)",
+        "return self.row_gradient.limits.largest / 2", ROW_LOSSES,
+    ),
+    Mutant(
+        "a failure of a loss of whole rows is seen", "losses/row_loss.py",
+        "                    continue\n", "                    raise\n", ROW_LOSSES,
+    ),
+    Mutant(
+        "a warning of a loss of whole rows is seen", "losses/row_loss.py",
+        'warnings.simplefilter("ignore")', "pass", ROW_LOSSES,
+    ),
+    Mutant(
+        "a loss of whole rows sees other rows", "losses/row_loss.py",
+        "self.gradient(theta, _read_only(x[i]), float(y[i]))",
+        "self.gradient(theta, x[i], float(y[i]))", ROW_LOSSES,
+    ),
+    Mutant(
+        "a loss of whole rows may remember rows", "losses/row_loss.py",
+        "if not np.array_equal(there, back):", "if False:", ROW_LOSSES,
+    ),
+    Mutant(
+        "objective perturbation believes a declared curvature", "solvers/objective_perturbation.py",
+        "row_losses = enforced_curvature", "row_losses = None", ROW_LOSSES,
+    ),
+    Mutant(
+        "peeling of any vector forgets the other columns' bounds", "queries/mean_vector.py",
+        "return self.bounds.row_norm(norm, self.size)",
+        "return self.bounds.row_norm(norm, self.size) / 2", PEEL,
+    ),
+    Mutant(
+        "a Laplace maximum costs what an exponential mechanism does",
+        "privacy/accountants/divergences.py", "MOST_TIES = 1.211", "MOST_TIES = 1.0", LAPLACE_MAX,
+    ),
+    Mutant(
+        "a group of rows moves a Laplace maximum as one does", "privacy/events.py",
+        "if isinstance(event, Pure | BoundedRange | LaplaceMax):",
+        "if isinstance(event, Pure | BoundedRange):", ("tests/unit/test_groups.py",),
+    ),
+    Mutant(
+        "peeled values for one entry alone", "queries/mean_vector.py",
+        "return bounds.row_norm(norm, len(self.columns))", "return bounds.row_norm(norm, 1)", PEEL,
+    ),
+    Mutant(
         "Lipschitz constant that forgets the iterate", "queries/gradient.py",
-        "reach = self.coefficients.reach", "reach = 0.0",
+        "reach = self.reach + abs(self.theta.offset)", "reach = 0.0",
         SENSITIVITY,
     ),
     Mutant(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ProjectedClassifier,
         ProjectedRegression,
     )
+    from riata.fitting import peel
     from riata.forecasting import (
         Comparison,
         Forecast,
@@ -72,6 +73,7 @@ __all__ = [
     "forecast",
     "forecast_curve",
     "load",
+    "peel",
     "read",
     "required_epsilon",
     "required_rows",
@@ -97,6 +99,7 @@ _NAMES = {
         "ProjectedClassifier",
         "ProjectedRegression",
     ),
+    "riata.fitting": ("peel",),
     "riata.forecasting": (
         "Comparison",
         "Forecast",

@@ -53,6 +53,11 @@ class Problem:
                 "The bounds say nothing about y: taking its range from the data would reveal it. "
                 "Pass bounds=Bounds(x=..., y=...)."
             )
+        if self.fit_intercept and self.loss.gradient_bounds is not None:
+            raise InvalidArgument(
+                f"The {self.loss.name} loss is a function of whole rows and has no intercept. Pass "
+                "fit_intercept=False, and give the rows a column of ones if the loss needs one."
+            )
         check_adjacency(self.adjacency)
         self.bounds.check_size(self.n_features)
         object.__setattr__(self, "set", self.set.sized(self.n_features))
@@ -68,9 +73,18 @@ class Problem:
         return self.loss.offset_bound(self.y_bound) if self.fit_intercept else 0.0
 
     @property
+    def gradient_bounds(self) -> Bounds:
+        """How long gradients of rows are in units of the slope bound: as rows are, or declared."""
+        declared = self.loss.gradient_bounds
+        return self.bounds if declared is None else declared
+
+    @property
     def margin_bound(self) -> float:
-        """The largest |margin| over all rows inside the bounds and all theta in the set."""
-        return self.set.reach(self.bounds) + self.offset_bound
+        """The largest |margin| over all rows inside the bounds and all theta in the set.
+
+        For a loss of whole rows, the largest inner product of a gradient and a theta.
+        """
+        return self.set.reach(self.gradient_bounds) + self.offset_bound
 
     @property
     def slope_bound(self) -> float:
@@ -97,5 +111,5 @@ class Problem:
         The loss's second derivative times the square of the largest change of a margin between
         two points of the set. For the mean squared loss this is 2 max ||A(a - b)||^2.
         """
-        change = 2 * self.set.reach(self.bounds)
+        change = 2 * self.set.reach(self.gradient_bounds)
         return self.loss.curvature_bound(self.y_bound) * change**2

@@ -23,7 +23,15 @@ from riata.bounds import Bounds
 from riata.engines import dense, local, shard
 from riata.engines.choice import Arrays, open_engine
 from riata.engines.local import LocalEngine
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
+from riata.losses import (
+    Huber,
+    Logistic,
+    OneAgainstRest,
+    RowLoss,
+    SmoothedHinge,
+    Squared,
+    Weighted,
+)
 from riata.preparation import Preparation
 from riata.problem import Problem
 from riata.projections import GaussianProjection, SparseSignProjection, StructuredProjection
@@ -47,7 +55,10 @@ from riata.queries import (
     MarginCounts,
     MarginSlopes,
     MeanSlope,
+    MeanVector,
     RowDigest,
+    RowGradient,
+    RowUtilities,
     Scaling,
     ScoreCounts,
     SlopeSizes,
@@ -70,6 +81,9 @@ LOSSES = [
     Squared(), Logistic(), Huber(0.4), SmoothedHinge(0.7), OneAgainstRest(Logistic(), 1),
     Weighted(OneAgainstRest(SmoothedHinge(0.3), 0), (0.4, 1.6)),
 ]  # fmt: skip
+
+#: A function of whole rows: inner products, and what is no number.
+ROW_LOSS = RowLoss(lambda theta, x, y: (x @ theta - y) * x / (1 + x @ x) + np.log(x + 1), 1.3)
 
 #: Ways to hold the same matrix.
 CONTAINERS = {
@@ -176,10 +190,17 @@ def queries(case: Case) -> dict[str, object]:
     scaling = Scaling.of(p, few, rng.uniform(-0.5, 0.5, len(few)), rng.uniform(0.01, 2, len(few)))
     zero = Vector.zero(p)
     at = (bounds, n, problem.adjacency)
+    of_rows = replace(problem, loss=ROW_LOSS, fit_intercept=False)
+    short = replace(of_rows, loss=replace(ROW_LOSS, norm="l2"))
     found = {
         "gradient": Gradient(problem, theta),
         "clipped gradient": ClippedGradient(problem, theta, 0.3),
         "vertex utilities": VertexUtilities(problem, theta),
+        "row gradient": RowGradient(of_rows, theta),
+        "short row gradient": RowGradient(short, theta, 0.4),
+        "row utilities": RowUtilities(of_rows, theta),
+        "mean vector": MeanVector(bounds, p, n, problem.adjacency),
+        "mean entries": MeanVector(bounds, p, n, problem.adjacency).entries(few),
         "gradient step": GradientStep(problem, theta, 0.5),
         "mean slope": MeanSlope(problem, theta),
         "slope sizes": SlopeSizes(problem, theta),

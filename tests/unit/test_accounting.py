@@ -25,6 +25,7 @@ from riata.privacy.events import (
     BoundedRange,
     Composed,
     Gaussian,
+    LaplaceMax,
     Pure,
     Unprotected,
     ZeroConcentrated,
@@ -42,7 +43,14 @@ PURE, RENYI, ZCDP, GAUSSIAN = (
     ZcdpAccountant(),
     GaussianAccountant(),
 )
-LEAVES = [Pure(0.1), BoundedRange(0.3), Gaussian(2.5), ZeroConcentrated(0.01), Unprotected()]
+LEAVES = [
+    Pure(0.1),
+    BoundedRange(0.3),
+    LaplaceMax(0.2),
+    Gaussian(2.5),
+    ZeroConcentrated(0.01),
+    Unprotected(),
+]
 REPLACE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
@@ -464,7 +472,7 @@ T, DELTA = 464, 1e-6
 PRINTED = 2 * 2 / math.sqrt(8 * T * math.log(1 / DELTA))
 
 
-def test_the_printed_laplace_scale_breaks_its_claim():
+def test_the_privacy_of_each_step_alone_does_not_prove_the_claim_of_the_printed_laplace_scale():
     exact = randomised_response_epsilon(PRINTED, T, DELTA)
     assert exact == pytest.approx(1.67, abs=0.01)
     event = compose((Pure(PRINTED), T))
@@ -473,6 +481,13 @@ def test_the_printed_laplace_scale_breaks_its_claim():
     strong = math.sqrt(2 * T * math.log(1 / DELTA)) * PRINTED + T * PRINTED * math.expm1(PRINTED)
     assert strong == pytest.approx(2.15, abs=0.01)
     assert spent(event, DELTA).epsilon < strong
+
+
+def test_a_laplace_maximum_costs_less_than_its_epsilon_alone_says():
+    assert spent(compose((LaplaceMax(PRINTED), T)), DELTA).epsilon == pytest.approx(1.09, abs=0.01)
+    assert spent(compose((LaplaceMax(PRINTED / 2), T)), DELTA).epsilon == pytest.approx(
+        0.52, abs=0.01
+    )
 
 
 def test_the_printed_laplace_scale_agrees_with_dp_accountings_exact_composition():

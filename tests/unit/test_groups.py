@@ -15,6 +15,7 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import (
     BoundedRange,
     Gaussian,
+    LaplaceMax,
     ObjectivePerturbed,
     Pure,
     SampledGaussian,
@@ -25,8 +26,8 @@ from riata.privacy.events import (
 )
 
 EVENTS = [
-    Pure(0.3), BoundedRange(0.3), Gaussian(4.0), ZeroConcentrated(0.02), Unprotected(),
-    SampledGaussian(4.0, 0.1), ObjectivePerturbed(4.0, 0.05),
+    Pure(0.3), BoundedRange(0.3), LaplaceMax(0.3), Gaussian(4.0), ZeroConcentrated(0.02),
+    Unprotected(), SampledGaussian(4.0, 0.1), ObjectivePerturbed(4.0, 0.05),
 ]  # fmt: skip
 
 
@@ -40,6 +41,7 @@ def test_groups_cost_what_the_proofs_say(rows):
     near = pytest.approx
     assert of_group(Pure(0.3), rows).epsilon == near(0.3 * rows)
     assert of_group(BoundedRange(0.3), rows).epsilon == near(0.3 * rows)
+    assert of_group(LaplaceMax(0.3), rows) == LaplaceMax(of_group(Pure(0.3), rows).epsilon)
     assert of_group(Gaussian(4.0), rows).noise_multiplier == near(4.0 / rows)
     assert of_group(ZeroConcentrated(0.02), rows).rho == near(0.02 * rows**2)
     assert of_group(SampledGaussian(4.0, 0.1), rows) == of_group(Gaussian(4.0), rows)

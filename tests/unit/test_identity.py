@@ -148,6 +148,8 @@ def components():
     }
     for module, base in ((losses, Loss), (sets, ConstraintSet), (solvers, solvers.Solver)):
         for name in module.__all__:
+            if name == "RowLoss":  # is made of code, which has no identity: test_row_losses.py
+                continue
             kind = getattr(module, name)
             if isinstance(kind, type) and issubclass(kind, base) and not inspect.isabstract(kind):
                 yield name, special.get(name) or kind()

@@ -305,8 +305,8 @@ def test_the_exponential_mechanism_is_stronger_than_the_others_in_the_same_budge
         .epsilon
         for name in ("exponential", "laplace", "permute-and-flip")
     }
-    assert strength["exponential"] > 1.9 * strength["laplace"]
-    assert strength["laplace"] == strength["permute-and-flip"]
+    assert 1.4 > strength["exponential"] / strength["laplace"] > 1.25
+    assert strength["exponential"] > 1.9 * strength["permute-and-flip"]
 
 
 def test_an_unknown_selection_is_refused():

@@ -30,6 +30,7 @@ from riata.privacy.events import (
     Composed,
     Event,
     Gaussian,
+    LaplaceMax,
     Leaf,
     ObjectivePerturbed,
     Pure,
@@ -266,6 +267,8 @@ def _scaled_leaf(leaf: Leaf, ratio: float) -> Leaf:
             return Pure(epsilon * ratio)
         case BoundedRange(epsilon):
             return BoundedRange(epsilon * ratio)
+        case LaplaceMax(epsilon):
+            return LaplaceMax(epsilon * ratio)
         case SampledGaussian(z, rate):
             return SampledGaussian(z / ratio, rate)
         case ObjectivePerturbed(z):

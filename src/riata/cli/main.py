@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import riata
-from riata.cli import audit, collect, fit, ledger, plan, predict, report, schema, tune
+from riata.cli import audit, collect, fit, ledger, paper, plan, predict, report, schema, tune
 from riata.cli.exits import MEANINGS, STOPPED, show
 
 EPILOG = "Exit status: " + "; ".join(f"{code} {text}" for code, text in MEANINGS.items()) + "."
@@ -46,6 +46,7 @@ app.command()(report.report)
 app.add_typer(schema.app, name="schema")
 app.add_typer(ledger.app, name="ledger")
 app.command()(audit.audit)
+app.command()(paper.paper)
 app.add_typer(collect.app, name="collect")
 
 

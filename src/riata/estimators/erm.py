@@ -1,4 +1,4 @@
-"""Any loss over any set: what the papers describe, composed freely."""
+"""Losses and sets, composed freely: what the papers describe."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from riata.sets import ConstraintSet
 @documented
 @dataclass(eq=False, repr=False)
 class PrivateErm(PrivateLinearModel):
-    """Private empirical risk minimisation: a linear model with any loss over any set.
+    """Private empirical risk minimisation: the mean of a loss over a constraint set.
 
     With a loss for numbers (`Squared`, `Huber`) it is a regressor. With a loss for labels
     (`Logistic`, `SmoothedHinge`) it is a classifier whose labels are -1 and 1; for a source they
-    stand for the two classes of its schema, in their order.
+    stand for the two classes of its schema, in their order. A `RowLoss` is a function of whole
+    rows: `coef_` is its theta, and `predict` gives x . coef_.
 
     Parameters
     ----------

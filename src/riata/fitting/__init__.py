@@ -6,6 +6,7 @@ searches, forecasts, audits, reports, model files and the command line all go th
 """
 
 from riata.fitting.extra_releases import ExtraReleases, release_score
+from riata.fitting.peeling import Peeled, peel
 from riata.fitting.planning import PlannedFit, plan
 from riata.fitting.request import WITHOUT_EFFECT, AutomaticRadius, Request
 from riata.fitting.running import Fitted, run, solve
@@ -16,8 +17,10 @@ __all__ = [
     "AutomaticRadius",
     "ExtraReleases",
     "Fitted",
+    "Peeled",
     "PlannedFit",
     "Request",
+    "peel",
     "plan",
     "release_score",
     "run",

@@ -1,4 +1,4 @@
-"""Scalar losses of (margin, y)."""
+"""Losses of (margin, y), and of whole rows."""
 
 from riata.losses.absolute import Absolute
 from riata.losses.base import Loss
@@ -8,6 +8,7 @@ from riata.losses.linear import Linear
 from riata.losses.logistic import Logistic
 from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.quantile import Quantile
+from riata.losses.row_loss import RowLoss
 from riata.losses.smoothed_hinge import SmoothedHinge
 from riata.losses.squared import Squared
 from riata.losses.weighted import Weighted
@@ -22,6 +23,7 @@ __all__ = [
     "Loss",
     "OneAgainstRest",
     "Quantile",
+    "RowLoss",
     "SmoothedHinge",
     "Squared",
     "Weighted",

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from riata.bounds import Bounds
 from riata.losses.logistic_function import logistic
 
 #: How the mean of y depends on a margin, by the name of the link.
@@ -32,6 +33,17 @@ class Loss(ABC):
 
     #: Whether it is (margin - y)^2, for which second moments are sufficient statistics.
     least_squares: bool = False
+
+    #: What plans expect only if it is true, beside the bounds on rows.
+    assumes: str = ""
+
+    @property
+    def gradient_bounds(self) -> Bounds | None:
+        """What gradients of rows are clipped to, for a loss of whole rows; None for margins."""
+        return None
+
+    def check(self, theta: np.ndarray, bounds: Bounds) -> None:  # noqa: B027 (most need none)
+        """Raise if the loss cannot be used at a public theta for rows inside the bounds."""
 
     @property
     @abstractmethod

@@ -11,13 +11,13 @@ from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.selection import TopK
 from riata.privacy.events import Event, compose
-from riata.queries import GradientStep, Query
+from riata.queries import GradientStep, MeanVector, Query
 from riata.vectors import Vector
 
 
 @dataclass(frozen=True)
 class Peeling(Mechanism):
-    """Selects the largest entries of theta - rate * gradient, then releases their values.
+    """Selects the largest entries of theta - rate * gradient or of a mean, and releases them.
 
     Cai, Wang and Zhang (2019) peel off one entry after the other, each the arg max of sizes with
     fresh noise. With Gumbel noise, one draw and the k largest have the same law, and the cost is
@@ -38,17 +38,16 @@ class Peeling(Mechanism):
     def event(self) -> Event:
         return compose((self.select.event, 1), (self.values.event, 1))
 
-    def release(self, query: GradientStep, engine: Engine, noise: Noise) -> Vector:
+    def release(self, query: GradientStep | MeanVector, engine: Engine, noise: Noise) -> Vector:
         columns = self.select.release(query, engine, noise)  # lines 2-6 of the algorithm
         entries = self.values.release(query.entries(columns), engine, noise)  # line 7
         return query.moved(columns, entries)  # line 8
 
     def components(
-        self, query: GradientStep, released: Vector
+        self, query: GradientStep | MeanVector, released: Vector
     ) -> list[tuple[Query, Mechanism, Any]]:
         """Which columns, without their order, and their entries of the gradient."""
-        columns = released.support
-        entries = (query.gradient.theta.dense()[columns] - released.values) / query.rate
+        columns, entries = released.support, query.entries_of(released)
         return [(query, self.select, columns), (query.entries(columns), self.values, entries)]
 
     def describe(self, times: int) -> str:

@@ -26,8 +26,8 @@ from riata.mechanisms.noisy_max import (
     largest,
 )
 from riata.mechanisms.rejection import draw
-from riata.privacy.events import BoundedRange, Event, Pure, compose
-from riata.queries import GradientStep, VertexUtilities
+from riata.privacy.events import BoundedRange, Event, LaplaceMax, Pure, compose
+from riata.queries import GradientStep, MeanVector, VertexUtilities
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class TopK(Mechanism):
         return compose((BoundedRange(self.epsilon), self.k))
 
     def release(
-        self, query: VertexUtilities | GradientStep, engine: Engine, noise: Noise
+        self, query: VertexUtilities | GradientStep | MeanVector, engine: Engine, noise: Noise
     ) -> np.ndarray:
         values = query.from_total(engine.total(query))
         if not 1 <= self.k <= len(values):
@@ -130,13 +130,13 @@ class TopK(Mechanism):
 class ReportNoisyMax(Selection):
     """The arg max of utilities with Laplace noise: the mechanism printed in the paper.
 
-    epsilon-differentially private and nothing better, so over many steps it costs four times as
-    much in zCDP as the exponential mechanism at the same epsilon.
+    epsilon-differentially private. It has no bounded range, so over many steps it costs more than
+    the exponential mechanism at the same epsilon.
     """
 
     @property
     def event(self) -> Event:
-        return Pure(self.epsilon)
+        return LaplaceMax(self.epsilon)
 
     def _choose(self, values: np.ndarray, symmetric: bool, scale: Scale, noise: Noise) -> int:
         candidates = Candidates(listed(values, symmetric), scale)

@@ -54,6 +54,20 @@ class BoundedRange:
 
 
 @dataclass(frozen=True)
+class LaplaceMax:
+    """The arg max of utilities with Laplace noise, each moved by up to epsilon / 2 noise scales.
+
+    epsilon-differentially private, and its Renyi divergences are smaller than those that follow
+    from that alone.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _check("epsilon", self.epsilon)
+
+
+@dataclass(frozen=True)
 class Gaussian:
     """Gaussian noise whose standard deviation is `noise_multiplier` times the l2 sensitivity."""
 
@@ -173,6 +187,7 @@ class Composed:
 Leaf = (
     Pure
     | BoundedRange
+    | LaplaceMax
     | Gaussian
     | SampledGaussian
     | ObjectivePerturbed
@@ -185,6 +200,7 @@ Event = Leaf | Composed
 _LEAVES: dict[str, type[Leaf]] = {
     "pure": Pure,
     "bounded-range": BoundedRange,
+    "laplace-max": LaplaceMax,
     "gaussian": Gaussian,
     "sampled-gaussian": SampledGaussian,
     "objective-perturbed": ObjectivePerturbed,
@@ -209,7 +225,7 @@ def of_group(event: Event, rows: int) -> Event:
         return event
     if isinstance(event, Composed):
         return Composed(tuple((of_group(part, rows), count) for part, count in event.parts))
-    if isinstance(event, Pure | BoundedRange):
+    if isinstance(event, Pure | BoundedRange | LaplaceMax):
         return type(event)(rows * event.epsilon * _ROUNDED_UP)
     if isinstance(event, Gaussian | SampledGaussian):  # of a sample, no more is proven
         return Gaussian(event.noise_multiplier / (rows * _ROUNDED_UP))

@@ -9,10 +9,17 @@ from riata.queries.correlations import Coordinate, Correlations
 from riata.queries.frank_wolfe_path import FrankWolfePath
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
+from riata.queries.mean_vector import MeanEntries, MeanVector
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.queries.row_digest import RowDigest
+from riata.queries.row_gradient import (
+    RowGradient,
+    RowUtilities,
+    risk_gradient,
+    vertex_utilities,
+)
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
@@ -38,7 +45,9 @@ __all__ = [
     "LimitedSlope",
     "MarginCounts",
     "MarginSlopes",
+    "MeanEntries",
     "MeanSlope",
+    "MeanVector",
     "Minimum",
     "OfGradient",
     "OfProblem",
@@ -47,6 +56,8 @@ __all__ = [
     "Query",
     "Reads",
     "RowDigest",
+    "RowGradient",
+    "RowUtilities",
     "Scaling",
     "ScoreCounts",
     "Sizes",
@@ -59,4 +70,6 @@ __all__ = [
     "SupportGradient",
     "VertexUtilities",
     "WrongLabels",
+    "risk_gradient",
+    "vertex_utilities",
 ]

@@ -148,6 +148,11 @@ class GradientStep(OfGradient):
         """These columns of the gradient, for a release of their values."""
         return GradientEntries(self.problem, self.theta, columns)
 
+    def entries_of(self, released: Vector) -> np.ndarray:
+        """The released entries that `moved` made a vector of."""
+        at = self.gradient.theta.dense()[released.support]
+        return (at - released.values) / self.rate
+
     def moved(self, columns: np.ndarray, entries: np.ndarray) -> Vector:
         """Where the step leads on these columns, from the released entries; 0 on the others."""
         order = np.argsort(columns)

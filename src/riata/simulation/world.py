@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit
 
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.grid import X_STEPS
 from riata.problem import Problem
 from riata.simulation.columns import MOST_ENTRIES, SimulatedColumns
@@ -69,6 +69,12 @@ class World:
     """
 
     def __init__(self, guess: Guess, problem: Problem, rng: np.random.Generator) -> None:
+        if problem.loss.gradient_bounds is not None:
+            raise Incompatible(
+                "a forecast", f"the {problem.loss.name} loss",
+                because="it simulates margins, and this loss is a function of whole rows",
+                instead="Use rows that you simulate yourself, and fit them",
+            )  # fmt: skip
         self.guess, self.problem, self._rng = guess, problem, rng
         p = problem.n_features
         self._units = problem.bounds.per_column(p)

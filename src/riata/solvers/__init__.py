@@ -42,7 +42,7 @@ def _without_privacy(problem: Problem, budget: Budget) -> bool:
 
 
 def _in_l2(problem: Problem, budget: Budget) -> bool:
-    return problem.bounds.favours_gradients and budget.delta > 0
+    return problem.gradient_bounds.favours_gradients and budget.delta > 0
 
 
 def _sparse(problem: Problem, budget: Budget) -> bool:

@@ -10,7 +10,7 @@ from riata.errors import InvalidArgument
 from riata.mechanisms import Exact
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
-from riata.queries import Gradient
+from riata.queries import risk_gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps
 from riata.solvers.requirements import convex_set, infinite_epsilon
@@ -39,6 +39,7 @@ class FrankWolfe(Solver):
 
     name = "non-private frank-wolfe"
     private = False
+    row_losses = None
     requirements = (
         infinite_epsilon('Use solver="frank-wolfe", which is private, or epsilon=float("inf")'),
         convex_set,
@@ -66,7 +67,7 @@ class FrankWolfe(Solver):
         gap = float("inf")
         intercept = Intercept(plan, problem, curator)
         for t in range(1, plan.steps + 1):  # line 2
-            gradient = curator.release(Gradient(problem, theta), plan["gradient"])
+            gradient = curator.release(risk_gradient(problem, theta), plan["gradient"])
             s = C.minimiser(gradient)  # line 3
             slope = intercept.slope(theta)
             gap = theta.dot(gradient) - s.dot(gradient)

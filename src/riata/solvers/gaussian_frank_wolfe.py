@@ -9,7 +9,7 @@ from riata.curator import Curator
 from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.queries import Gradient
+from riata.queries import risk_gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
 from riata.solvers.plan import Callback, Plan, Solution, count_steps
@@ -53,7 +53,9 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
 
     def oracle_error(self, problem: Problem, mechanism: Mechanism) -> float:
         assert isinstance(mechanism, GaussianMechanism)
-        sensitivity = problem.worst_sensitivity(problem.bounds.row_norm("l2", problem.n_features))
+        sensitivity = problem.worst_sensitivity(
+            problem.gradient_bounds.row_norm("l2", problem.n_features)
+        )
         return 2 * mechanism.noise_multiplier * sensitivity * problem.set.gaussian_width().value
 
     def run(
@@ -63,7 +65,8 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
         C, theta = problem.set, problem.set.start()  # line 1
         intercept = Intercept(plan, problem, curator)
         for t in count_steps(plan.steps, callback):  # line 2
-            gradient = curator.release(Gradient(problem, theta), plan["gradient"])  # line 3: + b_t
+            query = risk_gradient(problem, theta)
+            gradient = curator.release(query, plan["gradient"])  # line 3: + b_t
             s = C.minimiser(gradient)  # line 3
             b = intercept.descend(theta, intercept.slope(theta), t)
             theta = theta.toward(s, Fraction(2, t + 2)).with_offset(b)  # line 4

@@ -26,6 +26,8 @@ class NoisyFrankWolfe(Solver):
     #: The role of the mechanism that answers for the oracle.
     role = ""
 
+    row_losses = None
+
     @abstractmethod
     def oracle(self, strength: float, budget: Budget) -> Mechanism:
         """The private oracle's mechanism; a larger strength is more accurate and costs more."""
@@ -44,7 +46,9 @@ class NoisyFrankWolfe(Solver):
         mechanisms = self._calibrated(problem, budget, fits * steps)
         error = self.oracle_error(problem, mechanisms[self.role])
         risk = excess_risk_bound(problem, error, steps)
-        return Plan(self.name, problem, budget, steps, mechanisms, fits, risk)
+        return Plan(
+            self.name, problem, budget, steps, mechanisms, fits, risk, assumes=problem.loss.assumes
+        )
 
     def _calibrated(self, problem: Problem, budget: Budget, times: int) -> dict[str, Mechanism]:
         """The mechanisms that spend the budget when each is used `times` times."""

@@ -12,7 +12,7 @@ from riata.errors import InvalidArgument
 from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.problem import Problem
-from riata.queries import ClippedGradient, Gradient
+from riata.queries import Query, risk_gradient
 from riata.solvers.intercept import Intercept, with_intercept
 from riata.solvers.plan import (
     Callback,
@@ -80,6 +80,7 @@ class NoisyGradient(Solver):
     sampling: float = 1.0
 
     name = "noisy-gradient"
+    row_losses = None
     requirements = (positive_delta('solver="objective-perturbation"'), convex_set)
 
     def __post_init__(self) -> None:
@@ -111,6 +112,8 @@ class NoisyGradient(Solver):
         times = steps * fits
         mechanisms = calibrate_mechanisms(at, times, budget)
         assumes = "few gradients are clipped and the last step is as good as the average one"
+        if problem.loss.assumes:
+            assumes += f", {problem.loss.assumes}"
         plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
         return replace(plan, excess_risk=self._excess_risk(plan))
 
@@ -124,16 +127,14 @@ class NoisyGradient(Solver):
 
     def _clip(self, problem: Problem) -> float:
         """The largest length of one row's gradient: given, or what it can be at the start."""
-        longest = problem.bounds.row_norm("l2", problem.n_features)
+        longest = problem.gradient_bounds.row_norm("l2", problem.n_features)
         if self.clip == "auto":
             return problem.loss.slope_bound(0.0, problem.y_bound) * longest
         worst = problem.slope_bound * longest
         return worst if self.clip is None else min(float(self.clip), worst)
 
-    def _query(self, problem: Problem, theta: Vector) -> Gradient:
-        if self.clip is None:
-            return Gradient(problem, theta)
-        return ClippedGradient(problem, theta, self._clip(problem))
+    def _query(self, problem: Problem, theta: Vector) -> Query:
+        return risk_gradient(problem, theta, None if self.clip is None else self._clip(problem))
 
     def _noise_length(self, plan: Plan) -> float:
         """The root mean square length of the noise of a step's gradient."""

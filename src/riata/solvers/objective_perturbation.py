@@ -27,6 +27,7 @@ from riata.solvers.plan import (
 )
 from riata.solvers.requirements import (
     bounded_curvature,
+    enforced_curvature,
     exact_projection,
     smooth_loss,
 )
@@ -87,6 +88,7 @@ class PerturbedObjective(Solver):
     regularisation: float | str = "auto"
 
     name = "objective-perturbation"
+    row_losses = enforced_curvature
     requirements = (smooth_loss, bounded_curvature, exact_projection)
 
     def __post_init__(self) -> None:

@@ -90,18 +90,7 @@ class PrivatePeeling(SparseDescent):
             )  # fmt: skip
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
-        sparsity = sparsity_of(problem)
-        laplace = self.values == "laplace" or (self.values == "auto" and budget.delta == 0)
-        if budget.delta == 0:  # epsilons add up
-            select = strength * SELECTION_SHARE / sparsity
-            values: Additive = LaplaceMechanism(strength * (1 - SELECTION_SHARE))
-        else:  # rhos do
-            select = bounded_range_at(strength**2 * SELECTION_SHARE / sparsity)
-            rest = strength**2 * (1 - SELECTION_SHARE)
-            values = GaussianMechanism(noise_multiplier_at(rest))
-            if laplace:
-                values = LaplaceMechanism(pure_at(rest))
-        return Peeling(TopK(select, sparsity), values)
+        return peeling_at(strength, budget, sparsity_of(problem), self.values == "laplace")
 
     def noise_length(self, problem: Problem, mechanism: Mechanism) -> float:
         """A wrong column loses what it hides from the right one; then the noise of the values."""
@@ -164,6 +153,20 @@ class PrivatePeeling(SparseDescent):
             b = intercept.descend(theta, intercept.slope(theta, seen, part), t)
             theta = Vector.of(ball.project(peeled.dense())).with_offset(b)  # line 5
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 7
+
+
+def peeling_at(strength: float, budget: Budget, sparsity: int, laplace: bool) -> Peeling:
+    """Peeling of so many entries; a larger strength is more accurate and costs more."""
+    if budget.delta == 0:  # epsilons add up
+        select = strength * SELECTION_SHARE / sparsity
+        values: Additive = LaplaceMechanism(strength * (1 - SELECTION_SHARE))
+    else:  # rhos do
+        select = bounded_range_at(strength**2 * SELECTION_SHARE / sparsity)
+        rest = strength**2 * (1 - SELECTION_SHARE)
+        values = GaussianMechanism(noise_multiplier_at(rest))
+        if laplace:
+            values = LaplaceMechanism(pure_at(rest))
+    return Peeling(TopK(select, sparsity), values)
 
 
 def _part_rows(problem: Problem, part: int, parts: int) -> int:

@@ -21,7 +21,7 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
-from riata.solvers.requirements import Requirement, finite_epsilon
+from riata.solvers.requirements import Requirement, finite_epsilon, margin_loss
 from riata.vectors import Vector
 from riata.wording import number_of
 
@@ -283,15 +283,21 @@ class Solver(ABC):
     #: What it asks of a problem and a budget; a private solver also asks for a finite epsilon.
     requirements: ClassVar[tuple[Requirement, ...]] = ()
 
+    #: What it asks of the loss, if it needs more than the gradient of each row; otherwise None.
+    row_losses: ClassVar[Requirement | None] = margin_loss
+
     def __post_init__(self) -> None:
         check_steps(self.steps)
 
     def check(self, problem: Problem, budget: Budget) -> None:
         """Raise `Incompatible` if this algorithm cannot solve the problem in the budget."""
         label = f'solver="{self.name}"' if self.private else f"{type(self).__name__}()"
-        always = (finite_epsilon,) if self.private else ()
+        always = [finite_epsilon] if self.private else []
+        always += [] if self.row_losses is None else [self.row_losses]
         for requirement in (*always, *self.requirements):
             requirement.check(label, problem, budget)
+        if problem.loss.gradient_bounds is not None:
+            problem.loss.check(problem.set.start().dense(), problem.bounds)
 
     @abstractmethod
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:

@@ -86,6 +86,20 @@ exact_projection = Requirement(
     "Use L1Ball, Simplex, GroupL1Ball or L2Ball",
 )  # fmt: skip
 
+margin_loss = Requirement(
+    lambda p, b: p.loss.gradient_bounds is None, _loss,
+    "it works with margins of rows, and this loss is a function of whole rows",
+    'Use solver="noisy-gradient" or "gaussian-frank-wolfe", or "frank-wolfe" on a polytope',
+)  # fmt: skip
+
+enforced_curvature = Requirement(
+    lambda p, b: p.loss.gradient_bounds is None, _loss,
+    "the guarantee needs a convex loss whose Hessian has rank one and a proven bound, and of a "
+    "function of whole rows nothing but the length of its gradients can be enforced",
+    'Use solver="noisy-gradient" or "gaussian-frank-wolfe" with a positive delta, or "frank-wolfe" '
+    "on a polytope",
+)  # fmt: skip
+
 max_nonzeros = Requirement(
     lambda p, b: p.set.max_nonzeros is not None, _set,
     "it keeps the largest coefficients, and this set does not say how many",

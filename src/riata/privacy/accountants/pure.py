@@ -7,14 +7,22 @@ from fractions import Fraction
 from riata.errors import UnsupportedEvent
 from riata.privacy.accountants.base import Accountant, exact_sum, rounded
 from riata.privacy.accountants.repetition import cost_of_selection
-from riata.privacy.events import BoundedRange, Event, Leaf, Pure, RandomlyRepeated, leaves
+from riata.privacy.events import (
+    BoundedRange,
+    Event,
+    LaplaceMax,
+    Leaf,
+    Pure,
+    RandomlyRepeated,
+    leaves,
+)
 
 
 class PureAccountant(Accountant):
     """Basic composition: the epsilons add up. The only one that works at delta = 0."""
 
     name = "pure composition"
-    knows = (Pure, BoundedRange, RandomlyRepeated)
+    knows = (Pure, BoundedRange, LaplaceMax, RandomlyRepeated)
 
     def applies_to(self, event: Event, delta: float) -> bool:
         return super().applies_to(event, delta) and all(
@@ -47,6 +55,6 @@ class PureAccountant(Accountant):
 
 
 def _own_epsilon(leaf: Leaf) -> float:
-    if isinstance(leaf, Pure | BoundedRange):
+    if isinstance(leaf, Pure | BoundedRange | LaplaceMax):
         return leaf.epsilon
     raise UnsupportedEvent(f"There is no exact epsilon for {leaf!r}.")

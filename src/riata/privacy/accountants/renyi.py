@@ -13,6 +13,7 @@ from riata.errors import UnsupportedEvent
 from riata.privacy.accountants.base import Accountant, exact_sum, rounded
 from riata.privacy.accountants.divergences import (
     bounded_range_divergence,
+    laplace_max_divergence,
     pure_divergence,
     sampled_gaussian_divergence,
 )
@@ -23,6 +24,7 @@ from riata.privacy.events import (
     BoundedRange,
     Event,
     Gaussian,
+    LaplaceMax,
     Leaf,
     ObjectivePerturbed,
     Pure,
@@ -40,6 +42,7 @@ class RenyiAccountant(Accountant):
     knows = (
         Pure,
         BoundedRange,
+        LaplaceMax,
         Gaussian,
         SampledGaussian,
         ObjectivePerturbed,
@@ -61,6 +64,8 @@ class RenyiAccountant(Accountant):
                 return min(pure_divergence(eps, alpha), alpha * eps * eps / 2)
             case BoundedRange(eps):
                 return min(bounded_range_divergence(eps, alpha), alpha * eps * eps / 8)
+            case LaplaceMax(eps):
+                return min(laplace_max_divergence(eps, alpha), alpha * eps * eps / 2)
             case SampledGaussian(z, rate):
                 return sampled_gaussian_divergence(z, rate, alpha)
             case ObjectivePerturbed():
@@ -132,7 +137,7 @@ class ZcdpAccountant(RenyiAccountant):
                 return 1 / (2 * z * z)
             case ZeroConcentrated(rho):
                 return rho
-            case Pure(eps):
+            case Pure(eps) | LaplaceMax(eps):
                 return eps * eps / 2
             case BoundedRange(eps):
                 return eps * eps / 8
@@ -153,7 +158,7 @@ def _exact_rho(leaf: Leaf) -> Fraction:
             return 1 / (2 * Fraction(z) ** 2)
         case ZeroConcentrated(rho):
             return Fraction(rho)
-        case Pure(eps):
+        case Pure(eps) | LaplaceMax(eps):
             return Fraction(eps) ** 2 / 2
         case BoundedRange(eps):
             return Fraction(eps) ** 2 / 8
