@@ -267,7 +267,7 @@ def _best_code(n: int, p: int, epsilon: float, delta: float) -> float:
             repeats = (n - w) // columns
             if w < 1 or repeats < 1:
                 continue
-            for share in (0.08, 0.16, 0.24, 0.32, 0.4):
+            for share in (0.08, 0.16, 0.24, 0.32, 0.4, 0.48):
                 one = HardInstance(w, columns, repeats, share)
                 best = max(best, one.lower_bound(epsilon, min(delta, 0.999)) * one.n_rows / n)
     return best

@@ -238,11 +238,9 @@ class Plan:
             lines.append(("", f"a distance of at most {self.distance:.3g} to the best model"))
         below = self.lower_bound
         if below is not None and not self.assumes:
-            factor = self.excess_risk / below.value
-            text = (
-                f"no private model below {below.value:.3g} on all data: a factor of {factor:,.3g}"
-            )
-            lines.append(("limit", text))
+            factor = f"{self.excess_risk / below.value:,.3g}"
+            least = f"no private model is below {below.value:.3g} on all data"
+            lines.append(("limit", f"{least}: a factor of {factor}"))
         return lines
 
     def __str__(self) -> str:
