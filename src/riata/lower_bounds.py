@@ -193,9 +193,11 @@ def _vertex(case: _Case) -> Iterator[float]:
     """k rows e_j, all others 0: which j?"""
     C, p = case.problem.set, case.problem.n_features
     one = isinstance(C, LpGeometry) and C.p == 1
-    if not (one or isinstance(C, L1Ball | Simplex)):
+    if isinstance(C, GroupL1Ball):  # one column of each group: an l1 ball
+        p = int(C.codes().max()) + 1
+    elif not (one or isinstance(C, L1Ball | Simplex)):
         return
-    top = case.column * C.radius_in("l1")
+    top = case.column * C.radius_in("linf")
     for k in case.rows(case.n):
         known = math.exp(min(k * case.epsilon, _MOST_LOSS)) / p + case.slack(k)
         yield k / case.n * case.gain(top, top * min(1.0, known))

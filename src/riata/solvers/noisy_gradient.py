@@ -120,6 +120,7 @@ class NoisyGradient(Solver):
         A run of T steps costs a clipped gradient over sqrt(T) beside its noise, which does not
         depend on T: so many that the two are alike. On data far fewer do (`STEPS_FOR_NOISE`).
         """
+        self.check(problem, budget)
         one = self._planned(problem, budget, fits, 1)
         noise = self._noise_length(one) / self._clip(problem)
         return replace(self, steps=int(min(max(noise**-2, 1), MOST_PROVEN_STEPS)))
