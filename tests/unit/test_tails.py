@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma
 
+from riata import PrivateErm
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.losses import Squared
@@ -129,3 +130,22 @@ def test_sparse_models_promise_a_distance(name):
     assert math.log10(distances[0] / distances[1]) == pytest.approx(2.0, abs=0.5) or (
         distances[0] == 2.0
     )
+
+
+def test_the_average_is_that_of_the_iterates():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, (500, 4))
+    y = X[:, 0]
+
+    def fitted(steps, average, momentum=0.0):
+        solver = NoisyGradient(steps, 0.3, None, momentum, average=average)
+        model = PrivateErm(
+            Squared(), L2Ball(1.0), 1e6, 1e-6, bounds=LENGTH, solver=solver, fit_intercept=False,
+            random_state=3,
+        )  # fmt: skip
+        return model.fit(X, y).coef_
+
+    np.testing.assert_array_equal(fitted(1, True), np.zeros(4))  # the start alone
+    visited = [np.zeros(4), *(fitted(t, False) for t in (1, 2))]
+    np.testing.assert_allclose(fitted(3, True), np.mean(visited, axis=0), atol=1e-3)
+    assert np.linalg.norm(fitted(3, False) - np.mean(visited, axis=0)) > 0.01
