@@ -8,9 +8,12 @@ which holds for the worst data. Seeds are instances: each fit has its own.
 A fit holds n x p dense numbers, so larger sizes are run on an engine that knows the structure of
 the orthogonal block and answers the same queries: the same solver, curator and noise as in a fit.
 
+Upper beside lower: for pairs of a set and a row norm, the smallest bound of a plan, the largest
+lower bound, and the factor between them. Nothing is fitted for it.
+
 The trace: Tardos's accusation at a score above 3, for members and for fresh rows.
 
-    python benchmarks/lower_bound.py [--quick]
+    python benchmarks/lower_bound.py [--quick] [--ranges]
 """
 
 from __future__ import annotations
@@ -25,14 +28,15 @@ from riata import Bounds, PrivateErm
 from riata.curator import Curator
 from riata.errors import InvalidArgument
 from riata.hard_instances import HardInstance
-from riata.losses import Squared
+from riata.losses import Logistic, Squared
 from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy import Budget
 from riata.problem import Problem
 from riata.queries import Gradient, Query, VertexUtilities
-from riata.sets import L1Ball
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex
 from riata.solvers import SOLVERS, choose_solver
+from riata.solvers.risk_range import risk_range
 
 from results import FOLDER, keep, show
 
@@ -155,6 +159,43 @@ def measure(n: int, epsilon: float, seeds: int, notes: dict[str, str]) -> list[d
     return rows
 
 
+def ranges() -> list[dict[str, object]]:
+    """Upper beside lower for pairs of a set and a row norm."""
+    length = Bounds(x=1.0, y=1.0, norm="l2")
+    pairs = [
+        ("squared", Squared(), L1Ball(1.0), BOUNDS),
+        ("squared", Squared(), L1Ball(1.0), length),
+        ("squared", Squared(), Simplex(1.0), BOUNDS),
+        ("squared", Squared(), GroupL1Ball(8), length),
+        ("squared", Squared(), L2Ball(1.0), length),
+        ("logistic", Logistic(), L2Ball(1.0), length),
+        ("logistic", Logistic(), L1Ball(1.0), BOUNDS),
+    ]
+    rows = []
+    for n, p in ((8_196, 8_192), (131_080, 65_536)):
+        for epsilon, delta in ((1.0, DELTA), (0.1, DELTA), (1.0, 0.0)):
+            for name, loss, constraint, bounds in pairs:
+                problem = Problem(loss, constraint, bounds, n, p)
+                found = risk_range(problem, Budget(epsilon, delta))
+                rows.append(
+                    {
+                        "n": n,
+                        "p": p,
+                        "epsilon": epsilon,
+                        "delta": delta,
+                        "loss": name,
+                        "set": type(constraint).__name__,
+                        "rows": bounds.norm,
+                        "lower": found.lower,
+                        "hides": found.hidden,
+                        "upper": found.upper,
+                        "solver": found.plan.solver,
+                        "factor": found.factor,
+                    }
+                )
+    return rows
+
+
 def verdict(rows: list[dict[str, object]]) -> list[str]:
     """Each private measurement that is not between the curves, in words."""
     return [
@@ -196,7 +237,12 @@ def plot(rows: list[dict[str, object]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer seeds and smaller data")
-    quick = parser.parse_args().quick
+    parser.add_argument("--ranges", action="store_true", help="upper beside lower alone")
+    arguments = parser.parse_args()
+    quick, both = arguments.quick, ranges()
+    show("Upper beside lower", both)
+    if arguments.ranges:
+        return
     seeds, sizes = (3, (9, 10, 11)) if quick else (5, (9, 11, 13, 15, 17))
     notes: dict[str, str] = {}
     rows: list[dict[str, object]] = []
@@ -213,7 +259,7 @@ def main() -> None:
         print(f"left out: {what}: {why}")
     outside = verdict(rows)
     print("\n".join(outside) or "every private measurement lies between the two curves")
-    keep("lower_bound", {"rows": rows, "left_out": notes, "outside": outside})
+    keep("lower_bound", {"rows": rows, "ranges": both, "left_out": notes, "outside": outside})
     plot(rows)
 
 

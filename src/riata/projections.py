@@ -83,6 +83,13 @@ class Projection(ABC):
         lengths = [np.sqrt(np.square(block).sum(axis=0)) for _, block in self.blocks()]
         return np.concatenate(lengths)
 
+    def stretch(self) -> float:
+        """The largest length of Phi a over all a of length 1."""
+        gram = np.zeros((self.dimension, self.dimension))
+        for _, columns in self.blocks():
+            gram += columns @ columns.T
+        return float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
+
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """All columns, a block at a time: their numbers and the columns themselves."""
         step = max(1, BLOCK // self.dimension)
@@ -241,6 +248,19 @@ class StructuredProjection(SeededProjection):
         cosines = np.cos(steps * (np.pi / (2 * self.n_features)))
         lengths = np.sqrt(np.where(self._sample == 0, 1.0, 2.0) / self.dimension)
         return lengths[:, None] * cosines * self._signs[indices]
+
+    def stretch(self) -> float:
+        return self._scale
+
+    def column_norms(self) -> np.ndarray:
+        # The sum of squared cosines is half the number of them and half the sum of the cosines of
+        # twice the angle: cosines of even orders, of which those above d are folded back.
+        d, order = self.n_features, 2 * self._sample[self._sample > 0]
+        weights = np.zeros(d)
+        np.add.at(weights, order[order < d], 1.0)
+        np.add.at(weights, 2 * d - order[order > d], -1.0)
+        doubled = fft.dct(weights, type=3) / 2  # weights[0] is 0
+        return np.sqrt(np.maximum(self.dimension + doubled, 0.0) / self.dimension)
 
     def rows_of_steps(self, x: Any, limit: Any) -> np.ndarray:
         unit = limit / X_STEPS

@@ -7,7 +7,8 @@ import pytest
 from riata.errors import InvalidArgument
 from riata.projections import PROJECTIONS, GaussianProjection, GivenProjection
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
-from riata.sets.lift import into_set, lift, lift_or_nearest
+from riata.sets.lift import EXACT_DIMENSIONS, into_set, lift, lift_or_nearest, lift_within
+from riata.sets.lift.first_order import ROOM
 
 pytestmark = pytest.mark.matrix(one_in=7)
 
@@ -306,6 +307,57 @@ def test_a_simplex_that_reaches_zero_reaches_it():
     theta = lift_or_nearest(Simplex(1.0), phi, np.zeros(M))
     assert Simplex(1.0).contains(theta)
     np.testing.assert_allclose(phi.forward(theta), 0.0, atol=1e-8)
+
+
+# by products alone
+
+
+@every_ball
+@pytest.mark.parametrize("tolerance", [0.1, 1e-3])
+def test_a_lift_by_products_solves_nearly_and_is_hardly_larger_than_need_be(C, tolerance):
+    v = reachable(C, PHI)
+    smallest = C.minkowski_norm(lift(C, PHI, v))
+    v = 0.6 * v / smallest
+    theta = lift_within(C, PHI, v, tolerance)
+    assert np.linalg.norm(PHI.forward(theta) - v) <= tolerance * np.linalg.norm(v) * (1 + 1e-9)
+    assert C.minkowski_norm(theta) <= 0.6 * ROOM * (1 + 1e-6)
+
+
+@every_set
+@pytest.mark.parametrize("tolerance", [0.1, 1e-3])
+def test_a_lift_by_products_out_of_reach_is_near_the_nearest_image(C, tolerance):
+    v = 5 * np.random.default_rng(11).standard_normal(M) * C.radius_in("l2")
+    theta = lift_within(C, PHI, v, tolerance)
+    assert C.contains(theta)
+    best = PHI.forward(into_set(C, PHI, v))
+    away = np.linalg.norm(PHI.forward(theta) - best)
+    assert away <= tolerance * np.linalg.norm(v) * (1 + 1e-6)
+
+
+def test_a_lift_by_products_of_zero_and_of_what_no_point_reaches():
+    for C in BALLS:
+        np.testing.assert_array_equal(lift_within(C, PHI, np.zeros(M)), np.zeros(D))
+    flat = GivenProjection(np.vstack([PHI.matrix(), np.zeros(D)]))
+    v = np.append(np.zeros(M), 1.0)
+    for C in (L1Ball(1.0, D), L2Ball(1.0, D)):
+        np.testing.assert_allclose(lift_within(C, flat, v), 0.0, atol=1e-9)
+    for tolerance in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(InvalidArgument, match="tolerance"):
+            lift_within(L1Ball(), PHI, np.ones(M), tolerance)
+
+
+@pytest.mark.parametrize(
+    "C", [L1Ball(), GroupL1Ball(4), L2Ball(), Simplex(), LpBall(INF, 0.01), LpBall(1.5)], ids=repr
+)
+def test_many_dimensions_are_lifted_by_products(C):
+    m, d = EXACT_DIMENSIONS + 20, 3_000
+    phi, C = PROJECTIONS["structured"](m, d), C.sized(d)
+    theta = np.zeros(d)
+    theta[[5, 60, 700]] = 1 / 3
+    for v in (phi.forward(C.project(theta)), np.random.default_rng(2).standard_normal(m)):
+        found = lift_or_nearest(C, phi, v)
+        np.testing.assert_array_equal(found, lift_within(C, phi, v))
+        assert C.contains(found)
 
 
 # bad arguments

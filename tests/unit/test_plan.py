@@ -59,6 +59,7 @@ from riata.solvers import (
     SufficientStatistics,
     choose_solver,
 )
+from riata.solvers.projected import MOST_NUMBERS, theorem_dimension
 from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND
 
 pytestmark = pytest.mark.matrix(one_in=5)
@@ -808,8 +809,40 @@ def test_dimensions_follow_from_public_facts():
         return model.plan(n, p).projection.dimension
 
     assert dimension(p=3) == 3
-    assert dimension(n=10**6) == 256
+    assert dimension(n=10**6) == MOST_NUMBERS // 10**6
     assert dimension(n=10**6, delta=0.0) == 256
     assert dimension(n=50) < dimension(n=200) < dimension(n=1_000)
     assert dimension(epsilon=0.01, n=200) < dimension(epsilon=0.1, n=200)
     assert dimension(n=1, epsilon=1e-3) >= 1
+
+
+def wide(n, epsilon=3.0, delta=1e-6, p=100_000):
+    problem = unit_lasso(n=n, p=p, bounds=LENGTH, set=L1Ball(1.0))
+    return Projected(projection="structured").plan(problem, Budget(epsilon, delta))
+
+
+def test_the_dimension_is_the_theorems_and_the_bound_falls_as_it_says():
+    plans = [wide(n) for n in (2_000, 4_000, 8_000)]
+    for plan in plans:
+        asked = theorem_dimension(plan.problem, plan.budget)
+        assert plan.projection.dimension == asked > 256
+        assert "asks for" not in plan.solver
+    # Theorem 3.11, part 1: the root of 1 / n, and what momentum costs, which falls like 1 / n
+    slopes = [math.log2(a.excess_risk / b.excess_risk) for a, b in pairwise(plans)]
+    assert all(0.48 < slope < 0.65 for slope in slopes)
+    facts = plans[0].compressed, plans[0].budget
+    noise = NoisyGradient().with_proven_steps(*facts).plan(*facts).excess_risk
+    distortion = plans[0].excess_risk - noise
+    assert 0.2 < noise / distortion < 5
+
+
+def test_a_plan_says_when_it_cannot_take_the_theorems_dimension():
+    few = wide(30_000)
+    asked = theorem_dimension(few.problem, few.budget)
+    assert few.projection.dimension == MOST_NUMBERS // 30_000 < asked
+    assert f"of the {asked:,} that Theorem 3.11 asks for" in str(few)
+    pure = wide(30_000, delta=0.0)
+    assert pure.projection.dimension == 256
+    assert "of the" in pure.solver
+    narrow = wide(30_000, p=50)
+    assert "as many as there are columns" in narrow.solver

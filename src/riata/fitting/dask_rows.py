@@ -49,7 +49,10 @@ class CollectionRows(RowSource):
     ) -> None:
         self._x, self._y, self._lengths = x, y, lengths
         self._progress, self._convert = progress, convert
-        self.shape = (sum(lengths), x.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(self._lengths), self._x.shape[1]
 
     def _partitions(self) -> Iterator[tuple[Any, Any, PartitionReader]]:
         rows = self._x.to_delayed().ravel().tolist()

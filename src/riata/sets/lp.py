@@ -17,6 +17,9 @@ from riata.sets.lift.smooth import flat, smooth
 from riata.sets.widths import expected_l2, expected_linf
 from riata.vectors import Vector, length
 
+#: Newton's method doubles its digits in each step, from an error below log 2.
+NEWTON_STEPS = 12
+
 
 class LpGeometry(Ball, Liftable):
     """What holds for every exponent `p`."""
@@ -105,10 +108,10 @@ class LpGeometry(Ball, Liftable):
             return equations.back(equations.target)
         return flat(equations) if np.isinf(self.p) else smooth(equations, self.p)
 
-    def nearest(self, phi: Linear, v: np.ndarray) -> np.ndarray:
+    def nearest(self, phi: Linear, v: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
         if self.p == 1:
-            return L1Ball(self.radius, self.n_features).nearest(phi, v)
-        return super().nearest(phi, v)
+            return L1Ball(self.radius, self.n_features).nearest(phi, v, tolerance)
+        return super().nearest(phi, v, tolerance)
 
 
 @dataclass(frozen=True)
@@ -167,13 +170,17 @@ def _length(v: np.ndarray, p: float) -> float:
 
 
 def _shrunk(size: np.ndarray, log_multiplier: float, p: float) -> np.ndarray:
-    """The u in [0, size] with u + multiplier * u^(p-1) = size, by bisection of log u."""
+    """The u in [0, size] with u + multiplier * u^(p-1) = size, by Newton's method for log u.
+
+    The logarithm of the left side is convex and increasing in log u, and log 2 too large at most
+    where the larger of its two terms is `size`: from there each step goes down towards the root.
+    """
     out = np.zeros_like(size)
     goal = np.log(size[size > 0])
-    low, high = goal - 1500.0, goal
-    for _ in range(80):
-        middle = (low + high) / 2
-        above = np.logaddexp(middle, log_multiplier + (p - 1) * middle) > goal
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    out[size > 0] = np.exp((low + high) / 2)
+    x = np.minimum(goal, (goal - log_multiplier) / (p - 1))
+    for _ in range(NEWTON_STEPS):
+        second = log_multiplier + (p - 1) * x
+        both = np.logaddexp(x, second)
+        x = x - (both - goal) / (1 + (p - 2) * np.exp(second - both))
+    out[size > 0] = np.exp(x)
     return out

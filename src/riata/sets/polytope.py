@@ -120,8 +120,8 @@ class Polytope(PolytopeSet, Liftable):
         weights = Simplex(1.0).lift(self._vertices_of(phi), v)
         return None if weights is None else self.vertices.T @ weights
 
-    def nearest(self, phi: Linear, v: np.ndarray) -> np.ndarray:
-        weights = Simplex(1.0, self.n_vertices).nearest(self._vertices_of(phi), v)
+    def nearest(self, phi: Linear, v: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+        weights = Simplex(1.0, self.n_vertices).nearest(self._vertices_of(phi), v, tolerance)
         return self.vertices.T @ weights
 
     def image_radius(self, phi: Projection) -> float:

@@ -58,6 +58,10 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
         )
         return 2 * mechanism.noise_multiplier * sensitivity * problem.set.gaussian_width().value
 
+    def error_tail(self, problem: Problem, mechanism: Mechanism) -> tuple[float, float, bool]:
+        error, width = self.oracle_error(problem, mechanism), problem.set.gaussian_width().value
+        return error, error / width * problem.set.radius_in("l2"), False
+
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:

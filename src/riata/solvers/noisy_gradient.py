@@ -24,6 +24,7 @@ from riata.solvers.plan import (
     count_steps,
 )
 from riata.solvers.requirements import convex_set, positive_delta
+from riata.solvers.tails import AverageTail
 from riata.vectors import Vector
 
 #: "auto" takes this many steps, times the longest gradient over the noise of a run of one step.
@@ -32,6 +33,9 @@ STEPS_FOR_NOISE = 2.5
 
 #: "auto" never takes more steps than this.
 MOST_STEPS = 512
+
+#: `with_proven_steps` never takes more than this.
+MOST_PROVEN_STEPS = 4096
 
 #: The intercept's part of the budget: one number, released as often as a long vector, needs less.
 INTERCEPT_SHARE = 0.02
@@ -61,6 +65,9 @@ class NoisyGradient(Solver):
     sampling : float, default=1.0
         The share of the rows that a step reads, drawn in secret. Below 1 a step is faster and
         costs less, but sees less.
+    average : bool, default=False
+        Whether the model is the average of all iterates in place of the last one. With clip=None
+        and momentum=0.0 the plan's bound on the risk then holds for all data.
 
     Notes
     -----
@@ -78,6 +85,7 @@ class NoisyGradient(Solver):
     clip: float | str | None = "auto"
     momentum: float = 0.9
     sampling: float = 1.0
+    average: bool = False
 
     name = "noisy-gradient"
     row_losses = None
@@ -95,6 +103,8 @@ class NoisyGradient(Solver):
                 f"sampling={self.sampling!r} must lie in (0, 1]: it is the share of the rows that "
                 "a step reads. Use 1.0 to read them all."
             )
+        if not isinstance(self.average, bool | np.bool_):
+            raise InvalidArgument(f"average={self.average!r} must be True or False.")
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
@@ -105,6 +115,17 @@ class NoisyGradient(Solver):
             steps = int(min(max(STEPS_FOR_NOISE / noise, 1), MOST_STEPS))
         return self._planned(problem, budget, fits, steps)
 
+    def with_proven_steps(self, problem: Problem, budget: Budget, fits: int = 1) -> NoisyGradient:
+        """The same with the number of steps at which the bound on the risk is nearly least.
+
+        A run of T steps costs a clipped gradient over sqrt(T) beside its noise, which does not
+        depend on T: so many that the two are alike. On data far fewer do (`STEPS_FOR_NOISE`).
+        """
+        self.check(problem, budget)
+        one = self._planned(problem, budget, fits, 1)
+        noise = self._noise_length(one) / self._clip(problem)
+        return replace(self, steps=int(min(max(noise**-2, 1), MOST_PROVEN_STEPS)))
+
     def _planned(self, problem: Problem, budget: Budget, fits: int, steps: int) -> Plan:
         def at(strength: float) -> dict[str, Mechanism]:
             return self._mechanisms(problem, budget, strength)
@@ -112,10 +133,12 @@ class NoisyGradient(Solver):
         times = steps * fits
         mechanisms = calibrate_mechanisms(at, times, budget)
         assumes = "few gradients are clipped and the last step is as good as the average one"
+        if self.average:
+            assumes = "" if self.clip is None else "few gradients are clipped"
         if problem.loss.assumes:
-            assumes += f", {problem.loss.assumes}"
+            assumes = ", ".join(filter(None, (assumes, problem.loss.assumes)))
         plan = Plan(self.name, problem, budget, steps, mechanisms, fits, 0.0, assumes=assumes)
-        return replace(plan, excess_risk=self._excess_risk(plan))
+        return replace(plan, excess_risk=self._excess_risk(plan), tail=self._tail(plan))
 
     def _mechanisms(
         self, problem: Problem, budget: Budget, strength: float
@@ -162,14 +185,21 @@ class NoisyGradient(Solver):
 
         For the plain average of T steps (Yang, Lin and Li 2016, Theorem 1).
         """
-        problem, rate = plan.problem, self._rate(plan)
-        distance = problem.set.radius_in("l2") * (
-            1 if np.all(problem.set.start().values == 0) else 2
-        )
+        problem, rate, distance = plan.problem, self._rate(plan), _distance(plan.problem)
         at_start = problem.loss.slope_bound(0.0, problem.y_bound) * problem.margin_bound
         risk = distance**2 / (2 * rate * plan.steps) + rate * self._length(plan) ** 2 / 2
         risk += self.momentum / (1 - self.momentum) * at_start / plan.steps
         return min(risk, problem.worst_excess_risk)
+
+    def _tail(self, plan: Plan) -> AverageTail | None:
+        """For the plain average: momentum and samples have bounds in the mean only."""
+        if not self.average or self.momentum > 0 or self.sampling < 1:
+            return None
+        p, noise = plan.problem.n_features, self._noise_length(plan)
+        return AverageTail(
+            _distance(plan.problem), plan.problem.set.radius_in("l2"), self._rate(plan), plan.steps,
+            p, self._clip(plan.problem), noise / math.sqrt(p),
+        )  # fmt: skip
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -178,14 +208,23 @@ class NoisyGradient(Solver):
         rate *= 1 - self.momentum
         intercept = Intercept(plan, problem, curator, LATER)
         move = np.zeros(problem.n_features)
+        visited = np.zeros(problem.n_features)
         for t in count_steps(plan.steps, callback):
             gradient = curator.release(self._query(problem, theta), plan["gradient"])
             b = intercept.descend(theta, intercept.slope(theta), t)
             before = theta.dense()
+            visited += before
             moved = C.project(before - rate * gradient + self.momentum * move)
             move = moved - before
             theta = Vector.of(moved).with_offset(b)
+        if self.average:
+            theta = Vector.of(C.project(visited / plan.steps))
         return Solution(theta.with_offset(intercept.average), plan.steps)
+
+
+def _distance(problem: Problem) -> float:
+    """From the start to any point of the set."""
+    return problem.set.radius_in("l2") * (1 if np.all(problem.set.start().values == 0) else 2)
 
 
 def check_step_size(step_size: object) -> None:

@@ -132,8 +132,11 @@ class PrivatePeeling(SparseDescent):
         part = replace(problem, n_rows=_part_rows(problem, steps - 1, steps))
         one = super().planned(part, budget, fits, 1)
         noise = self.noise_length(part, one[self.role])
-        risk = self.excess_risk(problem, self.distance(problem, steps, noise))
-        return replace(one, problem=problem, steps=steps, excess_risk=risk, parts=steps)
+        distance = self.distance(problem, steps, noise)
+        return replace(
+            one, problem=problem, steps=steps, excess_risk=self.excess_risk(problem, distance),
+            parts=steps, distance=min(distance, 2 * problem.set.radius_in("l2")),
+        )  # fmt: skip
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

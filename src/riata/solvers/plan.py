@@ -13,17 +13,22 @@ import numpy as np
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.errors import InvalidArgument
+from riata.lower_bounds import LowerBound, lower_bound
 from riata.mechanisms import Mechanism
 from riata.preparation import Preparation
 from riata.privacy.accountants import Spent, spent
-from riata.privacy.budget import Budget
+from riata.privacy.budget import Budget, check_number
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
 from riata.solvers.requirements import Requirement, finite_epsilon, margin_loss
+from riata.solvers.tails import Tail
 from riata.vectors import Vector
 from riata.wording import number_of
+
+#: With which probability a printed plan lets its second bound on the risk fail.
+RARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,10 @@ class Plan:
         Releases that are no part of a fit, by their role: class counts, calibration.
     projection : Projection, optional
         What rows inside the bounds of `problem` are multiplied by, to be rows of `compressed`.
+    distance : float, optional
+        A bound on the expected Euclidean distance to the best model, under what `assumes` says.
+    tail : Tail, optional
+        How rarely the excess risk is larger: see `risk_bound`.
     """
 
     solver: str
@@ -94,6 +103,8 @@ class Plan:
     because: str = ""
     times: Mapping[str, int] = field(default_factory=dict)
     extra_releases: Mapping[str, ExtraRelease] = field(default_factory=dict)
+    distance: float | None = None
+    tail: Tail | None = None
 
     def __getitem__(self, role: str) -> Mechanism:
         return self.mechanisms[role]
@@ -121,6 +132,32 @@ class Plan:
 
     def _times(self, role: str) -> int:
         return self.times.get(role, self.steps) * self.fits
+
+    def risk_bound(self, failure: float) -> float:
+        """What the excess risk exceeds with probability at most `failure`.
+
+        From the noise of the solver where that is known, and from `excess_risk` by Markov's
+        inequality, whatever is smaller. Beside `assumes` it takes nothing for granted.
+
+        Parameters
+        ----------
+        failure : float
+            Between 0 and 1.
+        """
+        if not 0 < check_number("failure", failure) < 1:
+            raise InvalidArgument(
+                f"failure={failure!r} must lie between 0 and 1: it is how rarely the risk may be "
+                "larger. Use a number such as 0.05."
+            )
+        known = [self.excess_risk / failure, self.problem.worst_excess_risk]
+        if self.tail is not None and not self.problem.fit_intercept:
+            known.append(self.tail.bound(failure))
+        return min(known)
+
+    @property
+    def lower_bound(self) -> LowerBound | None:
+        """What no private algorithm undercuts on all data inside the bounds, if that is known."""
+        return lower_bound(self.problem, self.budget)
 
     @property
     def preparation(self) -> Preparation:
@@ -189,7 +226,22 @@ class Plan:
                 f"epsilon {total.epsilon:.9g} at delta {total.delta:g} by {total.accountant}",
             ),
             ("expects", f"excess risk at most {self.excess_risk:.3g} {where}" + uncounted),
+            *self._limits(),
         ]
+
+    def _limits(self) -> list[tuple[str, str]]:
+        """The same with high probability, the distance, and what no private model undercuts."""
+        lines = []
+        if self.tail is not None and not self.problem.fit_intercept:
+            lines.append(("", f"at most {self.risk_bound(RARE):.3g} with probability {1 - RARE:g}"))
+        if self.distance is not None:
+            lines.append(("", f"a distance of at most {self.distance:.3g} to the best model"))
+        below = self.lower_bound
+        if below is not None and not self.assumes:
+            factor = f"{self.excess_risk / below.value:,.3g}"
+            least = f"no private model is below {below.value:.3g} on all data"
+            lines.append(("limit", f"{least}: a factor of {factor}"))
+        return lines
 
     def __str__(self) -> str:
         head = f"Plan for {self.budget}: nothing is charged and no row is read."

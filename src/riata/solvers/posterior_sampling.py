@@ -24,6 +24,7 @@ from riata.solvers.plan import (
     count_steps,
 )
 from riata.solvers.requirements import Requirement, columns_at_most, least_squares
+from riata.solvers.tails import PosteriorTail
 from riata.vectors import Vector
 
 #: Beyond, exact sampling takes too long: it works on a matrix of this many rows in many digits.
@@ -107,7 +108,8 @@ class PosteriorSampling(Solver):
         spread = CHANGED_CONTRIBUTIONS[problem.adjacency] * query.loss_bound / draw.epsilon
         risk = query.n_coefficients * spread / problem.n_rows
         risk = min(risk, problem.worst_excess_risk)
-        return Plan(self.name, problem, budget, 1, {"draw": draw}, fits, risk)
+        tail = PosteriorTail(query.n_coefficients, spread / problem.n_rows)
+        return Plan(self.name, problem, budget, 1, {"draw": draw}, fits, risk, tail=tail)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

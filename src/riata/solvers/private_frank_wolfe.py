@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import cast
 
 import numpy as np
+from scipy.special import lambertw
 
 from riata.curator import Curator
 from riata.errors import InvalidArgument
@@ -95,6 +96,24 @@ class PrivateFrankWolfe(NoisyFrankWolfe):
         sensitivity = problem.worst_sensitivity(problem.set.reach(problem.gradient_bounds))
         tail = math.log(problem.set.n_vertices) + isinstance(mechanism, ReportNoisyMax)
         return 2 * sensitivity / mechanism.epsilon * max(tail, math.log(2))
+
+    def error_tail(self, problem: Problem, mechanism: Mechanism) -> tuple[float, float, bool]:
+        assert isinstance(problem.set, PolytopeSet)
+        assert isinstance(mechanism, Selection)
+        sensitivity = problem.worst_sensitivity(problem.set.reach(problem.bounds))
+        scale = 2 * sensitivity / mechanism.epsilon
+        if isinstance(mechanism, ReportNoisyMax):  # noise on both sides
+            scale *= 2
+        return scale * math.log(problem.set.n_vertices), scale, True
+
+    def least_oracle_error(self, problem: Problem, mechanism: Mechanism) -> float:
+        """The exponential mechanism's largest expected error, which equal gaps attain."""
+        assert isinstance(problem.set, PolytopeSet)
+        error = self.oracle_error(problem, mechanism)
+        if isinstance(mechanism, ReportNoisyMax):
+            return error
+        k = max(problem.set.n_vertices, 2)
+        return error * float(lambertw((k - 1) / math.e).real) / math.log(k)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None

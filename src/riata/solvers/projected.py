@@ -8,12 +8,13 @@ from numbers import Integral
 
 from riata.bounds import Bounds
 from riata.curator import Curator
+from riata.embedding import expected_margin_distortion
 from riata.errors import Incompatible, InvalidArgument
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_scale
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Gaussian, compose
 from riata.problem import Problem
-from riata.projections import PROJECTIONS, Projection
+from riata.projections import PROJECTIONS, Projection, StoredProjection
 from riata.sets import L2Ball
 from riata.sets.lift import Liftable, lift_or_nearest
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
@@ -21,6 +22,7 @@ from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
 from riata.solvers.plan import Callback, Plan, Solution, Solver
 from riata.solvers.posterior_sampling import MOST_COLUMNS, PosteriorSampling
+from riata.solvers.tails import ProjectedTail
 from riata.vectors import Vector
 
 #: The solvers that may work in the projected space.
@@ -29,8 +31,9 @@ INNER: dict[str, type[Solver]] = {
     for kind in (NoisyGradient, PerturbedObjective, PosteriorSampling, GaussianFrankWolfe)
 }
 
-#: "auto" never projects to more dimensions than this: the lift would take long.
-MOST_DIMENSIONS = 256
+#: "auto" takes fewer dimensions than the theorem if the matrix, where it is stored, or the rows
+#: that it projects would have more numbers than this (2 GiB). The plan says so.
+MOST_NUMBERS = 2**28
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,11 @@ class Projected(Solver):
     Parameters
     ----------
     steps : int or "auto", default="auto"
-        Of the solver in the projected space.
+        Of the solver in the projected space. "auto" is that solver's choice; beside
+        dimension="auto" noisy gradients take as many as the theorem's bound needs.
     dimension : int or "auto", default="auto"
-        The number of dimensions. "auto" is the theorem's rule with explicit constants.
+        The number of dimensions. "auto" is `theorem_dimension`: the rule of Theorem 3.11 with
+        explicit constants. The plan says if there is no memory for so many.
     projection : {"gaussian", "sparse-sign", "structured"} or Projection, default="gaussian"
         How the public matrix is made, or the matrix itself.
     inner : str or Solver, default="auto"
@@ -126,18 +131,37 @@ class Projected(Solver):
         _liftable(problem)
         phi = self._phi(problem, budget)
         compressed = self._compressed(problem, phi)
-        plan = self._inner(problem, budget).plan(compressed, budget, fits)
-        distorted = 2 * problem.slope_bound * _row_length(problem) * _distortion(problem)
-        risk = plan.excess_risk + distorted / math.sqrt(phi.dimension)
+        inner = self._inner(problem, budget)
+        free = self.dimension == self.steps == "auto" and isinstance(self.projection, str)
+        if free and isinstance(inner, NoisyGradient) and not isinstance(self.inner, Solver):
+            inner = inner.with_proven_steps(compressed, budget, fits)
+        plan = inner.plan(compressed, budget, fits)
+        slope = max(problem.slope_bound, compressed.slope_bound) * _row_length(problem)
+        risk = plan.excess_risk + slope * _spread(problem) / math.sqrt(phi.dimension)
         return replace(
             plan,
-            solver=f"{self.name} to {phi.dimension} dimensions, {plan.solver}",
+            solver=f"{self.name} to {self._dimensions(problem, budget, phi)}, {plan.solver}",
             problem=problem,
             excess_risk=min(risk, problem.worst_excess_risk),
-            assumes="the projection hardly moves the margins of the rows",
+            assumes="the matrix was drawn after the rows and the result is in the set's image",
             compressed=compressed,
             projection=None if self.compressed else phi,
-        )
+            tail=ProjectedTail(
+                plan.tail, plan.excess_risk, slope, problem.set.gaussian_width().value,
+                problem.set.radius_in("l2"), problem.n_rows, phi.dimension,
+            ),
+        )  # fmt: skip
+
+    def _dimensions(self, problem: Problem, budget: Budget, phi: Projection) -> str:
+        """The number of dimensions, and the theorem's where "auto" could not take it."""
+        taken = f"{phi.dimension:,} dimensions"
+        if self.dimension != "auto" or isinstance(self.projection, Projection):
+            return taken
+        asked = theorem_dimension(problem, budget)
+        if asked >= problem.n_features == phi.dimension:
+            return f"{taken}, as many as there are columns"
+        short = phi.dimension < asked
+        return f"{taken} of the {asked:,} that Theorem 3.11 asks for" if short else taken
 
     def _phi(self, problem: Problem, budget: Budget) -> Projection:
         """Line 1 of StdERM, or the matrix that was given."""
@@ -158,15 +182,25 @@ class Projected(Solver):
                 )
             return self.projection
         dimension = self.dimension
+        kind = PROJECTIONS[self.projection]
         if isinstance(dimension, str):
-            dimension = best_dimension(problem, budget)
+            dimension = min(
+                theorem_dimension(problem, budget),
+                problem.n_features,
+                max(1, MOST_NUMBERS // problem.n_rows),
+                max(1, MOST_NUMBERS // problem.n_features)
+                if issubclass(kind, StoredProjection)
+                else problem.n_features,
+                MOST_COLUMNS
+                if isinstance(self._inner(problem, budget), PosteriorSampling)
+                else problem.n_features,
+            )
         if dimension > problem.n_features:
             raise Incompatible(
                 f"dimension={dimension}", f"{problem.n_features} columns",
                 because="a projection has fewer rows than columns",
                 instead=f"Use a dimension of at most {problem.n_features}",
             )  # fmt: skip
-        kind = PROJECTIONS[self.projection]
         return kind(int(dimension), problem.n_features, self.seed)
 
     def _compressed(self, problem: Problem, phi: Projection) -> Problem:
@@ -204,22 +238,27 @@ class Projected(Solver):
         return Solution(Vector.of(theta).with_offset(found.theta.offset), found.steps)
 
 
-def best_dimension(problem: Problem, budget: Budget) -> int:
+def theorem_dimension(problem: Problem, budget: Budget) -> int:
     """The dimension that balances noise and distortion in Theorem 3.11, constants included.
 
-    In units of slope * row length, m dimensions distort margins by 2 (w + ||C|| (1 + sqrt(2 log
-    n))) / sqrt(m). Noise costs ||C|| sqrt(m) z c / n with Gaussian noise of multiplier z for c
-    changed rows, and ||C|| m c / (n epsilon) under pure differential privacy.
+    In units of slope * row length, m dimensions distort margins by (w + sqrt(8) ||C||) / sqrt(m) in
+    the mean. Noise costs ||C|| sqrt(m) z c / n with Gaussian noise of multiplier z for c changed
+    rows, and ||C|| m c / (n epsilon) under pure differential privacy. It may be more than the
+    number of columns: then a solver without a projection has the smaller bound.
+
+    Parameters
+    ----------
+    problem : Problem
+    budget : Budget
     """
     changed = CHANGED_CONTRIBUTIONS[problem.adjacency]
-    distorted = 2 * _distortion(problem) / problem.set.radius_in("l2")
+    distorted = _spread(problem) / problem.set.radius_in("l2")
     if budget.delta > 0:
         z = 1 / calibrate(lambda s: compose((Gaussian(1 / s), 1)), budget)
-        best, most = distorted * problem.n_rows / (changed * z), MOST_DIMENSIONS
+        best = distorted * problem.n_rows / (changed * z)
     else:
         best = (distorted * problem.n_rows * budget.row_epsilon / (2 * changed)) ** (2 / 3)
-        most = MOST_COLUMNS
-    return max(1, int(min(best, problem.n_features, most)))
+    return max(1, int(best))
 
 
 def _liftable(problem: Problem) -> Liftable:
@@ -233,11 +272,13 @@ def _liftable(problem: Problem) -> Liftable:
     return problem.set
 
 
-def _distortion(problem: Problem) -> float:
-    """How far a margin of a row of length 1 may move, times the root of the dimension."""
-    radius = problem.set.radius_in("l2")
-    rows = math.sqrt(2 * math.log(max(problem.n_rows, 2)))
-    return problem.set.gaussian_width().value + radius * (1 + rows)
+def _spread(problem: Problem) -> float:
+    """How far margins of rows of length 1 move in the mean, times the root of the dimension.
+
+    For all theta in the set at once, where the result lies, and for the optimum, one fixed theta.
+    """
+    width, radius = problem.set.gaussian_width().value, problem.set.radius_in("l2")
+    return expected_margin_distortion(1, width, radius) + expected_margin_distortion(1, 0.0, radius)
 
 
 def _row_length(problem: Problem) -> float:

@@ -80,8 +80,12 @@ class SparseDescent(Solver):
 
         mechanisms = calibrate_mechanisms(at, times, budget)
         noise = self.noise_length(problem, mechanisms[self.role])
-        risk = self.excess_risk(problem, self.distance(problem, steps, noise))
-        return Plan(self.name, problem, budget, steps, mechanisms, fits, risk, assumes=ASSUMES)
+        distance = self.distance(problem, steps, noise)
+        risk = self.excess_risk(problem, distance)
+        return Plan(
+            self.name, problem, budget, steps, mechanisms, fits, risk, assumes=ASSUMES,
+            distance=min(distance, 2 * problem.set.radius_in("l2")),
+        )  # fmt: skip
 
     def distance(self, problem: Problem, steps: int, noise: float) -> float:
         """How far from the optimum T steps end: c^T ||C|| + rate * noise / (1 - c)."""

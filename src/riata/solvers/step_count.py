@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from riata.problem import Problem
 
 #: The bound charges every step with the worst curvature over all data inside the bounds. On data,
@@ -48,9 +50,19 @@ def best_steps(problem: Problem, reference_error: float, growth: float) -> int:
 
 def excess_risk_bound(problem: Problem, step_error: float, steps: int) -> float:
     """The recursion above, run to the end."""
-    at_start = problem.worst_excess_risk
-    risk, curvature = at_start, problem.curvature
+    risk, curvature = start_risk(problem), problem.curvature
     for t in range(1, steps + 1):
         mu = 2 / (t + 2)
         risk = (1 - mu) * risk + mu * step_error + mu * mu * curvature / 2
-    return min(risk, at_start)
+    return min(risk, problem.worst_excess_risk)
+
+
+def start_risk(problem: Problem) -> float:
+    """The largest excess risk of the point that a run starts from.
+
+    A convex loss falls by at most its slope at the start times the change of a margin.
+    """
+    if np.any(problem.set.start().values):
+        return problem.worst_excess_risk
+    slope = problem.loss.slope_bound(0.0, problem.y_bound)
+    return min(slope * problem.margin_bound, problem.worst_excess_risk)

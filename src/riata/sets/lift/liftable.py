@@ -30,9 +30,9 @@ class Liftable(ConstraintSet):
         theta = None if equations is None else self.smallest(equations)
         return None if equations is None or theta is None else equations.scale * theta
 
-    def nearest(self, phi: Linear, v: np.ndarray) -> np.ndarray:
-        """The point theta of C that brings Phi theta nearest to v."""
-        return nearest(self, phi, v)
+    def nearest(self, phi: Linear, v: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+        """The point theta of C that brings Phi theta nearest to v, up to tolerance * ||v||."""
+        return nearest(self, phi, v, tolerance)
 
     def promise(self, gradient: np.ndarray) -> np.ndarray | None:
         """How much each coordinate could lower a function, if `restricted` makes sense for C."""
@@ -44,7 +44,4 @@ class Liftable(ConstraintSet):
 
     def image_radius(self, phi: Projection) -> float:
         """The radius of a ball that contains the image of C."""
-        gram = np.zeros((phi.dimension, phi.dimension))
-        for _, columns in phi.blocks():
-            gram += columns @ columns.T
-        return self.radius_in("l2") * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
+        return self.radius_in("l2") * phi.stretch()
