@@ -1,4 +1,4 @@
-"""Scalar losses of (margin, y)."""
+"""Losses of (margin, y)."""
 
 from riata.losses.absolute import Absolute
 from riata.losses.base import Loss
@@ -9,6 +9,7 @@ from riata.losses.logistic import Logistic
 from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.quantile import Quantile
 from riata.losses.smoothed_hinge import SmoothedHinge
+from riata.losses.softmax import Softmax
 from riata.losses.squared import Squared
 from riata.losses.weighted import Weighted
 from riata.registry import Registry
@@ -23,6 +24,7 @@ __all__ = [
     "OneAgainstRest",
     "Quantile",
     "SmoothedHinge",
+    "Softmax",
     "Squared",
     "Weighted",
 ]

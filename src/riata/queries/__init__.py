@@ -14,6 +14,7 @@ from riata.queries.moments import SquaredMoments
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.queries.row_digest import RowDigest
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
+from riata.queries.softmax import Influence, MarginLengths, SoftmaxGradient, SoftmaxLine
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
@@ -34,9 +35,11 @@ __all__ = [
     "GradientEntries",
     "GradientStep",
     "Improvement",
+    "Influence",
     "LengthSizes",
     "LimitedSlope",
     "MarginCounts",
+    "MarginLengths",
     "MarginSlopes",
     "MeanSlope",
     "Minimum",
@@ -51,6 +54,8 @@ __all__ = [
     "ScoreCounts",
     "Sizes",
     "SlopeSizes",
+    "SoftmaxGradient",
+    "SoftmaxLine",
     "SquaredError",
     "SquaredMoments",
     "SumsByClass",

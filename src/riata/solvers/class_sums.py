@@ -79,7 +79,7 @@ PENALTY = 1e-6
 NARROWEST = 2.0**-12
 
 
-_HOLDS_ZERO = Requirement(
+holds_zero = Requirement(
     lambda p, b: not np.any(p.set.project(np.zeros(p.n_features))),
     lambda p, b: str(p.set),
     "it returns a constant where columns say nothing, and 0 is not in the set",
@@ -116,7 +116,7 @@ class ClassSums(Solver):
         positive_delta('solver="frank-wolfe"'),
         classes,
         bounded_curvature,
-        _HOLDS_ZERO,
+        holds_zero,
     )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
