@@ -214,7 +214,8 @@ class SoftmaxLine(OfClasses):
 
     With z the margins of a row less their mean, without the row's influence, over `cut` and
     shortened to a length of 1, it is taken at the margins ``scale * z + offsets``. The last number
-    is the second derivative in the scale.
+    is the second derivative in the scale. Derivatives in offsets are summed at half their size, so
+    they have twice the noise and the scale has less.
 
     Parameters
     ----------
@@ -249,8 +250,13 @@ class SoftmaxLine(OfClasses):
         slopes = self.slopes_at(at, block.y)
         of_scale = (slopes * z).sum(axis=1).astype(np.int64)
         bend = np.floor(self._variances(at, z) * self.slope_steps * self.weights(block.y))
-        numbers = np.column_stack([slopes, bend]).astype(np.int64).sum(axis=0) * X_STEPS
-        return np.concatenate([[of_scale.sum()], numbers])
+        numbers = np.column_stack([slopes, 2 * bend]).astype(np.int64).sum(axis=0)
+        return np.concatenate([[of_scale.sum()], numbers * (X_STEPS // 2)])
+
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        """The derivative in the scale, those in the offsets, and the curvature."""
+        found = super().from_total(total)
+        return np.concatenate([found[:1], 2 * found[1:-1], found[-1:]])
 
     @staticmethod
     def _variances(at: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -266,8 +272,8 @@ class SoftmaxLine(OfClasses):
 
     def row_bound(self, norm: str) -> float:
         largest = {
-            "l1": math.sqrt(2.0) + 2.0 + _LARGEST_VARIANCE,
-            "l2": math.sqrt(4.0 + _LARGEST_VARIANCE**2),
+            "l1": math.sqrt(2.0) + 1.0 + _LARGEST_VARIANCE,
+            "l2": math.sqrt(2.5 + _LARGEST_VARIANCE**2),
             "linf": math.sqrt(2.0),
         }
         return self.largest_weight * largest[norm]

@@ -28,7 +28,7 @@ from riata.vectors import Vector
 # diamonds and on a synthetic mixture, with true and with shuffled labels: benchmarks/classes.py.
 
 #: The steps of the line, and how many of the last ones are averaged.
-LINE_STEPS, AVERAGED = 8, 4
+LINE_STEPS, AVERAGED = 6, 4
 
 #: Margins are cut at this quantile of their lengths, or at so many times their usual length.
 CUT_QUANTILE, CUT_OF_USUAL = 0.9, 1.5
@@ -168,22 +168,21 @@ def _fitted(
 ) -> _Line:
     """Newton steps in the scale, and steps of the offsets that noise pulls back to the priors."""
     mechanism, chances = plan["line"], np.exp(priors) / np.exp(priors).sum()
-    bend, curvature = chances * (1 - chances), 0.5 / len(chances)
-    scale, offsets = 0.0, priors
-    scales, all_offsets, curvatures, noise = [], [], [], 0.0
-    for _ in range(LINE_STEPS):
+    bend, scale, offsets = chances * (1 - chances), 0.0, priors
+    scales, all_offsets, bends, curvature, noise = [], [], [], 0.0, 0.0
+    for t in range(1, LINE_STEPS + 1):
         query = SoftmaxLine(problem, thetas, influence, cut, scale, offsets)
         found, noise = curator.release(query, mechanism), noise_std(mechanism, query)
-        curvature = max(float(found[-1]), curvature / 4, noise)
+        bends.append(float(found[-1]))
+        curvature = max(float(np.mean(bends[-AVERAGED:])), noise / math.sqrt(min(t, AVERAGED)))
         longest = max(2 * scale, LONGEST_STEP)
         target = scale - float(np.clip(found[0] / curvature, -longest, longest))
         scale = max(target, 0.0)
         if problem.fit_intercept:
-            pulled = OFFSETS**2 / (OFFSETS**2 + (noise / bend) ** 2)
+            pulled = OFFSETS**2 / (OFFSETS**2 + (2 * noise / bend) ** 2)
             offsets = priors + pulled * (offsets - found[1:-1] / bend - priors)
         scales.append(target)
         all_offsets.append(offsets)
-        curvatures.append(curvature)
     last = slice(-AVERAGED, None)
-    error = noise / float(np.mean(curvatures[last])) / math.sqrt(AVERAGED)
+    error = noise / curvature / math.sqrt(AVERAGED)
     return _Line(float(np.mean(scales[last])), error, np.mean(all_offsets[last], axis=0))
