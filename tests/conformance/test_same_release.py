@@ -23,7 +23,15 @@ from riata.bounds import Bounds
 from riata.engines import dense, local, shard
 from riata.engines.choice import Arrays, open_engine
 from riata.engines.local import LocalEngine
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared, Weighted
+from riata.losses import (
+    Huber,
+    Logistic,
+    OneAgainstRest,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    Weighted,
+)
 from riata.preparation import Preparation
 from riata.problem import Problem
 from riata.projections import GaussianProjection, SparseSignProjection, StructuredProjection
@@ -42,15 +50,19 @@ from riata.queries import (
     Gradient,
     GradientStep,
     Improvement,
+    Influence,
     LengthSizes,
     LimitedSlope,
     MarginCounts,
+    MarginLengths,
     MarginSlopes,
     MeanSlope,
     RowDigest,
     Scaling,
     ScoreCounts,
     SlopeSizes,
+    SoftmaxGradient,
+    SoftmaxLine,
     SquaredError,
     SquaredMoments,
     SumsByClass,
@@ -205,6 +217,15 @@ def queries(case: Case) -> dict[str, object]:
         "wrong labels": WrongLabels((theta, zero), *at, (1.0, 0.0), ((1.3, 0.2), (0.4, -0.1))),
         "row digest": RowDigest(b"k" * 32, n, problem.adjacency),
         "gradient entries": GradientStep(problem, theta, 0.5).entries(few),
+    }
+    joint = replace(problem, loss=Softmax(3))
+    models = (theta, zero.with_offset(0.3), Vector.of(rng.normal(size=p)))
+    own = Influence(scaling, 1.1, np.array([0.3, 0.0, 2.0]))
+    found |= {
+        "sums of three classes": SumsByClass(joint, 0.2),
+        "softmax gradient": SoftmaxGradient(joint, models, 1.0, scaling, 1.1, 0.5),
+        "softmax line": SoftmaxLine(joint, models, own, 0.7, 1.3, np.array([0.1, 0.0, -0.4])),
+        "margin lengths": MarginLengths(joint, models),
     }
     if bounds.norm == "l2":
         found["squared moments"] = SquaredMoments(bounds, 1.0, n, problem.adjacency, p, True)

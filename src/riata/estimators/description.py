@@ -36,6 +36,8 @@ class ModelDescription:
         Of a classifier, in the order of their codes.
     probabilities : bool
         Whether it knows the probability of each label.
+    multinomial : bool
+        Whether these are the softmax of its margins.
     schema : Schema, optional
         Of the source that it was fitted to.
     task : Task, optional
@@ -51,6 +53,7 @@ class ModelDescription:
     names: Sequence[str] | None = None
     labels: Any = None
     probabilities: bool = False
+    multinomial: bool = False
     schema: Schema | None = None
     task: Task | None = None
     collected: bool = False
@@ -96,6 +99,7 @@ def _of_estimator(model: Any) -> ModelDescription:
         names=getattr(model, "feature_names_in_", None),
         labels=labels,
         probabilities=hasattr(model, "predict_proba"),
+        multinomial=getattr(model, "multinomial", False),
         schema=getattr(model, "schema_", None),
         task=getattr(model, "task_", None),
     )

@@ -17,8 +17,10 @@ if TYPE_CHECKING:  # SQLAlchemy is slow to import
 class PrivateLogisticRegression(LogisticClassifier):
     """Sparse logistic regression with differential privacy, for two classes or more.
 
-    Minimises the mean logistic loss over a ball of coefficients. More than two classes are fitted
-    one against the rest; every row takes part in every fit, and the accountant composes them all.
+    Minimises the mean logistic loss over a ball of coefficients. Three classes or more are fitted
+    together by the solvers "joint-class-sums" and "softmax-gradient", which "auto" takes where it
+    can: the noise then does not grow with their number. By other solvers each class is fitted
+    against the rest; every row takes part in every fit, and the accountant composes them all.
 
     Parameters
     ----------
@@ -34,8 +36,9 @@ class PrivateLogisticRegression(LogisticClassifier):
         The labels: public, and required unless `y` is an array of booleans. A label that only one
         person has would reveal that person, so they are never silently read from the rows, not
         even from a categorical type; ``classes="observed"`` reads them from `y` and declares that
-        the set of labels in `y` is public. A row with another label is in none of the classes:
-        with three or more it counts against each, with two it counts as the first.
+        the set of labels in `y` is public. A row with another label is in none of the classes: of
+        three or more that are fitted together it counts for none, if each is fitted against the
+        rest it counts against each, and with two it counts as the first.
     class_weight : dict, "balanced" or None, default=None
         How much the rows of each class count. A dict has a public weight for some labels, and the
         others have 1. "balanced" makes all classes count alike: their counts are released
@@ -43,7 +46,8 @@ class PrivateLogisticRegression(LogisticClassifier):
     calibration : bool or "auto", default="auto"
         Whether probabilities are calibrated after the fit, by a private fit of a line through the
         margins of each class, for a twentieth of the budget. "auto" does so unless epsilon is
-        infinite, the solver projects the rows, or calibrates by itself ("class-sums").
+        infinite, the solver projects the rows, or calibrates by itself, which "class-sums" and the
+        solvers that fit all classes together always do.
     penalty : {"auto", "l1", "l2"}, default="auto"
         The norm that `radius` bounds. "auto" is "l2" for rows with a bound on their length and a
         positive delta, and otherwise "l1", whose models are sparse.
@@ -51,8 +55,8 @@ class PrivateLogisticRegression(LogisticClassifier):
         The largest norm of a class's coefficients. Public. "auto" is 10 for "l1" (100 for solvers
         that refit), and for "l2" 800 over the bound on a row's length.
     solver : str or Solver, default="auto"
-        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
-        for rows with a bound on their length, and otherwise "greedy".
+        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" decides from public
+        facts alone; `plan` says for what and why.
     steps : int or "auto", default="auto"
     fit_intercept : bool, default=True
         Whether to fit an intercept, for a tenth of the budget.

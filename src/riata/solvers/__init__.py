@@ -11,7 +11,7 @@ from riata.problem import Problem
 from riata.registry import Registry
 from riata.sets import PolytopeSet
 from riata.solvers.class_sums import ClassSums
-from riata.solvers.defaults import FEW_COLUMNS, MANY_COLUMNS
+from riata.solvers.defaults import COLUMNS_OF_A_CLASS, FEW_COLUMNS, MANY_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.greedy import PrivateGreedy
@@ -63,6 +63,10 @@ def _few_columns(problem: Problem, budget: Budget) -> bool:
     return (
         problem.n_features <= FEW_COLUMNS * (problem.n_rows * min(budget.row_epsilon, 1.0)) ** 0.5
     )
+
+
+def _few_for_classes(problem: Problem) -> bool:
+    return problem.n_features <= COLUMNS_OF_A_CLASS * problem.loss.n_margins
 
 
 #: What "auto" stands for: the first line that applies. From public facts alone.
@@ -129,7 +133,7 @@ JOINT_RULES = (
     ),
     Rule(
         SoftmaxDescent,
-        lambda p, b: b.delta > 0 and _ball(p) and (_in_l2(p, b) or not _many_columns(p)),
+        lambda p, b: b.delta > 0 and _ball(p) and (_in_l2(p, b) or _few_for_classes(p)),
         "the gradients of all classes are one release, on columns that are measured and scaled "
         "first",
     ),

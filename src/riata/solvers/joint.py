@@ -41,7 +41,7 @@ OFFSETS = 0.5
 
 #: The scale is shrunk by the square of this many standard errors over it, but to no less than a
 #: part: the most likely class is then still that of the margins, if the classes are alike.
-SHRUNK, LEAST = 1.5, 0.1
+SHRUNK, LEAST = 2.0, 0.1
 
 #: Class counts count as different where their variance exceeds that of the noise so many times.
 DIFFERENT = 2.0

@@ -60,10 +60,10 @@ SHARES = {
     "entries": 0.02,
     "sums": 0.02,
     "squares": 0.1,
-    "counts": 0.01,
+    "counts": 0.02,
     "margins": 0.01,
-    "line": 0.06,
-    "gradient": 0.78,
+    "line": 0.08,
+    "gradient": 0.75,
 }
 
 #: The noise of all steps together moves a typical margin by about this much. Half of it and twice
