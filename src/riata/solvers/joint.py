@@ -24,8 +24,9 @@ from riata.solvers.plan import Callback, Plan, Solution, Solver, calibrate_mecha
 from riata.solvers.scales import released_scale
 from riata.vectors import Vector
 
-# The numbers below were set on texts of four, ten and 77 classes, on digits, on the cuts of
-# diamonds and on a synthetic mixture, with true and with shuffled labels: benchmarks/classes.py.
+# The numbers below were set with the scores of texts of four and ten classes, of digits, of the
+# cuts of diamonds and of a synthetic mixture in view, with true and with shuffled labels, by a
+# prototype and by benchmarks/classes.py.
 
 #: The steps of the line, and how many of the last ones are averaged.
 LINE_STEPS, AVERAGED = 6, 4

@@ -49,8 +49,8 @@ from riata.solvers.scaled_gradient import (
 from riata.vectors import Vector, length
 
 # How columns are measured and scaled, the momentum and the average are those of ScaledGradient.
-# The other numbers were set on digits, the cuts of diamonds and a synthetic mixture, one left out
-# at a time: benchmarks/classes.py.
+# The other numbers were set with the scores of digits, of the cuts of diamonds and of a synthetic
+# mixture in view, by a prototype and by benchmarks/classes.py.
 
 #: "auto" takes this many steps; with 64 the accuracy is within .01.
 STEPS = 32
@@ -66,8 +66,8 @@ SHARES = {
     "gradient": 0.75,
 }
 
-#: The noise of all steps together moves a typical margin by about this much. Half of it and twice
-#: as much are better on some data and worse on other.
+#: The noise of all steps together moves a typical margin by about this much. Twice as much is
+#: better on the mixture and worse on digits, half of it the other way round.
 MOVED = 1.0
 
 #: A step follows the gradient over the largest curvature between so many times.
