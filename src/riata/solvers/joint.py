@@ -136,10 +136,10 @@ def calibrated(
 ) -> tuple[Solution, ...]:
     """The models times one scale, with offsets, so that the softmax of margins is probable.
 
-    Releases: the lengths of the margins for a cut ("margins"), and the line's gradients ("line").
+    Releases: the lengths of the margins for a cut ("lengths"), and the line's gradients ("line").
     Where noise hides the lengths they are taken to be `usual`.
     """
-    lengths = released_scale(MarginLengths(problem, thetas), plan["margins"], curator)
+    lengths = released_scale(MarginLengths(problem, thetas), plan["lengths"], curator)
     seen = lengths.shares[1:].any()
     cut = lengths.quantile(CUT_QUANTILE, zeros=False) if seen else CUT_OF_USUAL * max(usual, 1e-300)
     line = _fitted(plan, problem, curator, thetas, priors, influence, cut)

@@ -32,7 +32,7 @@ from riata.vectors import Vector
 # epsilon 0.3 a floor of 1 has .03 more.
 
 #: What each kind of release gets of the budget.
-SHARES = {"class sums": 0.9, "margins": 0.02, "line": 0.08}
+SHARES = {"class sums": 0.9, "lengths": 0.02, "line": 0.08}
 
 #: Deviations from the mean of the classes are divided by this mean, or by so many standard
 #: deviations of its noise if that is more.
@@ -77,7 +77,7 @@ class JointClassSums(JointSolver):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
         check_steps(self.steps)
-        times = {"class sums": 1, "margins": 1, "line": LINE_STEPS}
+        times = {"class sums": 1, "lengths": 1, "line": LINE_STEPS}
         return joint_plan(self, problem, budget, 1, SHARES, times)
 
     def run_all(

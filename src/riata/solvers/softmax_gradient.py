@@ -61,7 +61,7 @@ SHARES = {
     "sums": 0.02,
     "squares": 0.1,
     "counts": 0.02,
-    "margins": 0.01,
+    "lengths": 0.01,
     "line": 0.08,
     "gradient": 0.75,
 }
@@ -119,7 +119,7 @@ class SoftmaxDescent(JointSolver):
         steps = check_steps(self.steps) or STEPS
         times = {"entries": 1, "squares": 1, "counts": 1, "gradient": steps}
         times |= {"sums": 1} if problem.fit_intercept else {}
-        times |= {"margins": 1, "line": LINE_STEPS}
+        times |= {"lengths": 1, "line": LINE_STEPS}
         return joint_plan(self, problem, budget, steps, SHARES, times)
 
     def run_all(
