@@ -50,6 +50,7 @@ PEELING = ("tests/statistical/test_peeling.py",)
 SAMPLED = ("tests/statistical/test_sampled.py",)
 SOLVERS = ("tests/audit/test_solvers.py",)
 COSTS = ("tests/unit/test_solver_accounting.py",)
+JOINT = ("tests/sensitivity/test_softmax_queries.py",)
 PAIRS = ("tests/sensitivity/test_row_pairs.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FILTER = ("tests/unit/test_filter.py",)
@@ -512,6 +513,54 @@ MUTANTS = [
         "negative entries in sums that are called nonnegative_inner", "queries/class_sums.py",
         "    kept.data = np.maximum(kept.data, 0.0)\n", "",
         ("tests/sensitivity/test_sums_by_class.py",),
+    ),
+    Mutant(
+        "a row that softmax sums count in every class", "queries/class_sums.py",
+        "        return (y == np.arange(loss.n_margins)[:, None]).astype(np.float64)\n",
+        "        return (y >= np.arange(loss.n_margins)[:, None]).astype(np.float64)\n",
+        JOINT,
+    ),
+    Mutant(
+        "a softmax slope that is not shortened", "queries/softmax.py",
+        "            rows *= np.minimum(1.0, self.limit * self.slope_steps * _ROOM / sizes)\n", "",
+        JOINT,
+    ),
+    Mutant(
+        "a softmax slope of length 1", "queries/softmax.py",
+        "        slope = self.largest_weight * min(self.limit, math.sqrt(2.0))\n",
+        "        slope = self.largest_weight * min(self.limit, 1.0)\n",
+        JOINT,
+    ),
+    Mutant(
+        "softmax rows that are not shortened", "queries/softmax.py",
+        "            rows = np.minimum(1.0, allowed / "
+        "np.sqrt(self.scaling.squared_lengths(block.rows)))\n",
+        "            rows = np.ones(len(block.y))\n",
+        JOINT,
+    ),
+    Mutant(
+        "a softmax line that forgets the weights of classes", "queries/softmax.py",
+        "        return self.largest_weight * largest[norm]\n",
+        "        return largest[norm]\n",
+        JOINT,
+    ),
+    Mutant(
+        "a softmax line without its offsets", "queries/softmax.py",
+        '            "l2": math.sqrt(2.5 + _LARGEST_VARIANCE**2),\n',
+        '            "l2": 1.0,\n',
+        JOINT,
+    ),
+    Mutant(
+        "softmax margins that are not cut", "queries/softmax.py",
+        "np.maximum(lengths, self.cut))[:, None])\n", "self.cut)[None, None])\n",
+        JOINT,
+    ),
+    Mutant(
+        "one fit of many classes that is charged for none of its gradients",
+        "solvers/joint.py",
+        "calibrate_mechanisms(at, times, budget)",
+        "calibrate_mechanisms(at, dict.fromkeys(times, 1), budget)",
+        ("tests/unit/test_softmax.py",),
     ),
     Mutant(
         "a seeded fit on a real ledger", "fitting/arguments.py",

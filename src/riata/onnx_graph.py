@@ -219,7 +219,8 @@ def _classes(graph: _Graph, about: ModelDescription) -> None:
     graph.output(graph("Gather", values, winners), "label", [None], kind)
     graph.output("margins", "decision", [None] if two else [None, len(labels)])
     if about.probabilities:
-        chances = _two_chances(graph) if two else _many_chances(graph)
+        many = _joint_chances if about.multinomial else _many_chances
+        chances = _two_chances(graph) if two else many(graph)
         graph.output(chances, "probabilities", [None, len(labels)])
 
 
@@ -244,6 +245,11 @@ def _two_chances(graph: _Graph) -> str:
     odds = graph("Unsqueeze", "margins", np.array([1]))
     both = [graph("Sigmoid", graph("Neg", odds)), graph("Sigmoid", odds)]
     return graph("Concat", *both, axis=1)
+
+
+def _joint_chances(graph: _Graph) -> str:
+    """The probabilities of classes that were fitted together."""
+    return graph("Softmax", "margins", axis=1)
 
 
 def _many_chances(graph: _Graph) -> str:

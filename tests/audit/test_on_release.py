@@ -74,6 +74,8 @@ MODELS = {
     "noisy-gradient, samples": erm(NoisyGradient(4, sampling=0.5), L2Ball(1.0)),
     "scaled-gradient": erm("scaled-gradient", bounds=LENGTH, steps=4),
     "class-sums": logistic(solver="class-sums", steps=4),
+    "joint-class-sums": logistic(classes=(0, 1, 2), solver="joint-class-sums"),
+    "softmax-gradient": logistic(classes=(0, 1, 2), solver="softmax-gradient", steps=4),
     "three classes": logistic(classes=(0, 1, 2), class_weight="balanced", steps=3),
     "objective-perturbation": erm("objective-perturbation", L2Ball(1.0), bounds=LENGTH),
     "objective-perturbation, pure": erm("objective-perturbation", delta=0.0, loss=Logistic()),
@@ -88,7 +90,7 @@ MODELS = {
 }  # fmt: skip
 
 #: Solvers that leave out releases where an earlier one says that they would not help.
-MAY_STOP = ("class-sums", "scaled-gradient")
+MAY_STOP = ("class-sums", "scaled-gradient", "softmax-gradient")
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
 

@@ -15,6 +15,7 @@ from riata import (
     HeavyTailedRegression,
     PrivateErm,
     PrivateLinearSVC,
+    PrivateLogisticRegression,
     PrivateSparseRegression,
     ProjectedRegression,
     audit,
@@ -149,6 +150,33 @@ def test_a_split_fit_shows_a_replaced_row_in_its_own_part_only():
         per_step = len(each.releases) // 4
         assert all(release.ratio == 0 for release in each.releases[per_step:])
         assert any(release.ratio > 0 for release in each.releases[:per_step])
+
+
+def three_classes(solver):
+    return lambda adjacency: PrivateLogisticRegression(
+        1.0, 1e-6, bounds=LENGTH, classes=["a", "b", "c"], solver=solver, adjacency=adjacency
+    )
+
+
+@every_adjacency
+@pytest.mark.parametrize("solver", ["joint-class-sums", "softmax-gradient"])
+def test_no_release_of_all_classes_exceeds_its_claim(solver, adjacency):
+    model = three_classes(solver)(adjacency)
+    found = list(replays(model, random_pairs(model, PAIRS, N_ROWS, N_COLUMNS), seed=1))
+    assert all(each.sound for each in found)
+    assert all(each.realised.epsilon <= each.claimed.epsilon for each in found)
+    assert max(each.worst for each in found) >= 0.9
+
+
+@every_adjacency
+@pytest.mark.parametrize("solver", ["joint-class-sums", "softmax-gradient"])
+def test_a_third_of_the_sensitivity_of_all_classes_is_accused(monkeypatch, solver, adjacency):
+    # As if the budget were divided by the number of classes and spent on each of them.
+    model = three_classes(solver)(adjacency)
+    honest = Query.sensitivity
+    monkeypatch.setattr(Query, "sensitivity", lambda self, norm: honest(self, norm) / 3)
+    pairs = random_pairs(model, PAIRS, N_ROWS, N_COLUMNS)
+    assert not all(each.sound for each in replays(model, pairs, seed=1))
 
 
 # Broken twins that a replay catches

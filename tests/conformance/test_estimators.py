@@ -242,6 +242,11 @@ class TestClassifier:
         assert model.privacy_.epsilon == pytest.approx(20.0, rel=1e-9)
         assert model.score(X, labels) > 0.6
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+        assert "gradient: Gaussian" in str(model.privacy_)
+        model = logistic(epsilon=20.0, classes=[0, 1, 2], solver="greedy", random_state=0)
+        model.fit(X, labels)
+        assert model.privacy_.epsilon == pytest.approx(20.0, rel=1e-9)
+        assert model.score(X, labels) > 0.6
         assert "each of 3 fits" in model.privacy_.releases[0]
 
     def test_booleans_declare_their_classes_and_categoricals_do_not(self):

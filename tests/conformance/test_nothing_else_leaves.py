@@ -303,7 +303,7 @@ def test_steps_and_releases_are_those_of_the_plan_whatever_the_rows_contain(name
         in_fits = sum(plan.times.get(role, plan.steps) for role in plan.mechanisms) * plan.fits
         planned = in_fits + sum(each.times for each in plan.extra_releases.values())
         # What is released follows from earlier releases, within a sum or a list.
-        if plan.adaptive or plan.solver in ("scaled-gradient", "class-sums"):
+        if plan.adaptive or plan.solver in ("scaled-gradient", "class-sums", "softmax-gradient"):
             assert plan.adaptive or len(taken) <= planned
             assert all(before >= after for before, after in itertools.pairwise(left))
             assert left[-1] >= 0

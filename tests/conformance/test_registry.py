@@ -250,7 +250,7 @@ def test_a_solver_fits_a_problem_or_says_why_not(name, delta):
             fits += 1
             assert problem.set.contains(theta.dense(), 1e-6)
     if delta:
-        assert fits
+        assert fits or solver.joint  # which are for several margins: tests/unit/test_softmax.py
 
 
 @dataclass(frozen=True)

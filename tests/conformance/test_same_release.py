@@ -29,6 +29,7 @@ from riata.losses import (
     OneAgainstRest,
     RowLoss,
     SmoothedHinge,
+    Softmax,
     Squared,
     Weighted,
 )
@@ -50,9 +51,11 @@ from riata.queries import (
     Gradient,
     GradientStep,
     Improvement,
+    Influence,
     LengthSizes,
     LimitedSlope,
     MarginCounts,
+    MarginLengths,
     MarginSlopes,
     MeanSlope,
     MeanVector,
@@ -62,6 +65,8 @@ from riata.queries import (
     Scaling,
     ScoreCounts,
     SlopeSizes,
+    SoftmaxGradient,
+    SoftmaxLine,
     SquaredError,
     SquaredMoments,
     SumsByClass,
@@ -228,6 +233,15 @@ def queries(case: Case) -> dict[str, object]:
         "wrong labels": WrongLabels((theta, zero), *at, (1.0, 0.0), ((1.3, 0.2), (0.4, -0.1))),
         "row digest": RowDigest(b"k" * 32, n, problem.adjacency),
         "gradient entries": GradientStep(problem, theta, 0.5).entries(few),
+    }
+    joint = replace(problem, loss=Softmax(3))
+    models = (theta, zero.with_offset(0.3), Vector.of(rng.normal(size=p)))
+    own = Influence(scaling, 1.1, np.array([0.3, 0.0, 2.0]))
+    found |= {
+        "sums of three classes": SumsByClass(joint, 0.2),
+        "softmax gradient": SoftmaxGradient(joint, models, 1.0, scaling, 1.1, 0.5),
+        "softmax line": SoftmaxLine(joint, models, own, 0.7, 1.3, np.array([0.1, 0.0, -0.4])),
+        "margin lengths": MarginLengths(joint, models),
     }
     if bounds.norm == "l2":
         found["squared moments"] = SquaredMoments(bounds, 1.0, n, problem.adjacency, p, True)

@@ -91,13 +91,15 @@ BY_NAME = {
     "gaussian-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "scaled-gradient": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "class-sums": PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]),
+    "joint-class-sums": PrivateLogisticRegression(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]),
+    "softmax-gradient": PrivateLogisticRegression(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]),
     "hard-thresholding": PrivateSparseRegression(
         1.0, 1e-6, bounds=SHORT, sparsity=3, solver="hard-thresholding"
     ),
     "posterior-sampling": PrivateErm(Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=SHORT),
 }
 MODELS |= {
-    name: (model.set_params(solver=name), LABELS if name == "class-sums" else Y)
+    name: (model.set_params(solver=name), LABELS if hasattr(model, "classes") else Y)
     for name, model in BY_NAME.items()
 }
 

@@ -73,7 +73,9 @@ def test_given_weights_are_public_and_normalised():
     np.testing.assert_allclose(model.class_weight_, np.array([1, 4, 1]) / 2)
     assert CLASS_COUNTS not in str(model.privacy_)
     assert "Public class weights: 0.5, 2, 0.5." in model.privacy_.notes
-    assert model.privacy_.public["loss"] == "weighted logistic"
+    assert model.privacy_.public["loss"] == "weighted softmax"
+    alone = logistic(classes=[0, 1, 2], class_weight={1: 4.0}, solver="greedy", random_state=0)
+    assert alone.fit(x, y).privacy_.public["loss"] == "weighted logistic"
     plain = logistic(classes=[0, 1, 2], steps=2, random_state=0).fit(x, y)
     np.testing.assert_array_equal(plain.class_weight_, np.ones(3))
 
@@ -294,8 +296,10 @@ def test_everything_together_spends_the_budget(solver, delta, k, epsilon):
         "classes": list(range(k)), "solver": solver, "class_weight": "balanced",
     }  # fmt: skip
     plan = PrivateLogisticRegression(**c).plan(2_000, 8)
-    fits = 1 if k == 2 else k
-    calibrated = {MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if solver != "projected" else {}
+    fits, together = 1 if k == 2 else k, plan.problem.loss.n_margins > 1
+    assert together == (solver == "auto" and k > 2 and delta > 0)
+    calibrated = {MARGIN_COUNTS: fits, MARGIN_SLOPES: fits}
+    calibrated = {} if solver == "projected" or together else calibrated
     assert {role: each.times for role, each in plan.extra_releases.items()} == {
         CLASS_COUNTS: 1
     } | calibrated
@@ -321,7 +325,9 @@ def test_sampled_gradients_share_their_budget():
 def test_the_ledger_is_charged_for_all_of_it(tmp_path):
     x, y = three_classes(4, 600)
     ledger = Ledger.create(tmp_path / "ledger", dataset="classes", ceiling=Budget(3.0, 1e-5))
-    model = logistic(classes=[0, 1, 2], class_weight="balanced", ledger=ledger).fit(x, y)
+    model = logistic(
+        classes=[0, 1, 2], class_weight="balanced", ledger=ledger, solver="greedy"
+    ).fit(x, y)
     (charge,) = ledger.charges
     text = str(charge)
     for role in (CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES):

@@ -141,6 +141,11 @@ def svc(**changes):
     return PrivateLinearSVC(**GIVEN | {"bounds": ENTRIES, "classes": [0, 1]} | changes)
 
 
+def three_classes(**changes):
+    facts = GIVEN | {"bounds": LENGTH, "classes": [0, 1, 2]}
+    return PrivateLogisticRegression(**facts | changes)
+
+
 def lasso(**changes):
     return PrivateLasso(**GIVEN | {"bounds": ENTRIES} | changes)
 
@@ -284,6 +289,8 @@ SUITED = {
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
     "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
     "class-sums": lambda **c: erm(loss=Logistic(), solver="class-sums", **c),
+    "joint-class-sums": lambda **c: three_classes(solver="joint-class-sums", **c),
+    "softmax-gradient": lambda **c: three_classes(solver="softmax-gradient", **c),
     "objective-perturbation": lambda **c: erm(**OBJECTIVE, **c),
     "hard-thresholding": lambda **c: sparse_model(solver="hard-thresholding", **c),
     "peeling": lambda **c: sparse_model(solver="peeling", **c),

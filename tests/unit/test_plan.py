@@ -198,7 +198,9 @@ def test_several_fits_share_one_budget(solver):
 
 
 def test_classes_beyond_two_are_fits_that_share_the_budget():
-    model = PrivateLogisticRegression(1.0, 1e-6, bounds=Bounds(1.0), classes=list("abcd"), steps=6)
+    model = PrivateLogisticRegression(
+        1.0, 1e-6, bounds=Bounds(1.0), classes=list("abcd"), solver="frank-wolfe", steps=6
+    )
     plan = model.plan(1_000, 10)
     assert plan.fits == 4
     assert 1 - 1e-9 <= plan.spent.epsilon <= 1
@@ -596,8 +598,9 @@ def test_a_printed_plan_counts_fits_and_leaves_out_what_is_not_there():
     single = str(PrivateLasso(1.0, bounds=UNIT, fit_intercept=False, steps=5).plan(100, 5))
     assert "intercept" not in single
     assert "fits" not in single
-    model = PrivateLogisticRegression(1.0, bounds=UNIT, classes=[0, 1, 2], steps=5)
+    model = PrivateLogisticRegression(1.0, bounds=UNIT, classes=[0, 1, 2], solver="greedy", steps=5)
     assert "5 steps, 3 fits" in str(model.plan(100, 5))
+    assert "fits" not in str(model.set_params(solver="auto").plan(100, 5))
 
 
 def test_a_plan_without_privacy_says_so():

@@ -91,6 +91,10 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
     def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
         raise AssertionError("a subclass names its losses")
 
+    def _joint_loss(self, classes: np.ndarray | None) -> Loss | None:
+        """The loss of all classes together, if there are several and the model has one."""
+        return None
+
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
         raise AssertionError("a subclass names its set")
 
@@ -181,6 +185,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             estimator=type(self),
             parameters=arguments_of(self),
             notes=(*default, *self._notes(classes)),
+            joint_loss=self._joint_loss(classes),
         )
 
     def request(self, X: Any, y: Any = None) -> tuple[Request, RowSource]:
@@ -224,7 +229,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
     def _set_attributes(self, fitted: Fitted) -> None:
         """Coefficients, and what the solver says about their errors: NaN where it says nothing."""
         request = fitted.planned.request
-        shape = () if request.classes is None else (len(request.losses),)
+        shape = () if request.classes is None else (len(fitted.solutions),)
 
         def each(value: Callable[[Solution], Any]) -> Any:
             values = np.array([value(one) for one in fitted.solutions], dtype=np.float64)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes
@@ -22,7 +23,7 @@ from riata.fitting import AutomaticRadius, ExtraReleases, Fitted
 from riata.fitting.dask_rows import is_collection
 from riata.fitting.prediction_rows import classes_with_schema, targets_of
 from riata.fitting.rows import Table, read_table
-from riata.losses import Logistic, Loss, OneAgainstRest, Weighted
+from riata.losses import Logistic, Loss, OneAgainstRest, Softmax, Weighted
 from riata.privacy.budget import check_scale
 from riata.sets import ConstraintSet, L1Ball, L2Ball
 
@@ -204,6 +205,20 @@ class LogisticClassifier(PrivateClassifier):
     def _label_loss(self) -> Loss:
         return Logistic()
 
+    def _joint_loss(self, classes: np.ndarray | None) -> Loss | None:
+        assert classes is not None
+        if len(classes) == 2:
+            return None
+        weights = self._public_weights(classes)
+        loss = Softmax(len(classes))
+        return loss if weights is None else Weighted(loss, weights)
+
+    @property
+    def multinomial(self) -> bool:
+        """Whether the classes were fitted together: probabilities are the softmax of margins."""
+        check_is_fitted(self)
+        return str(self.privacy_.public.get("loss")).endswith(Softmax.name)
+
     def check_parameters(self) -> None:
         super().check_parameters()
         named = isinstance(self.calibration, str) and self.calibration == "auto"
@@ -221,7 +236,10 @@ class LogisticClassifier(PrivateClassifier):
         self.calibration_ = np.array([solution.line for solution in fitted.solutions])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The log-odds of the second class, or of each class against the rest: calibrated.
+        """The log-odds of the second class, or of each class: calibrated.
+
+        Of three classes or more they are against the rest, or, where the classes were fitted
+        together, up to a number that is the same for all classes.
 
         Not the bare ``X @ coef_.T + intercept_``, but ``calibration_[:, 0]`` times it plus
         ``calibration_[:, 1]``.
@@ -230,7 +248,10 @@ class LogisticClassifier(PrivateClassifier):
         return odds[:, 0] if len(self.classes_) == 2 else odds
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class; one-against-rest scores are normalised to sum to 1.
+        """The probability of each class: of three or more, the softmax of their log-odds.
+
+        Where each class was fitted against the rest, their probabilities are normalised to sum
+        to 1.
 
         With class weights they are those of a population in which classes have these weights. The
         class that is most likely here is the one that `predict` gives.
@@ -242,7 +263,7 @@ class LogisticClassifier(PrivateClassifier):
         odds = self.decision_function(X)
         if len(self.classes_) == 2:
             return np.column_stack([log_expit(-odds), log_expit(odds)])
-        scores = log_expit(odds)
+        scores = odds if self.multinomial else log_expit(odds)
         return scores - logsumexp(scores, axis=1, keepdims=True)
 
 

@@ -33,6 +33,8 @@ class ModelDescription:
     #: Of a classifier, in the order of their codes.
     labels: Any = None
     probabilities: bool = False
+    #: Whether probabilities are the softmax of its margins.
+    multinomial: bool = False
     #: Of the source that it was fitted to.
     schema: Schema | None = None
     #: Of a model that was learned from reports.
@@ -81,6 +83,7 @@ def _of_estimator(model: Any) -> ModelDescription:
         names=getattr(model, "feature_names_in_", None),
         labels=labels,
         probabilities=hasattr(model, "predict_proba"),
+        multinomial=getattr(model, "multinomial", False),
         schema=getattr(model, "schema_", None),
         task=getattr(model, "task_", None),
     )

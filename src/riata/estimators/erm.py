@@ -86,6 +86,11 @@ class PrivateErm(PrivateLinearModel):
                 f"loss must be a Loss, got {type(self.loss).__name__}. "
                 "Import one from riata.losses, such as Squared()."
             )
+        if self.loss.n_margins > 1:
+            raise InvalidArgument(
+                f"PrivateErm fits one model, and the {self.loss.name} loss is of several classes. "
+                "Use PrivateLogisticRegression."
+            )
         if not isinstance(self.set, ConstraintSet):
             raise InvalidArgument(
                 f"set must be a constraint set, got {type(self.set).__name__}. "

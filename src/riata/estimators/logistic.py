@@ -14,8 +14,10 @@ from riata.estimators.parameters import documented
 class PrivateLogisticRegression(LogisticClassifier, BallClassifier):
     """Sparse logistic regression with differential privacy, for two classes or more.
 
-    Minimises the mean logistic loss over a ball of coefficients. More than two classes are fitted
-    one against the rest; every row takes part in every fit, and the accountant composes them all.
+    Minimises the mean logistic loss over a ball of coefficients. Three classes or more are fitted
+    together by the solvers "joint-class-sums" and "softmax-gradient", which "auto" takes where it
+    can: the noise then does not grow with their number. By other solvers each class is fitted
+    against the rest; every row takes part in every fit, and the accountant composes them all.
 
     Parameters
     ----------
@@ -25,7 +27,8 @@ class PrivateLogisticRegression(LogisticClassifier, BallClassifier):
     calibration : bool or "auto", default="auto"
         Whether probabilities are calibrated after the fit, by a private fit of a line through the
         margins of each class, for a twentieth of the budget. "auto" does so unless epsilon is
-        infinite, the solver projects the rows, or calibrates by itself ("class-sums").
+        infinite, the solver projects the rows, or calibrates by itself, as "class-sums"
+        and the solvers that fit all classes together do.
     $ball
     $solver
     $options

@@ -51,9 +51,9 @@ class ExtraReleases:
                 because="only projected rows are kept, and they do not give the model's margins",
                 instead="Use calibration=False",
             )  # fmt: skip
-        calibrates = isinstance(solver, ClassSums)  # as its last step
+        calibrates = isinstance(solver, ClassSums) or solver.joint  # as its last step
         possible = not projects and not calibrates and budget.epsilon < math.inf
-        wanted = possible if automatic else bool(self.calibration)
+        wanted = possible if automatic else bool(self.calibration) and not solver.joint
         return counted | ({MARGIN_COUNTS: fits, MARGIN_SLOPES: fits} if wanted else {})
 
 
@@ -64,7 +64,8 @@ def with_class_weights(
     if CLASS_COUNTS not in plan.extra_releases:
         loss = problems[0].loss
         return problems, loss.weights if isinstance(loss, Weighted) else None
-    weights = balanced_weights(plan, problems[0], curator, max(len(problems), 2))
+    n_classes = max(len(problems), problems[0].loss.n_margins, 2)
+    weights = balanced_weights(plan, problems[0], curator, n_classes)
     return tuple(replace(each, loss=Weighted(each.loss, weights)) for each in problems), weights
 
 

@@ -14,7 +14,7 @@ from riata.identity import canonical, digest, unnamed
 from riata.privacy.events import to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.problem import Problem
-from riata.solvers import Plan, Solver, choose_solver, rule_for
+from riata.solvers import Plan, Solver, choose_solver, joint_rule_for, rule_for
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ def plan(request: Request) -> PlannedFit:
 
     Reads nothing and charges nothing. What cannot be fitted is refused here.
     """
-    first, budget, fits = request.problems(None)[0], request.budget, len(request.losses)
-    solver = choose_solver(request.solver, first, budget, request.steps)
-    problems = request.problems(solver)
+    budget = request.budget
+    solver, problems, because = _chosen(request)
+    fits = len(problems)
     times = request.extra_releases.times(solver, budget, fits)
     planned = plan_with_extra_releases(solver, problems[0], budget, fits, times)
     if planned.parts > 1 and request.of_people:
@@ -114,6 +114,20 @@ def plan(request: Request) -> PlannedFit:
             because="the rows of one person may be in several parts",
             instead="Use split=False",
         )  # fmt: skip
-    automatic = isinstance(request.solver, str) and request.solver == "auto"
-    because = rule_for(problems[0], budget).because if automatic else ""
     return PlannedFit(request, solver, problems, replace(planned, because=because))
+
+
+def _chosen(request: Request) -> tuple[Solver, tuple[Problem, ...], str]:
+    """The solver, what it minimises, and why "auto" took it. All classes together if it can."""
+    budget, automatic = request.budget, request.solver == "auto"
+    first, joint = request.problems(None)[0], request.joint_problem(None)
+    rule = joint_rule_for(joint, budget) if joint is not None and automatic else None
+    if rule is not None:
+        solver: Solver = rule.solver(steps=request.steps)
+    else:
+        solver = choose_solver(request.solver, first, budget, request.steps)
+    together = request.joint_problem(solver) if solver.joint else None
+    if together is not None:
+        return solver, (together,), "" if rule is None else rule.because
+    problems = request.problems(solver)
+    return solver, problems, rule_for(problems[0], budget).because if automatic else ""

@@ -80,6 +80,8 @@ class Request:
         The arguments of its constructor, without those in `WITHOUT_EFFECT` and `random_state`.
     notes : tuple of str
         What the Statement says besides.
+    joint_loss : Loss, optional
+        The loss of all classes together, for solvers that fit them so, in place of `losses`.
     """
 
     losses: tuple[Loss, ...]
@@ -98,6 +100,7 @@ class Request:
     estimator: type | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    joint_loss: Loss | None = None
 
     @property
     def of_people(self) -> bool:
@@ -106,11 +109,20 @@ class Request:
 
     def problems(self, solver: Solver | None) -> tuple[Problem, ...]:
         """What each fit minimises. The solver may have a say in an automatic radius."""
+        return self._problems(self.losses, solver)
+
+    def joint_problem(self, solver: Solver | None) -> Problem | None:
+        """What a fit of all classes together minimises, if there are several."""
+        if self.joint_loss is None:
+            return None
+        return self._problems((self.joint_loss,), solver)[0]
+
+    def _problems(self, losses: tuple[Loss, ...], solver: Solver | None) -> tuple[Problem, ...]:
         given = self.set
         over = given.for_solver(solver) if isinstance(given, AutomaticRadius) else given
         adjacency = REPLACE_ONE if self.of_people else self.budget.adjacency
         facts = (self.bounds, self.n_rows, self.n_features, adjacency, self.fit_intercept)
-        return tuple(Problem(loss, over, *facts) for loss in self.losses)
+        return tuple(Problem(loss, over, *facts) for loss in losses)
 
 
 def arguments_of(estimator: Any, *, deep: bool = False) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Fitted:
     ----------
     planned : PlannedFit
     solutions : tuple of Solution
-        One for each loss of the request.
+        One for each loss of the request, or for each class.
     statement : Statement
         The guarantee of all of it.
     """
@@ -112,10 +112,12 @@ def run(
 def solve(
     planned: PlannedFit, curator: Curator, callback: Callback | None = None
 ) -> tuple[Solution, ...]:
-    """Every release of a fit, in order: extra releases, and one run for each problem."""
+    """Every release of a fit, in order: extra releases, and one run for each problem or for all."""
     solver, plan = planned.solver, planned.plan
     problems, weights = with_class_weights(plan, planned.problems, curator)
-    solutions = [solver.run(plan, problem, curator, callback) for problem in problems]
+    solutions = solver.run_all(plan, problems, curator, callback)
+    if solver.joint:  # its models are calibrated together
+        return tuple(replace(each, weights=weights) for each in solutions)
     return tuple(
         replace(each, line=calibrated(plan, problem, curator, each), weights=weights)
         for problem, each in zip(problems, solutions, strict=True)

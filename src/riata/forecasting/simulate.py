@@ -142,9 +142,9 @@ def planned(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
             because="it simulates numbers whose mean is the margin itself",
             instead="Use data of your own that is made up, and fit with a random_state",
         )  # fmt: skip
-    if (fits := fit.plan.fits) > 1:
+    if (classes := max(fit.plan.fits, loss.n_margins)) > 1:
         raise InvalidArgument(
-            f"A forecast is for two classes, and {fits} are given. Forecast one class against "
+            f"A forecast is for two classes, and {classes} are given. Forecast one class against "
             "the rest: pass classes=[0, 1] and an epsilon for one of the fits."
         )
     return fit

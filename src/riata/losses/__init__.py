@@ -10,6 +10,7 @@ from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.quantile import Quantile
 from riata.losses.row_loss import RowLoss
 from riata.losses.smoothed_hinge import SmoothedHinge
+from riata.losses.softmax import Softmax
 from riata.losses.squared import Squared
 from riata.losses.weighted import Weighted
 from riata.registry import Registry
@@ -25,6 +26,7 @@ __all__ = [
     "Quantile",
     "RowLoss",
     "SmoothedHinge",
+    "Softmax",
     "Squared",
     "Weighted",
 ]

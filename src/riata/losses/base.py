@@ -64,6 +64,11 @@ class Loss(ABC):
         return False
 
     @property
+    def n_margins(self) -> int:
+        """How many margins a row has: more than one for a loss of all classes together."""
+        return 1
+
+    @property
     def twice_differentiable(self) -> bool:
         """Whether `slope` has a derivative everywhere."""
         return False

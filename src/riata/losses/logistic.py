@@ -9,7 +9,7 @@ from riata.losses.base import Loss
 from riata.losses.logistic_function import logistic, softplus
 
 #: An intercept of 6 is a class of one in four hundred; rarer ones are beyond a private fit's reach.
-_LARGEST_LOG_ODDS = 6.0
+LARGEST_LOG_ODDS = 6.0
 
 #: u expit(-u) is largest at u = 1.2785, and u^2 expit'(u) at u = 2.3994: smaller targets than the
 #: largest one are the worst beyond. The values are rounded up.
@@ -58,4 +58,4 @@ class Logistic(Loss):
         return y * y / 4
 
     def offset_bound(self, y: float) -> float:
-        return _LARGEST_LOG_ODDS
+        return LARGEST_LOG_ODDS

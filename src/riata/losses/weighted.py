@@ -48,10 +48,10 @@ class Weighted(WrappedLoss):
         return self.of_rows(y) * super().value(margin, y)
 
     def slope(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.of_rows(y) * super().slope(margin, y)
+        return (self.of_rows(y) * super().slope(margin, y).T).T  # one margin or several
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.of_rows(y) * super().curvature(margin, y)
+        return (self.of_rows(y) * super().curvature(margin, y).T).T
 
     def slope_bound(self, margin: float, y: float) -> float:
         return self.largest * super().slope_bound(margin, y)

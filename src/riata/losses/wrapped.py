@@ -25,6 +25,10 @@ class WrappedLoss(Loss):
         return self.loss.name
 
     @property
+    def n_margins(self) -> int:
+        return self.loss.n_margins
+
+    @property
     def twice_differentiable(self) -> bool:
         return self.loss.twice_differentiable
 

@@ -21,6 +21,7 @@ from riata.queries.row_gradient import (
     vertex_utilities,
 )
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
+from riata.queries.softmax import Influence, MarginLengths, SoftmaxGradient, SoftmaxLine
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 
@@ -41,9 +42,11 @@ __all__ = [
     "GradientEntries",
     "GradientStep",
     "Improvement",
+    "Influence",
     "LengthSizes",
     "LimitedSlope",
     "MarginCounts",
+    "MarginLengths",
     "MarginSlopes",
     "MeanEntries",
     "MeanSlope",
@@ -62,6 +65,8 @@ __all__ = [
     "ScoreCounts",
     "Sizes",
     "SlopeSizes",
+    "SoftmaxGradient",
+    "SoftmaxLine",
     "SquaredError",
     "SquaredMoments",
     "SumsByClass",

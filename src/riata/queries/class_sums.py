@@ -31,9 +31,22 @@ def is_positive(loss: Loss, y: np.ndarray) -> np.ndarray:
         return loss.slope(np.zeros(len(y)), y) < 0  # False for NaN
 
 
+def in_classes(loss: Loss, y: np.ndarray) -> np.ndarray:
+    """One line for each class with 1 for its rows and 0 for the others; never two 1s for a row.
+
+    The positive class and the other for a loss of one margin, and otherwise the codes.
+    """
+    if loss.n_margins > 1:
+        return (y == np.arange(loss.n_margins)[:, None]).astype(np.float64)
+    positive = is_positive(loss, y).astype(np.float64)
+    return np.stack([positive, 1 - positive])
+
+
 @dataclass(frozen=True, eq=False)
 class SumsByClass(ProblemQuery):
-    """The mean of (x+, c) in the place of a row's class, and of 0 in that of the other class.
+    """The mean of (x+, c) in the place of a row's class, and of 0 in those of the other classes.
+
+    Its sensitivity does not depend on the number of classes.
 
     Parameters
     ----------
@@ -53,18 +66,22 @@ class SumsByClass(ProblemQuery):
 
     def block_sum(self, block: Block) -> np.ndarray:
         rows = _without_negatives(block.rows)
-        positive = is_positive(self.loss, block.y).astype(np.float64)
-        each = (positive, 1 - positive)
-        return np.concatenate([part for mine in each for part in (rows.T @ mine, [mine.sum()])])
+        mine = in_classes(self.loss, block.y)
+        sums = np.asarray(rows.T @ mine.T)  # all classes in one pass
+        return np.column_stack([sums.T, mine.sum(axis=1)]).ravel()
+
+    @property
+    def n_classes(self) -> int:
+        return max(self.loss.n_margins, 2)
 
     @cached_property
     def unit(self) -> Any:
         columns = self.bounds.per_column(self.problem.n_features) / X_STEPS
-        return np.tile(np.append(columns, self.constant), 2) / self.n_rows
+        return np.tile(np.append(columns, self.constant), self.n_classes) / self.n_rows
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
-        """One line for the positive class and one for the other; the constant's sum is last."""
-        return super().from_total(total).reshape(2, -1)
+        """One line for each class, in the order of `in_classes`; the constant's sum is last."""
+        return super().from_total(total).reshape(self.n_classes, -1)
 
     def row_bound(self, norm: str) -> float:
         row = self.bounds.row_norm(norm, self.problem.n_features)

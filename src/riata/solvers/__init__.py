@@ -11,11 +11,12 @@ from riata.problem import Problem
 from riata.registry import Registry
 from riata.sets import PolytopeSet
 from riata.solvers.class_sums import ClassSums
-from riata.solvers.defaults import FEW_COLUMNS, MANY_COLUMNS
+from riata.solvers.defaults import COLUMNS_OF_A_CLASS, FEW_COLUMNS, MANY_COLUMNS
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.greedy import PrivateGreedy
 from riata.solvers.hard_thresholding import HardThresholding, PrivateHardThresholding
+from riata.solvers.joint_class_sums import JointClassSums
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
 from riata.solvers.peeling import PrivatePeeling
@@ -25,6 +26,7 @@ from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 from riata.solvers.projected import Projected
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
+from riata.solvers.softmax_gradient import SoftmaxDescent
 from riata.solvers.sufficient_statistics import SufficientStatistics
 
 
@@ -61,6 +63,10 @@ def _few_columns(problem: Problem, budget: Budget) -> bool:
     return (
         problem.n_features <= FEW_COLUMNS * (problem.n_rows * min(budget.row_epsilon, 1.0)) ** 0.5
     )
+
+
+def _few_for_classes(problem: Problem) -> bool:
+    return problem.n_features <= COLUMNS_OF_A_CLASS * problem.loss.n_margins
 
 
 #: What "auto" stands for: the first line that applies. From public facts alone.
@@ -116,6 +122,31 @@ RULES = (
     ),
 )  # fmt: skip
 
+#: The same for three classes or more, fitted together. If no line applies, each class is fitted
+#: against the rest, by `RULES`.
+JOINT_RULES = (
+    Rule(
+        JointClassSums,
+        lambda p, b: _in_l2(p, b) and _ball(p) and _many_columns(p) and p.bounds.nonnegative,
+        "rows are not negative and have a bound on their length, and columns are too many to be "
+        "measured one by one, as words are; the sums of all classes are one release",
+    ),
+    Rule(
+        SoftmaxDescent,
+        lambda p, b: b.delta > 0 and _ball(p) and (_in_l2(p, b) or _few_for_classes(p)),
+        "the gradients of all classes are one release, on columns that are measured and scaled "
+        "first",
+    ),
+)  # fmt: skip
+
+
+def joint_rule_for(problem: Problem, budget: Budget) -> Rule | None:
+    """The line of `JOINT_RULES` that applies, if one does."""
+    for rule in JOINT_RULES:
+        if rule.when(problem, budget) and _accepts(rule.solver(), problem, budget):
+            return rule
+    return None
+
 
 def rule_for(problem: Problem, budget: Budget) -> Rule:
     """The line of the table that "auto" goes by: the first whose solver accepts the problem."""
@@ -154,6 +185,7 @@ def choose_solver(
 
 
 __all__ = [
+    "JOINT_RULES",
     "RULES",
     "SOLVERS",
     "Callback",
@@ -162,6 +194,7 @@ __all__ = [
     "FrankWolfe",
     "GaussianFrankWolfe",
     "HardThresholding",
+    "JointClassSums",
     "NoisyGradient",
     "PerturbedObjective",
     "Plan",
@@ -174,11 +207,13 @@ __all__ = [
     "RefittedFrankWolfe",
     "Rule",
     "ScaledGradient",
+    "SoftmaxDescent",
     "Solution",
     "Solver",
     "Step",
     "SufficientStatistics",
     "choose_solver",
+    "joint_rule_for",
     "rule_for",
 ]
 

@@ -22,7 +22,7 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
-from riata.solvers.requirements import Requirement, finite_epsilon, margin_loss
+from riata.solvers.requirements import Requirement, finite_epsilon, margin_loss, one_margin
 from riata.solvers.tails import Tail
 from riata.vectors import Vector
 from riata.wording import number_of
@@ -328,6 +328,9 @@ class Solver(ABC):
     #: False for the references without noise, which cannot be asked for by name.
     private: ClassVar[bool] = True
 
+    #: Whether it fits the models of three classes or more together.
+    joint: ClassVar[bool] = False
+
     #: How large an automatic radius may be: "narrow" if noise grows with it, "wide" if it only
     #: catches wild models, "open" if the solver has a penalty of its own.
     radius_policy: ClassVar[str] = "narrow"
@@ -346,6 +349,7 @@ class Solver(ABC):
         label = f'solver="{self.name}"' if self.private else f"{type(self).__name__}()"
         always = [finite_epsilon] if self.private else []
         always += [] if self.row_losses is None else [self.row_losses]
+        always += [] if self.joint else [one_margin]
         for requirement in (*always, *self.requirements):
             requirement.check(label, problem, budget)
         if problem.loss.gradient_bounds is not None:
@@ -360,6 +364,16 @@ class Solver(ABC):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Fit one model through the curator."""
+
+    def run_all(
+        self,
+        plan: Plan,
+        problems: tuple[Problem, ...],
+        curator: Curator,
+        callback: Callback | None = None,
+    ) -> tuple[Solution, ...]:
+        """Every model of a fit: one for each problem, or for each class of the only one."""
+        return tuple(self.run(plan, problem, curator, callback) for problem in problems)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -136,6 +136,18 @@ classes = Requirement(
     'Use solver="auto", or a loss that classifies: Logistic() or SmoothedHinge()',
 )  # fmt: skip
 
+one_margin = Requirement(
+    lambda p, b: p.loss.n_margins == 1, _loss,
+    "it fits one model at a time, and this loss is of all classes together",
+    'Use solver="softmax-gradient" or "joint-class-sums"',
+)  # fmt: skip
+
+several_classes = Requirement(
+    lambda p, b: p.loss.n_margins > 1, _loss,
+    "it fits the models of three classes or more together, and this loss has one margin",
+    'Use solver="auto", or PrivateLogisticRegression with three classes or more',
+)  # fmt: skip
+
 
 def infinite_epsilon(instead: str) -> Requirement:
     """A reference without noise covers no finite epsilon."""

@@ -1,0 +1,304 @@
+"""What several classes ask together: one gradient, one line and one scale for all of them.
+
+A row's slope is a vector of whole numbers with an entry for each class: minus the sum of the
+others for its own class. That alone bounds its length, whatever the margins are. Proofs are in
+docs/privacy/softmax.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from riata.bounds import Bounds
+from riata.grid import X_STEPS, slope_steps
+from riata.losses import Weighted
+from riata.losses.softmax import class_codes, in_order, softmax
+from riata.queries.base import ProblemQuery
+from riata.queries.block import Block, Reads
+from riata.queries.coefficients import Coefficients
+from riata.queries.columns import Scaling
+from riata.queries.sizes import N_BINS, Sizes, bins_of
+from riata.vectors import Vector
+
+#: Room for the rounding of a length.
+_ROOM = 1 - 2.0**-40
+
+#: The largest variance of numbers whose Euclidean length is 1, whatever their probabilities are.
+_LARGEST_VARIANCE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class ClassModels:
+    """A model for each class on the grid, in the order of the codes.
+
+    Attributes
+    ----------
+    steps : ndarray of shape (n_features, n_classes)
+        Whole numbers, whose sizes sum to at most 2^36 for each class.
+    units, offsets : ndarray of shape (n_classes,)
+    """
+
+    steps: np.ndarray
+    units: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, thetas: tuple[Vector, ...], bounds: Bounds) -> ClassModels:
+        found = [Coefficients.of(theta, bounds) for theta in thetas]
+        steps = np.zeros((thetas[0].size, len(thetas)))
+        for k, each in enumerate(found):
+            steps[each.support, k] = each.steps
+        offsets = np.array([theta.offset for theta in thetas])
+        return cls(steps, np.array([each.unit for each in found]), offsets)
+
+    def margins(self, block: Block) -> np.ndarray:
+        """<x, theta> + offset for each row and each class: one matrix product."""
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            return np.asarray(block.rows @ self.steps) * self.units + self.offsets
+
+    def centred(self, margins: np.ndarray) -> np.ndarray:
+        """Margins less their mean over the classes."""
+        return margins - in_order(margins)[:, None] / margins.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class OfClasses(ProblemQuery):
+    """A query at a model for each class.
+
+    Parameters
+    ----------
+    thetas : tuple of Vector
+        In the order of the codes.
+    """
+
+    thetas: tuple[Vector, ...]
+
+    reads: ClassVar[Reads] = Reads.ROWS
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.thetas)
+
+    @cached_property
+    def models(self) -> ClassModels:
+        return ClassModels.of(self.thetas, self.bounds)
+
+    @property
+    def slope_steps(self) -> int:
+        """How many steps a slope of 1 has, or of the largest weight of a class."""
+        return slope_steps(self.n_rows)
+
+    @property
+    def largest_weight(self) -> float:
+        return self.loss.largest if isinstance(self.loss, Weighted) else 1.0
+
+    def weights(self, y: np.ndarray) -> np.ndarray:
+        """How much each row counts, as a part of the largest weight."""
+        if not isinstance(self.loss, Weighted):
+            return np.ones(len(y))
+        return self.loss.of_rows(y) / self.loss.largest
+
+    def slopes_at(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The slope of each row in steps: a whole number for each class.
+
+        0 for a row of no class. The entries of the other classes are not negative and add up to at
+        most `slope_steps`; that of its own class is minus their sum.
+        """
+        codes, known = class_codes(y, self.n_classes)
+        with np.errstate(all="ignore"):
+            chances = np.floor(softmax(margins) * self.slope_steps)
+            own = (np.arange(len(y)), codes)
+            chances[own] = 0.0
+            total = chances.sum(axis=1)
+            sound = known & (total <= self.slope_steps) & (chances.min(axis=1) >= 0)  # no NaN
+            chances[own] = -total
+            return np.trunc(np.where(sound[:, None], chances, 0.0) * self.weights(y)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxGradient(OfClasses):
+    """The mean of slope (z, c)' for all classes, with z the centred, scaled and shortened row.
+
+    Shortening a row is done to its slopes, which are rounded towards 0.
+
+    Parameters
+    ----------
+    limit : float
+        Slopes that are longer, over all classes and in units of the largest weight, are shortened
+        to this.
+    scaling : Scaling
+    length : float
+        Rows that are longer in the scaled space are shortened to this.
+    constant : float
+        The entry c that stands for the intercepts, or 0 for none.
+    """
+
+    limit: float
+    scaling: Scaling
+    length: float
+    constant: float
+
+    def shortened(self, block: Block) -> np.ndarray:
+        """The slopes in steps, less for rows and for slopes that are too long."""
+        slopes = self.slopes_at(self.models.margins(block), block.y)
+        allowed = self.length * X_STEPS / self.scaling.step * _ROOM
+        with np.errstate(divide="ignore"):
+            rows = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(block.rows)))
+            sizes = np.sqrt(np.square(slopes).sum(axis=1))
+            rows *= np.minimum(1.0, self.limit * self.slope_steps * _ROOM / sizes)
+        return np.trunc(slopes * rows[:, None])
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        slopes = self.shortened(block)
+        whole = np.asarray(block.rows.T @ slopes)[self.scaling.columns].astype(np.int64)
+        totals = slopes.sum(axis=0).astype(np.int64)
+        centred = whole - self.scaling.centre_steps[:, None] * totals
+        return (np.vstack([centred, totals]) if self.constant else centred).T.ravel()
+
+    @property
+    def width(self) -> int:
+        """The number of coefficients of each class, the intercept's included."""
+        return len(self.scaling.columns) + bool(self.constant)
+
+    @cached_property
+    def unit(self) -> Any:
+        step = self.largest_weight / self.slope_steps / self.n_rows
+        each = self.scaling.scales * (step / X_STEPS)
+        return np.tile(np.append(each, self.constant * step) if self.constant else each,
+                       self.n_classes)  # fmt: skip
+
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        """One line for each class, the intercept's entry last."""
+        return super().from_total(total).reshape(self.n_classes, self.width)
+
+    def row_bound(self, norm: str) -> float:
+        slope = self.largest_weight * min(self.limit, math.sqrt(2.0))
+        stretched = math.sqrt(self.n_classes * self.width) if norm == "l1" else 1.0
+        return slope * math.hypot(self.length, self.constant) * stretched
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How far a row moved the margin of its own class by being in the fit, about.
+
+    It is taken out again before a line is fitted to margins of the same rows, which would
+    otherwise look better than those of other rows.
+
+    Parameters
+    ----------
+    scaling : Scaling
+    length : float
+        Rows count as no longer than this in the scaled space.
+    factors : ndarray of shape (n_classes,)
+        Times the squared length of the scaled row.
+    """
+
+    scaling: Scaling
+    length: float
+    factors: np.ndarray
+
+    def of(self, block: Block, codes: np.ndarray) -> np.ndarray:
+        lengths = np.sqrt(self.scaling.squared_lengths(block.rows)) * (self.scaling.step / X_STEPS)
+        found: np.ndarray = self.factors[codes] * np.square(np.minimum(lengths, self.length))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxLine(OfClasses):
+    """The gradient of the log-loss in one scale and in an offset for each class, and a curvature.
+
+    With z the margins of a row less their mean, without the row's influence, over `cut` and
+    shortened to a length of 1, it is taken at the margins ``scale * z + offsets``. The last number
+    is the second derivative in the scale. Derivatives in offsets are summed at half their size, so
+    they have twice the noise and the scale has less.
+
+    Parameters
+    ----------
+    influence : Influence
+    cut : float
+        Public, positive.
+    scale : float
+    offsets : ndarray of shape (n_classes,)
+    """
+
+    influence: Influence
+    cut: float
+    scale: float
+    offsets: np.ndarray
+
+    def places(self, block: Block) -> np.ndarray:
+        """z in steps: whole numbers, of which a row has a length of at most `X_STEPS`."""
+        margins = self.models.margins(block)
+        codes, known = class_codes(block.y, self.n_classes)
+        with np.errstate(all="ignore"):
+            taken = np.where(known, self.influence.of(block, codes), 0.0)
+            margins[np.arange(len(codes)), codes] -= taken
+            z = self.models.centred(margins)
+            lengths = np.sqrt(in_order(np.square(z)))
+            z = np.trunc(z * (X_STEPS * _ROOM / np.maximum(lengths, self.cut))[:, None])
+            short = np.square(z).sum(axis=1) <= X_STEPS**2  # False for NaN
+        return np.where(short[:, None], z, 0.0)
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        z = self.places(block)
+        at = z * (self.scale / X_STEPS) + self.offsets
+        slopes = self.slopes_at(at, block.y)
+        of_scale = (slopes * z).sum(axis=1).astype(np.int64)
+        bend = np.floor(self._variances(at, z) * self.slope_steps * self.weights(block.y))
+        numbers = np.column_stack([slopes, 2 * bend]).astype(np.int64).sum(axis=0)
+        return np.concatenate([[of_scale.sum()], numbers * (X_STEPS // 2)])
+
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        """The derivative in the scale, those in the offsets, and the curvature."""
+        found = super().from_total(total)
+        return np.concatenate([found[:1], 2 * found[1:-1], found[-1:]])
+
+    @staticmethod
+    def _variances(at: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The variance of z under the probabilities at some margins."""
+        with np.errstate(all="ignore"):
+            chances, z = softmax(at), z / X_STEPS
+            found = in_order(chances * z * z) - np.square(in_order(chances * z))
+            return np.fmax(np.fmin(found, _LARGEST_VARIANCE), 0.0)
+
+    @property
+    def unit(self) -> Any:
+        return self.largest_weight / (self.slope_steps * X_STEPS) / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        largest = {
+            "l1": math.sqrt(2.0) + 1.0 + _LARGEST_VARIANCE,
+            "l2": math.sqrt(2.5 + _LARGEST_VARIANCE**2),
+            "linf": math.sqrt(2.0),
+        }
+        return self.largest_weight * largest[norm]
+
+
+@dataclass(frozen=True, eq=False)
+class MarginLengths(Sizes):
+    """The lengths of the rows' margins less their mean over the classes."""
+
+    thetas: tuple[Vector, ...]
+
+    reads: ClassVar[Reads] = Reads.ROWS
+
+    @cached_property
+    def models(self) -> ClassModels:
+        return ClassModels.of(self.thetas, self.bounds)
+
+    @property
+    def top(self) -> float:
+        reaches = [self.bounds.reach(theta) + abs(theta.offset) for theta in self.thetas]
+        return math.hypot(*reaches) or 1.0
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            z = self.models.centred(self.models.margins(block))
+            steps = np.ceil(np.sqrt(in_order(np.square(z))) * (X_STEPS / self.top))
+        found = bins_of(np.fmin(steps, X_STEPS))  # NaN counts as the largest
+        return np.bincount(found, minlength=N_BINS).astype(np.float64)
