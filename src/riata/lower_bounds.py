@@ -118,8 +118,13 @@ def lower_bound(problem: Problem, budget: Budget) -> LowerBound | None:
 
 
 def _case(problem: Problem, budget: Budget) -> _Case | None:
-    if budget.epsilon == math.inf or problem.loss.inner is not None:
+    loss, bounds = problem.loss, problem.bounds
+    if budget.epsilon == math.inf or loss.inner is not None or loss.n_margins > 1:
         return None
+    if loss.gradient_bounds is not None:
+        return None  # what a loss of whole rows can look like is not known
+    if bounds.norm == "inf" and bounds.max_length is not None:
+        return None  # the rows below have entries at their bounds, and might be too long
     epsilon, delta = budget.epsilon, budget.delta
     if problem.adjacency == ADD_REMOVE:  # a replaced row is two steps
         delta *= 1 + math.exp(min(epsilon, _MOST_LOSS))

@@ -180,3 +180,10 @@ def test_a_printed_plan_has_both_bounds():
     below = plan.lower_bound
     assert f"no private model is below {below.value:.3g} on all data" in str(plan)
     assert f"a factor of {plan.excess_risk / below.value:,.3g}" in str(plan)
+
+
+def test_no_lower_bound_where_rows_have_a_length_beside_their_entries():
+    """Its hard rows have all entries at their bounds, which may be too long."""
+    bounds = Bounds(1.0, 1.0, length=2.0)
+    problem = Problem(Squared(), L1Ball(1.0), bounds, 1_000, 50)
+    assert lower_bounds(problem, Budget(1.0, 1e-6)) == []

@@ -45,8 +45,9 @@ classes : array-like, or "observed"
     The labels: public, and required unless `y` is an array of booleans. A label that only one
     person has would reveal that person, so they are never silently read from the rows, not even
     from a categorical type; ``classes="observed"`` reads them from `y` and declares that the set of
-    labels in `y` is public. A row with another label is in none of the classes: with three or more
-    it counts against each, with two it counts as the first.""",
+    labels in `y` is public. A row with another label is in none of the classes: of three or more
+    that are fitted together it counts for none, if each is fitted against the rest it counts
+    against each, and with two it counts as the first.""",
     "ball": """\
 class_weight : dict, "balanced" or None, default=None
     How much the rows of each class count. A dict has a public weight for some labels, and the
