@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,7 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
             "kind": self._task_kind(n_features),
             "epsilon": self.epsilon,
             "features": features,
-            "length": 1.0 if bounds.norm == "l2" else math.sqrt(n_features),
+            **({"length": 1.0} if bounds.norm == "l2" else {}),
             **self._task_fields(),
         }
         return Task.from_table(table)
