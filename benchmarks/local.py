@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
+from local_peers import PEERS, RIDGES, noisy_moments, ridge_from
 from riata import Bounds, LocalLasso, LocalLogisticRegression, LocalSparseMean
 from riata.local import Aggregator, Client, Task
 from riata.local.learners.mean import threshold_mean
@@ -28,7 +29,16 @@ from riata.local.paper import PaperL1Regression, PaperSparseMean
 from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 
-from local_data import TEST, Choosing, Decaying, flights, share_of_gain, sparse_people
+from local_data import (
+    DIAMOND_BOUNDS,
+    TEST,
+    Choosing,
+    Decaying,
+    diamonds,
+    flights,
+    share_of_gain,
+    sparse_people,
+)
 from results import keep, show
 
 SEEDS = range(5)
@@ -133,7 +143,7 @@ def logistic() -> list[dict[str, Any]]:
     return rows
 
 
-def flight_task(kind: str, names: dict[str, list[str]]) -> Task:
+def flight_task(kind: str, names: dict[str, list[str]], epsilon: float = 1.0) -> Task:
     """Bounds and weights from public knowledge: delays matter more than names."""
     delay = {"name": "dep_delay", "kind": "number", "bounds": [-30, 90], "center": 0}
     others = [
@@ -143,29 +153,35 @@ def flight_task(kind: str, names: dict[str, list[str]]) -> Task:
     target: dict[str, Any] = {"name": "late", "kind": "yes-no"}
     if kind == "linear":
         target = {"name": "arr_delay", "kind": "number", "bounds": [-60, 120], "center": 0}
-    table = {"kind": kind, "epsilon": 1.0, "features": [delay, *others], "target": target}
-    return Task.from_table(table | {"length": 1.0})
+    return Task.from_table(
+        {"kind": kind, "epsilon": epsilon, "features": [delay, *others], "target": target}
+    )
 
 
-def flight_case(kind: str, seed: int, n: int = 300_000) -> float:
+def flight_people(task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Encoded flights, and their delays."""
     data = flights()
-    task = flight_task(kind, data.names)
     parts, at = [], 0
     for feature in task.encoding.features:
         block = data.x[:, at : at + feature.columns]
         parts.append(feature.weight * block if feature.kind == "choice" else feature.scale(block))
         at += feature.columns
-    encoded = task.encoding.clip_rows(np.hstack(parts))
-    late = data.delay > LATE
+    return np.hstack(parts) / task.encoding.length, data.delay
+
+
+def flight_case(kind: str, seed: int, n: int = 300_000) -> float:
+    task = flight_task(kind, flights().names)
+    encoded, delay = flight_people(task)
+    late = delay > LATE
     assert task.target is not None
-    targets = np.where(late, 1.0, -1.0) if kind == "logistic" else task.target.scale(data.delay)
+    targets = np.where(late, 1.0, -1.0) if kind == "logistic" else task.target.scale(delay)
     order = np.random.default_rng(seed).permutation(len(encoded))
     train, test = order[:n], order[n:]
     reports = randomize(task, encoded[train], targets[train], Noise(seed))
     decision = Aggregator(task, expected=n).add(reports).solve().decision(encoded[test])
     if kind == "logistic":
         return float(roc_auc_score(late[test], decision))
-    truth = np.clip(data.delay[test], -60, 180)
+    truth = np.clip(delay[test], -60, 180)
     return float(1 - np.mean((truth - task.target.reach * decision) ** 2) / np.var(truth))
 
 
@@ -178,6 +194,70 @@ def real_flights() -> list[dict[str, Any]]:
         rows.append({"300,000 flights, epsilon 1": what, "mean": float(np.mean(found)),
                      "worst": float(np.min(found))})  # fmt: skip
     return rows
+
+
+def real_peers() -> list[dict[str, Any]]:
+    """R2 beside simple peers, whose ridge is the best on the held-out people.
+
+    People are drawn with replacement from three quarters of the set, so that there are enough.
+    """
+    if "RIATA_DATA" not in os.environ:
+        return [{"peers": "left out: RIATA_DATA names no folder"}]
+    rows = []
+    for name in ("diamonds 2", "diamonds 6", "flights"):
+        for n in (40_000, 300_000):
+            for epsilon in (1.0, 2.0, 4.0):
+                if name == "flights":
+                    task = flight_task("linear", flights().names, epsilon)
+                    encoded, y = flight_people(task)
+                else:
+                    columns = list(DIAMOND_BOUNDS)[: int(name.split()[1])]
+                    task = diamond_task(columns, epsilon)
+                    x, y = diamonds(columns)
+                    encoded = task.encoding.encode_array(x)
+                assert task.target is not None
+                found = [
+                    beside_peers(task, encoded, task.target.scale(y), n, seed) for seed in SEEDS
+                ]
+                rows.append({"set": name, "people": n, "epsilon": epsilon}
+                            | {key: float(np.mean([one[key] for one in found]))
+                               for key in found[0]})  # fmt: skip
+    return rows
+
+
+def diamond_task(columns: list[str], epsilon: float) -> Task:
+    features = [{"name": one, "kind": "number", "bounds": DIAMOND_BOUNDS[one]} for one in columns]
+    target = {"name": "price", "kind": "number", "bounds": [-1, 1]}
+    return Task.from_table(
+        {"kind": "linear", "epsilon": epsilon, "features": features, "target": target}
+    )
+
+
+def beside_peers(
+    task: Task, encoded: np.ndarray, y: np.ndarray, n: int, seed: int
+) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(encoded))
+    test, rest = order[: len(order) // 4], order[len(order) // 4 :]
+    people = rng.choice(rest, n)
+
+    def score(predicted: np.ndarray) -> float:
+        off = y[test] - np.clip(predicted, -1, 1)
+        return float(1 - np.mean(off**2) / np.var(y[test]))
+
+    reports = randomize(task, encoded[people], y[people], Noise(seed))
+    model = Aggregator(task, expected=n).add(reports).solve()
+    # Peers know the bounds of each column alone: entries in [-1, 1].
+    weights = task.encoding.by_column(lambda feature: feature.weight)
+    rows = encoded * task.encoding.length / weights
+    scores = {"riata": score(model.decision(encoded[test]))}
+    for name in PEERS:
+        moments = noisy_moments(name, rows[people], y[people], task.epsilon, rng)
+        scores[name] = max(
+            score(rows[test] @ theta + offset)
+            for theta, offset in (ridge_from(moments, ridge) for ridge in RIDGES)
+        )
+    return scores
 
 
 def harm() -> list[dict[str, Any]]:
@@ -266,6 +346,7 @@ PARTS = {
     "mean": mean,
     "logistic": logistic,
     "flights": real_flights,
+    "peers": real_peers,
     "harm": harm,
     "speed": speed,
     "memory": memory,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 import re
 from pathlib import Path
@@ -101,3 +103,17 @@ def flights() -> Flights:
         columns.append(block)
         groups[group] = levels
     return Flights(np.hstack(columns), arrival, groups)
+
+
+#: From public knowledge of diamonds.
+DIAMOND_BOUNDS = {
+    "carat": [0, 3], "depth": [50, 75], "table": [50, 75], "x": [0, 10], "y": [0, 10], "z": [0, 6],
+}  # fmt: skip
+
+
+def diamonds(columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Some of the numbers of diamonds.csv.gz, and the logarithm of the price, in [-1, 1]."""
+    with gzip.open(Path(os.environ["RIATA_DATA"]) / "diamonds.csv.gz", "rt") as file:
+        table = list(csv.DictReader(file))
+    x = np.array([[float(row[name]) for name in columns] for row in table])
+    return x, (np.log([float(row["price"]) for row in table]) - 8) / 2

@@ -1170,6 +1170,15 @@ MUTANTS = [
         "np.sqrt(np.maximum(rest, 0.0))", "np.zeros(len(rows))", CLIENT,
     ),
     Mutant(
+        "local: joint directions longer than 1", "local/questions.py",
+        "return z / np.sqrt(np.maximum(squares, 1.0))[:, None]", "return z", CLIENT,
+    ),
+    Mutant(
+        "local: joint directions without the target's length", "local/questions.py",
+        'np.einsum("ij,ij->i", rows, rows) + TARGET_SHARE', 'np.einsum("ij,ij->i", rows, rows)',
+        CLIENT,
+    ),
+    Mutant(
         "local: sketched directions longer than 1", "local/sketch.py",
         "return clip_to_unit_ball(picked * self.scale)", "return picked * self.scale", REPORTS,
     ),

@@ -30,18 +30,23 @@ MIXED = [
 ]
 WIDE = [{"name": "z", "kind": "vector", "size": 2500, "bounds": [-1, 1]}]
 NUMBER = {"name": "y", "kind": "number", "bounds": [-2, 3]}
+COUNT = {"name": "y", "kind": "number", "bounds": [0, 20], "center": 2}
 YES_NO = {"name": "y", "kind": "yes-no"}
-UNEVEN = {"gram": 0.3, "cross": 0.7}
+EVEN, UNEVEN = {"gram": 0.5, "cross": 0.5}, {"gram": 0.3, "cross": 0.7}
 
 TASKS: dict[str, dict[str, Any]] = {
     "linear": {"kind": "linear", "epsilon": 4.0, "features": MIXED, "target": NUMBER,
-               "title": 'Straße 😀 "\\\n', "seed": "s", "deadline": "2028-02-29", "cap": 3},
+               "title": 'Straße 😀 "\\\n', "seed": "s", "deadline": "2028-02-29", "cap": 3,
+               "arms": EVEN},
+    "joint": {"kind": "linear", "epsilon": 1.0, "features": MIXED, "target": NUMBER},
+    "poisson": {"kind": "poisson", "epsilon": 3.0, "features": MIXED, "target": COUNT},
     "lasso": {"kind": "lasso", "epsilon": 0.5, "features": MIXED, "target": YES_NO,
               "intercept": 0.0, "length": 1.0, "arms": UNEVEN},
     "logistic": {"kind": "logistic", "epsilon": 16.0, "features": MIXED, "target": YES_NO},
     "kernel": {"kind": "kernel", "epsilon": 1.0, "features": MIXED, "target": NUMBER,
                "kernel": {"width": 0.7, "pairs": 9}},
-    "sparse-linear": {"kind": "sparse-linear", "epsilon": 2.0, "features": WIDE, "target": NUMBER},
+    "sparse-linear": {"kind": "sparse-linear", "epsilon": 2.0, "features": WIDE, "target": NUMBER,
+                      "arms": EVEN},
     "mean": {"kind": "mean", "epsilon": 0.01, "features": MIXED},
     "sparse-mean": {"kind": "sparse-mean", "epsilon": 8.0, "features": WIDE},
 }  # fmt: skip
@@ -301,6 +306,11 @@ def relations(bases: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         ("linear", {**linear, "target": {**linear["features"][3], "name": "y"}}, "refused"),
         ("linear", {**linear, "target": {**target, "bounds": [0.0, 1.0]}}, "refused"),
         ("logistic", {**bases["logistic"], "target": linear["target"]}, "refused"),
+        ("poisson", {**bases["poisson"], "target": target}, "refused"),
+        ("poisson", {**bases["poisson"], "target": linear["target"]}, "refused"),
+        ("linear", {**linear, "arms": bases["joint"]["arms"]}, ""),
+        ("linear", {**linear, "arms": {**linear["arms"], **bases["joint"]["arms"]}}, "refused"),
+        ("mean", {**mean, "arms": bases["joint"]["arms"]}, "refused"),
         ("mean", {**mean, "target": target}, "refused"),
         ("mean", {**mean, "arms": linear["arms"]}, "refused"),
         ("linear", {**linear, "arms": mean["arms"]}, "refused"),
@@ -325,11 +335,13 @@ def sizes() -> Iterator[tuple[str, str, str]]:
         return Task.from_table(table if "mean" in kind else table | {"target": NUMBER}).table()
 
     one_more = ("features", 0, "size")
-    for kind, most, extra in (
-        ("linear", 4095, 1), ("lasso", 4095, 1), ("mean", 2**22, 0), ("mean", 2048, 0),
-        ("mean", 2049, 0), ("sparse-linear", 2047, 1), ("sparse-linear", 2048, 1),
+    for kind, most, extra, arms in (
+        ("linear", 4095, 1, EVEN), ("lasso", 4095, 1, EVEN), ("mean", 2**22, 0, None),
+        ("mean", 2048, 0, None), ("mean", 2049, 0, None), ("sparse-linear", 2047, 1, EVEN),
+        ("sparse-linear", 2048, 1, EVEN), ("linear", 4095, 2, None),
+        ("sparse-linear", 4095, 2, None),
     ):  # fmt: skip
-        table = made(kind, most)
+        table = made(kind, most, **({"arms": arms} if arms else {}))
         yield kind, spell(table), "accepted"
         larger = changed(table, one_more, put(str(most + 1)))
         yield kind, spell(larger), "accepted" if most == 2049 else "refused"

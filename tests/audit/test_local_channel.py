@@ -21,8 +21,10 @@ from riata.mechanisms.noise import Noise
 FAILURE = 1e-9
 STATED = 0.005
 
-#: The degree-2 channel with next to nothing of the other, and the degree-1 channel.
+#: The degree-2 channel with next to nothing of the other, the degree-1 channel, and rows that are
+#: reported on together with their target, which is 1.
 TASKS = {
+    "joint": {"kind": "linear", "target": {"name": "t", "kind": "yes-no"}, "intercept": 0.0},
     1: {"kind": "mean"},
     2: {
         "kind": "linear",
@@ -32,8 +34,13 @@ TASKS = {
     },
 }
 #: The rows that differ most: opposite for v, orthogonal for v v'.
-PAIRS = {1: ([1.0, 0.0], [-1.0, 0.0]), 2: ([1.0, 0.0], [0.0, 1.0])}
-DEVICES = {(1, 1.0): 150_000, (1, 4.0): 150_000, (2, 1.0): 320_000, (2, 4.0): 180_000}
+PAIRS = {
+    1: ([1.0, 0.0], [-1.0, 0.0]),
+    2: ([1.0, 0.0], [0.0, 1.0]),
+    "joint": ([1.0, 0.0], [-2 / 3, (1 - 4 / 9) ** 0.5]),
+}
+DEVICES = {(1, 1.0): 150_000, (1, 4.0): 150_000, (2, 1.0): 320_000, (2, 4.0): 180_000,
+           ("joint", 1.0): 320_000, ("joint", 4.0): 180_000}  # fmt: skip
 every_channel = pytest.mark.parametrize(("degree", "epsilon"), DEVICES)
 
 
@@ -181,6 +188,20 @@ def test_a_threshold_on_vectors_of_any_length_is_caught(epsilon, monkeypatch):
     pair = ([0.6, 0.0], [-10.0, 0.0])
     ours, theirs = statistics(task, pair, 60_000)
     assert bound(ours, theirs) > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_target_that_makes_vectors_longer_is_caught(epsilon, monkeypatch):
+    """Rows that are longer than the task says are shortened together with their target."""
+    task = made("joint", epsilon)
+    long = ([3.0, 0.0], [0.0, 0.1])
+    assert bound(*statistics(task, long, 30_000)) <= epsilon
+
+    def joined(rows, targets):
+        return np.column_stack([rows * 0.6**0.5, targets * 0.4**0.5])
+
+    monkeypatch.setattr(questions, "join", joined)
+    assert bound(*statistics(task, long, 60_000)) > epsilon
 
 
 @pytest.mark.parametrize("degree", [1, 2])

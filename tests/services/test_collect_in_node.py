@@ -16,7 +16,7 @@ from riata.local.randomize import choose_questions
 pytestmark = pytest.mark.services
 
 SCRIPT = Path(__file__).with_name("vectors.mjs")
-VECTORS = 10_000
+VECTORS = 10_040
 DEVICES = 100_000
 #: Over its own randomness, each check of the law rejects sound code with this probability at most.
 FAILURE = 1e-9
@@ -33,11 +33,12 @@ WIDE = [{"name": "z", "kind": "vector", "size": 2500, "bounds": [-1, 1]}]
 CASES = {
     "linear": (1.0, MIXED, {}),
     "logistic": (4.0, MIXED, {}),
+    "poisson": (2.0, MIXED, {"intercept": 0.0, "length": 0.7}),
     "lasso": (0.5, MIXED, {"intercept": 0.0, "length": 1.0, "arms": {"gram": 0.3, "cross": 0.7}}),
     "mean": (2.0, MIXED, {"title": "Straße 😀"}),
     "sparse-mean": (6.0, MIXED, {"seed": "other"}),
     "kernel": (1.0, MIXED, {"kernel": {"width": 0.7, "pairs": 9}}),
-    "sparse-linear": (1.0, WIDE, {}),
+    "sparse-linear": (1.0, WIDE, {"arms": {"gram": 0.5, "cross": 0.5}}),
 }
 NUMBERS = [44, None, "50", " x", "1e1", "0x20", "1_0", "inf", "-Infinity", "nan", "", "+.5", "5.",
            True, [20], [], {}, "1__0", "_1", "1e", 1e300, -7, "1,5", "५", " 7\n",
@@ -79,7 +80,8 @@ def made(kind, epsilon, features, more):
     if "mean" not in kind:
         table["target"] = {"name": "y", "kind": "yes-no"}
         if kind != "logistic":
-            table["target"] = {"name": "y", "kind": "number", "bounds": [-2, 3]}
+            low = 0 if kind == "poisson" else -2
+            table["target"] = {"name": "y", "kind": "number", "bounds": [low, 3]}
     return Task.from_table(table)
 
 
@@ -179,7 +181,13 @@ def test_the_aggregate_of_nodes_reports_is_unbiased(tmp_path):
     ]
     target = {"name": "ill", "kind": "number", "bounds": [0, 1]}
     task = Task.from_table(
-        {"kind": "linear", "epsilon": 2.0, "features": features, "target": target}
+        {
+            "kind": "linear",
+            "epsilon": 2.0,
+            "features": features,
+            "target": target,
+            "arms": {"gram": 0.5, "cross": 0.5},
+        }
     )
     rows = [
         {"age": age, "smokes": smokes, "town": town, "ill": 0.2 + 0.006 * age}

@@ -49,7 +49,13 @@ def test_a_task_that_costs_twice_what_it_states_is_refused(tmp_path):
     feature = {"name": "v", "kind": "number", "bounds": [-1, 1]}
     target = feature | {"name": "y"}
     table = Task.from_table(
-        {"kind": "linear", "epsilon": 4.0, "features": [feature], "target": target}
+        {
+            "kind": "linear",
+            "epsilon": 4.0,
+            "features": [feature],
+            "target": target,
+            "arms": {"gram": 0.5, "cross": 0.5},
+        }
     ).table()
     good = json.dumps(table).encode()
     table["target"]["weight"] = 1e6

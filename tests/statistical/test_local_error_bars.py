@@ -14,7 +14,7 @@ from scipy.stats import binom
 from riata import Bounds, LocalLasso, LocalLogisticRegression
 from riata.errors import InvalidArgument
 from riata.local import Task
-from riata.local.learners.logistic import scale_and_offset
+from riata.local.learners.canonical import FAMILIES, normal_canonical, target_scale
 from riata.local.learners.mean import mean_model
 from riata.local.population import Population, PopulationGuess
 from riata.local.task_plan import plan
@@ -22,7 +22,7 @@ from riata.local.task_plan import plan
 pytestmark = pytest.mark.matrix(one_in=5)
 
 FALSE_ALARM = 1e-8
-KINDS = ["mean", "sparse-mean", "linear", "lasso", "logistic", "kernel"]
+KINDS = ["mean", "sparse-mean", "linear", "lasso", "logistic", "poisson", "kernel"]
 
 
 def task(kind, epsilon=1.0, size=5):
@@ -34,7 +34,9 @@ def task(kind, epsilon=1.0, size=5):
     }
     if "mean" not in kind:
         number = {"name": "t", "kind": "number", "bounds": [-1.0, 1.0]}
-        table["target"] = {"name": "t", "kind": "yes-no"} if kind == "logistic" else number
+        count = {"name": "t", "kind": "number", "bounds": [0.0, 6.0], "center": 1.0}
+        yes_no = {"name": "t", "kind": "yes-no"}
+        table["target"] = {"logistic": yes_no, "poisson": count}.get(kind, number)
     if kind == "kernel":
         table["kernel"] = {"width": 1.0, "pairs": 8}
     return Task.from_table(table)
@@ -48,8 +50,16 @@ def learned(world, n):
         noise = world.task.question("mean").noise(n)
         seen = truth + noise * world.rng.standard_normal(len(truth))
         return mean_model(world.task, n, seen, noise), truth
-    scale = scale_and_offset(0.0, world.explained)[0] if kind == "logistic" else 1.0
-    return world._model(n), scale * world.theta
+    return world._model(n), odds_scale(world) * world.theta
+
+
+def odds_scale(world):
+    """What turns coefficients of least squares into those of log odds, or of logarithms."""
+    if not world.task.spec.family:
+        return 1.0
+    unit, middle = target_scale(world.task)
+    family = FAMILIES[world.task.spec.family]
+    return unit * normal_canonical(family, unit**2 * world.explained, middle)[0]
 
 
 def coverage(kind, epsilon, size, n, repeats):
@@ -77,6 +87,8 @@ def coverage(kind, epsilon, size, n, repeats):
         ("linear", 30, 10**8),
         ("lasso", 5, 10**6),
         ("lasso", 30, 10**8),
+        ("poisson", 5, 10**6),
+        ("poisson", 5, 10**8),
         ("logistic", 5, 2 * 10**4),
         ("logistic", 5, 10**5),
         ("logistic", 5, 10**8),
@@ -112,8 +124,8 @@ def test_intervals_after_screening():
 def test_few_people_do_no_harm(kind, epsilon):
     """The worst share of the achievable gain of 100 collections from 1,000 people.
 
-    Noise passes for a signal in about 1 of 1,500 collections, and then it harms: with other seeds
-    about 1 of 15 such tests has a worse one. More than four of 100 are rarer than 1e-8.
+    Noise passes for a signal in about 1 of 500 collections, and then it harms. More than six of 100
+    are rarer than 1e-8, and on average hardly anything is lost.
     """
     one = task(kind, epsilon, 10)
     rngs = np.random.default_rng(12).spawn(100)
@@ -124,13 +136,13 @@ def test_few_people_do_no_harm(kind, epsilon):
         expected = 1.0 - 10 * noise**2 / 0.7**2
         assert shares.mean() == pytest.approx(expected, abs=0.5 * (1.0 - expected))
         return
-    assert np.sum(shares < -0.05) <= 4
-    assert shares.min() >= -0.05  # with this seed
+    assert np.sum(shares < -0.05) <= 6
+    assert shares.mean() >= -0.03
 
 
 @pytest.mark.parametrize("kind", ["linear", "lasso", "logistic"])
 def test_noise_alone_is_a_signal_less_often_than_promised(kind):
-    """3.5 standard errors: less than 1 in 500 collections. False alarm below 1e-8."""
+    """3 standard errors: less than 1 in 500 collections. False alarm below 1e-8."""
     one = task(kind, 1.0, 5)
     found, repeats = 0, 600
     for rng in np.random.default_rng(13).spawn(repeats):
@@ -158,8 +170,7 @@ def played(kind, epsilon, n, seed):
     x, margins = drawn(world, n, rng)
     bounds = Bounds(1.0, 1.0, norm="l2")
     if kind == "logistic":
-        scale, _ = scale_and_offset(0.0, world.explained)
-        odds = scale * margins
+        odds = odds_scale(world) * margins
         labels = rng.random(n) < expit(odds)
         model = LocalLogisticRegression(epsilon, bounds=bounds, random_state=seed)
         found = model.fit(x, labels).decision_function(x[:20_000])

@@ -14,6 +14,8 @@ from scipy.special import ndtr
 
 from riata.local import Aggregator, Task
 from riata.local.channel import Channel, channel
+from riata.local.learners.moments import joint_moments
+from riata.local.questions import join
 from riata.local.randomize import choose_questions, draw_seeds, randomize
 from riata.mechanisms.noise import Noise
 
@@ -22,6 +24,9 @@ pytestmark = pytest.mark.matrix(one_in=5)
 FALSE_ALARM = 1e-9
 #: Standard deviations that a normal number exceeds, to either side, with this probability.
 FAR = float(stats.norm.isf(FALSE_ALARM / 2))
+
+
+SPLIT = {"gram": 0.5, "cross": 0.5}
 
 
 def vector_task(kind, epsilon, size, **more):
@@ -172,7 +177,7 @@ def mixed_rows(devices, size, seed):
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_moments_are_unbiased(epsilon):
     """Rows of all lengths inside the ball, with an intercept and targets."""
-    task = vector_task("linear", epsilon, 12, intercept=0.15)
+    task = vector_task("linear", epsilon, 12, intercept=0.15, arms=SPLIT)
     rows, targets = mixed_rows(40_000, 12, 21)
     aggregator = Aggregator(task, expected=10**6).add(randomize(task, rows, targets, Noise(22)))
     vectors = task.vectors(rows)
@@ -185,6 +190,28 @@ def test_moments_are_unbiased(epsilon):
     )
     cross, noise = aggregator.sums["cross"].vector()
     chi_square_fits(cross - (vectors * targets[:, None]).mean(axis=0), noise)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_joint_moments_are_unbiased_also_of_rows_that_are_shortened(epsilon):
+    task = vector_task("linear", epsilon, 12, intercept=0.15)
+    rows, targets = mixed_rows(40_000, 12, 21)
+    rows = 2.0 * rows
+    aggregator = Aggregator(task, expected=10**6).add(randomize(task, rows, targets, Noise(22)))
+    (question,) = task.questions
+    z = join(task.vectors(rows), targets)
+    assert np.linalg.norm(z, axis=1).max() <= 1.0 + 1e-12
+    assert np.mean(np.linalg.norm(rows, axis=1) > 1.0) > 0.2
+    matrix, noise = aggregator.sums["joint"].matrix()
+    second = z.T @ z / len(z)
+    chi_square_fits((matrix - second)[np.triu_indices(14, 1)], noise)
+    chi_square_fits(np.diag(matrix - second), noise * math.sqrt(2 + 4 * question.channel.signal))
+    moments = joint_moments(task, second, 1e-9)
+    weights = (z[:, -2] / math.sqrt(0.6 * 0.15)) ** 2  # what shortening left of each row
+    vectors = task.vectors(rows)
+    np.testing.assert_allclose(moments.cross, (weights * targets) @ vectors / weights.sum())
+    np.testing.assert_allclose(moments.gram, (vectors.T * weights) @ vectors / weights.sum())
+    assert task.least_weight <= weights.mean() < 1.0
 
 
 def test_the_noise_is_as_large_as_it_says():
@@ -235,7 +262,7 @@ def accept_gram(task, row, devices, seed):
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 @pytest.mark.parametrize("honest", [1.0, 0.5, 0.0])
 def test_the_trace_shows_the_share_of_honest_reports(honest, epsilon):
-    task = vector_task("linear", epsilon, 6)
+    task = vector_task("linear", epsilon, 6, arms=SPLIT)
     rows, targets = mixed_rows(60_000, 6, 31)
     many = int(honest * 60_000)
     sent = randomize(task, rows[:many], targets[:many], Noise(32))

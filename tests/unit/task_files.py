@@ -49,8 +49,10 @@ def sound(rng):
     table = {"kind": kind, "features": features, "epsilon": 2 ** rng.uniform(-4, 4)}
     if "mean" not in kind:
         table["target"] = {"name": "y", **made["yes-no" if kind == "logistic" else "number"]}
+        if kind == "poisson":
+            table["target"]["bounds"] = [0, 1 + abs(low)]
         share = rng.choice([0.5, rng.uniform(0.01, 0.99)])
-        table["arms"] = {"gram": share, "cross": 1 - share}
+        table["arms"] = rng.choice([{"joint": 1.0}, {"gram": share, "cross": 1 - share}])
     if kind == "kernel":
         table["kernel"] = {"width": 10 ** rng.uniform(-3, 3), "pairs": rng.randint(1, 30)}
     if rng.random() < 0.3:

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from riata.errors import InvalidArgument
-from riata.local import Aggregator, Client, Task
+from riata.local import Aggregator, Client, Task, solve_together
 from riata.local.aggregator import _BATCH
 from riata.local.duplicate_filter import DuplicateFilter
-from riata.local.randomize import choose_questions
+from riata.local.randomize import choose_questions, randomize
 from riata.local.report_format import to_bytes
+from riata.mechanisms.noise import Noise
 
 TABLE = {
     "kind": "linear",
@@ -22,6 +23,7 @@ TABLE = {
     "features": [{"name": "v", "kind": "vector", "size": 5, "bounds": [-1, 1]}],
     "target": {"name": "t", "kind": "yes-no"},
     "deadline": "2027-01-31",
+    "arms": {"gram": 0.5, "cross": 0.5},
 }
 TASK = Task.from_table(TABLE)
 WIDE = Task.from_table(
@@ -400,3 +402,48 @@ def test_what_a_client_sends_is_counted():
     reports = [Client(TASK).report([1, 0, 0, 0, 0], True) for _ in range(10)]
     assert aggregator.add(reports, task=TASK.id).count == 10
     assert aggregator.add(reports).rejected["repeated"] == 10
+
+
+# Epsilons of one's own
+
+
+def test_people_with_their_own_epsilon_make_one_model():
+    features = [{"name": "v", "kind": "vector", "size": 3, "bounds": [-1, 1]}]
+    base = Task.from_table({"kind": "mean", "epsilon": 1.0, "features": features, "length": 1.0})
+    tasks = base.with_epsilons([0.5, 4.0])
+    assert [task.epsilon for task in tasks.values()] == [0.5, 4.0]
+    assert len({task.id for task in tasks.values()}) == 2
+    row = np.array([0.5, -0.3, 0.1])
+    parts = []
+    for seed, task in enumerate(tasks.values()):
+        sent = randomize(task, np.repeat(row[None], 3000, axis=0), None, Noise(seed))
+        parts.append(Aggregator(task).add(sent))
+    model = solve_together(parts)
+    means, noises = zip(*(one.sums["mean"].vector() for one in parts), strict=True)
+    weights = np.array(noises) ** -2.0
+    np.testing.assert_allclose(model.theta, weights @ np.array(means) / weights.sum())
+    assert model.theta_errors[0] == pytest.approx(weights.sum() ** -0.5)
+    assert model.theta_errors[0] < min(noises)
+    assert model.reports == sum(one.count for one in parts)
+    assert model.privacy.epsilon == 4.0
+    alone = solve_together([parts[1], Aggregator(tasks[0.5])])  # nobody chose the other one
+    np.testing.assert_allclose(alone.theta, parts[1].solve().theta)
+    nobody = solve_together([Aggregator(task) for task in tasks.values()])
+    assert np.isfinite(nobody.theta).all()
+
+
+def test_only_tasks_that_differ_in_epsilon_are_solved_together():
+    other = Task.from_table({**TABLE, "seed": "other", "epsilon": 1.0})
+    for wrong in ([Aggregator(TASK), Aggregator(other)], [Aggregator(TASK), Aggregator(TASK)]):
+        with pytest.raises(InvalidArgument, match="differ in more than epsilon, or in nothing"):
+            solve_together(wrong)
+    with pytest.raises(InvalidArgument, match="no aggregators"):
+        solve_together([])
+    kernel = Task.from_table({**TABLE, "kind": "kernel"})
+    with pytest.raises(InvalidArgument, match="Kernels have random features"):
+        solve_together(Aggregator(task) for task in kernel.with_epsilons([1, 2]).values())
+    for kind in ("linear", "lasso", "logistic", "sparse-linear"):
+        for arms in (TABLE["arms"], {"joint": 1.0}):
+            tasks = Task.from_table({**TABLE, "kind": kind, "arms": arms}).with_epsilons([1, 8])
+            several = [Aggregator(task).add(SEEDS) for task in tasks.values()]
+            assert np.isfinite(solve_together(several).theta).all()

@@ -44,9 +44,9 @@ TABLE = {
 ROW = {"hours": 7, "smoker": "yes", "region": "south", "counts": [1, 0, -1], "pressure": 120}
 
 
-@pytest.fixture
-def task():
-    return Task.from_table(TABLE)
+@pytest.fixture(params=[{"joint": 1.0}, {"gram": 0.5, "cross": 0.5}], ids=["joint", "split"])
+def task(request):
+    return Task.from_table({**TABLE, "arms": request.param})
 
 
 @pytest.fixture
@@ -365,9 +365,10 @@ def test_no_answer_stops_a_device(task, number):
         assert np.isfinite(encoded).all()
         assert np.linalg.norm(encoded) <= feature.longest * (1 + 1e-15)
     row = task.encoding.encode(dict.fromkeys(ROW, odd))
-    assert np.linalg.norm(row) <= 1 + 1e-15
-    vector = task.vectors(row[None])
-    assert np.linalg.norm(lift(vector)) == pytest.approx(1.0, abs=1e-14)
+    for question in task.questions:
+        prepared = question.prepare(task.vectors(row[None]), task.target.encode(odd))
+        assert np.linalg.norm(prepared) <= 1 + 1e-15
+        assert np.linalg.norm(lift(prepared)) == pytest.approx(1.0, abs=1e-14)
 
 
 def test_answers_outside_the_bounds_are_clipped():

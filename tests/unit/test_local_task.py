@@ -48,8 +48,13 @@ def without(name):
     return [{key: value for key, value in NUMBER.items() if key != name}]
 
 
+def split(**changed):
+    """A task of two questions."""
+    return table(**{"arms": {"gram": 0.5, "cross": 0.5}, **changed})
+
+
 def arms(**changed):
-    full = Task.from_table(table()).table()["arms"]
+    full = Task.from_table(split()).table()["arms"]
     full["gram"] |= changed
     return full
 
@@ -311,7 +316,8 @@ def test_numbers_of_numpy_are_numbers():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_canonical_bytes_read_back_to_the_same_task(kind, tmp_path):
     given = table(kind=kind, deadline=datetime.date(2027, 1, 31), title="Größe", seed="s", cap=3)
-    given["target"] = {"name": "t", "kind": "yes-no"}
+    count = {"name": "t", "kind": "number", "bounds": [0, 9]}
+    given["target"] = count if kind == "poisson" else {"name": "t", "kind": "yes-no"}
     if kind in ("mean", "sparse-mean"):
         del given["target"]
     task = Task.from_table(given)
@@ -347,7 +353,7 @@ def test_toml_and_json_and_defaults_make_the_same_task(tmp_path):
         center = 12
         """
     )
-    assert Task.load(file) == Task.from_table(table(features=[NUMBER], deadline="2027-01-31"))
+    assert Task.load(file) == Task.from_table(split(features=[NUMBER], deadline="2027-01-31"))
 
 
 @pytest.mark.parametrize(
@@ -367,6 +373,7 @@ def test_toml_and_json_and_defaults_make_the_same_task(tmp_path):
 )
 def test_whatever_changes_the_task_changes_its_id(changed):
     assert Task.from_table(table(**changed)).id != Task.from_table(table()).id
+    assert Task.from_table(split(**changed)).id != Task.from_table(split()).id
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.3, 0.7), (1 / 3, 2 / 3), (1e-6, 1 - 1e-6)])
@@ -399,7 +406,7 @@ def test_no_arm_costs_more_than_epsilon(kind, epsilon):
 
 
 def test_a_coin_of_one_less_than_epsilon_allows_is_refused():
-    task = Task.from_table(table())
+    task = Task.from_table(split())
     gram = task.question("gram")
     coin = gram.channel.coin
     while Channel(2, gram.channel.size, gram.channel.threshold, coin).epsilon(gram.seeds) <= 1.0:
@@ -411,7 +418,7 @@ def test_a_coin_of_one_less_than_epsilon_allows_is_refused():
 
 
 def test_a_larger_coin_is_allowed_because_it_protects_more():
-    task = Task.from_table(table())
+    task = Task.from_table(split())
     full = task.table()
     full["arms"]["gram"]["coin"] = f"{task.question('gram').channel.coin + 12345:016x}"
     assert Task.from_table(full).question("gram").epsilon < task.question("gram").epsilon

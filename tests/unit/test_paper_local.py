@@ -15,6 +15,7 @@ from riata.errors import InvalidArgument
 from riata.grid import X_STEPS
 from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper import (
+    GeneralisedLinear,
     Moments,
     PaperKernelRidge,
     PaperL1Regression,
@@ -23,20 +24,23 @@ from riata.local.paper import (
     PrivateVector,
     Reports,
     Synopses,
+    degree_by_lemma_8,
+    log_people_by_theorem_6,
     simulated_moments,
 )
 from riata.local.paper.chebyshev import LOSSES, chebyshev_coefficients, power_coefficients
+from riata.local.paper.constrained import Multiple, minimize_over
 from riata.local.paper.kernel_ridge import FourierFeatures
-from riata.local.paper.private_vector import composed_event, split_budget
+from riata.local.paper.private_vector import composed_event, exact_epsilon, split_budget
 from riata.local.paper.projection import check_reach
-from riata.local.paper.regression import minimize_over_l1_ball
 from riata.local.paper.sigm import Sigm
 from riata.local.paper.smooth_glm import Expansion
 from riata.local.paper.sparse_mean import median_of_means, minimum_l1_solution
 from riata.mechanisms.noise import Noise
 from riata.privacy import Statement, spent
 from riata.privacy.events import Gaussian, leaves
-from riata.sets import L1Ball
+from riata.projections import GivenProjection
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Simplex
 
 pytestmark = pytest.mark.matrix(one_in=5)
 
@@ -361,7 +365,7 @@ def test_half_of_all_unit_vectors_are_longer_after_projecting():
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     lengths = np.linalg.norm(projection.rows(rows), axis=1)
     assert 0.3 < (lengths > 1).mean() < 0.7
-    assert (lengths > check_reach("auto", 50, 400)).mean() < 0.01
+    assert (lengths > check_reach("auto", projection)).mean() < 0.01
 
 
 def test_the_debiased_gram_needs_the_variance_that_was_used():
@@ -383,7 +387,7 @@ def test_the_minimum_over_the_ball_is_found(radius):
     a = rng.standard_normal((40, 15))
     q, b = a.T @ a / 40, rng.standard_normal(15)
     top = np.linalg.eigvalsh(q)[-1]
-    w = minimize_over_l1_ball(lambda v: q @ v - b, top, L1Ball(radius), 15)
+    w = minimize_over(lambda v: q @ v - b, top, Multiple(L1Ball(radius).sized(15)), 15)
     slope = q @ w - b
     assert np.abs(w).sum() <= radius * (1 + 1e-12)
     assert slope @ w + radius * np.abs(slope).max() <= 1e-8 * max(1, radius**2)
@@ -660,3 +664,200 @@ def test_bad_arguments_are_named(call, says):
     with pytest.raises(InvalidArgument, match=says) as error:
         call()
     assert "secret" not in str(error.value)
+
+
+# General forms
+
+
+@pytest.mark.parametrize("kind", ["l1", "group", "l2", "simplex", "lp"])
+def test_algorithm_2_finds_a_mean_in_any_set(kind):
+    """Nearly without noise: what is left is the tolerance, a tenth above the noise."""
+    mean = np.array([0.5, 0.3, 0.2, 0.0, 0.0, 0.0])
+    constraint = {
+        "l1": L1Ball(1.0), "l2": L2Ball(1.0), "simplex": Simplex(1.0), "lp": LpBall(1.5, 1.0),
+        "group": GroupL1Ball(3, 1.0),
+    }[kind]  # fmt: skip
+    model = PaperSparseMean(
+        epsilon=300, delta=DELTA, constraint=constraint, dimension=6, tolerance="auto", groups=1,
+        random_state=0,
+    )  # fmt: skip
+    found = model.fit(np.tile(mean, (2000, 1)))
+    assert not found.zero_is_feasible_
+    assert found.n_groups_ == 1
+    assert np.abs(found.mean_ - mean).sum() < 0.08
+    assert constraint.sized(6).minkowski_norm(found.mean_) <= 1.0 + 1e-3
+
+
+def test_the_automatic_tolerance_of_algorithm_2_works_where_the_printed_one_says_zero():
+    rng = np.random.default_rng(0)
+    X = np.zeros((20_000, 40))
+    X[:, 3] = 0.9
+    X[:, 20] = 0.3 * rng.choice([-1.0, 1.0], 20_000)
+    printed = PaperSparseMean(epsilon=4, delta=DELTA, random_state=1).fit(X)
+    assert printed.zero_is_feasible_
+    for dimension in (20, 40):
+        ours = PaperSparseMean(
+            epsilon=4, delta=DELTA, dimension=dimension, tolerance="auto", groups=1, random_state=1
+        ).fit(X)
+        assert not ours.zero_is_feasible_
+        assert np.argmax(np.abs(ours.mean_)) == 3
+        assert ours.mean_[3] == pytest.approx(0.9, abs=0.45)
+
+
+def test_algorithm_3_takes_any_set_matrix_and_radius():
+    rng = np.random.default_rng(1)
+    w = np.array([2.0, 1.0, 0.0, -1.0])
+    x = rng.uniform(-3, 3, (4000, 4))
+    x = x / np.maximum(1, np.linalg.norm(x, axis=1) / 5)[:, None]
+    y = x @ w
+    turned = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    for constraint in (L2Ball(3.0), L1Ball(4.0), LpBall(1.5, 3.5)):
+        for matrix in (None, turned, GivenProjection(-turned)):
+            model = PaperL1Regression(
+                epsilon=3000, delta=DELTA, dimension=None, constraint=constraint, x_radius=5.0,
+                y_radius=20.0, projection_matrix=matrix, random_state=0,
+            ).fit(x, y)  # fmt: skip
+            np.testing.assert_allclose(model.coef_, w, atol=0.06)
+    inside = PaperL1Regression(
+        epsilon=3000, delta=DELTA, dimension=None, constraint=Simplex(1.0), x_radius=5.0,
+        y_radius=20.0, random_state=0,
+    ).fit(x, y)  # fmt: skip
+    assert inside.coef_.sum() == pytest.approx(1.0)
+    assert inside.coef_.min() >= 0.0
+    with pytest.raises(InvalidArgument, match="4 columns and rows have 3"):
+        PaperL1Regression(epsilon=1, delta=DELTA, projection_matrix=turned).fit(x[:, :3], y)
+
+
+def test_the_balanced_dimension_projects_where_the_printed_one_does_not():
+    printed = PaperL1Regression(epsilon=1, delta=DELTA).projection(1000, 10**6)
+    balanced = PaperL1Regression(epsilon=1, delta=DELTA, dimension="balanced")
+    assert printed.dimension == 1000
+    found = balanced.projection(1000, 10**6).dimension
+    x, _ = split_budget([(0.5, 1), (0.5, 1)], 1, DELTA)
+    variance = PrivateVector(x).variance
+    error = math.sqrt(math.log(1000) / found), variance * math.sqrt(found / 10**6)
+    assert found < 20
+    assert error[0] == pytest.approx(error[1], rel=0.2)
+
+
+def half_normal(draw, shape, gamma):
+    """A sampler of the kernel's own: that of "rbf", written again."""
+    return math.sqrt(2 * gamma) * draw(shape)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wanted"),
+    [
+        ("rbf", lambda r, g: np.exp(-g * r**2)),
+        ("matern12", lambda r, g: np.exp(-g * r)),
+        ("matern32", lambda r, g: (1 + 3**0.5 * g * r) * np.exp(-(3**0.5) * g * r)),
+        (
+            "matern52",
+            lambda r, g: (1 + 5**0.5 * g * r + 5 * g**2 * r**2 / 3) * np.exp(-(5**0.5) * g * r),
+        ),
+        (half_normal, lambda r, g: np.exp(-g * r**2)),
+    ],
+)
+def test_features_follow_their_kernel(kernel, wanted):
+    """20,000 frequencies: an inner product is off by 0.007, and six of that are allowed."""
+    model = PaperKernelRidge(epsilon=1, delta=DELTA, n_components=40_000, kernel=kernel, gamma=0.8)
+    x = np.array([[0.0, 0.0], [0.3, -0.4], [1.0, 1.0], [-2.0, 1.5]])
+    features = model.features(2).rows(x)
+    distances = np.linalg.norm(x[:, None] - x[None], axis=2)
+    assert np.abs(features @ features.T - wanted(distances, 0.8)).max() <= 0.042
+
+
+def test_automatic_features_follow_corollary_2():
+    model = PaperKernelRidge(epsilon=2, delta=DELTA, n_components="auto", random_state=0)
+    assert model.features(3, 1200).dimension == 120  # 2 sqrt(3 * 1200)
+    with pytest.raises(InvalidArgument, match="number of people"):
+        model.features(3)
+    fitted = model.fit(X[:50], Y[:50])
+    assert len(fitted.coef_) == model.features(X.shape[1], 50).dimension
+    bad = PaperKernelRidge(epsilon=2, delta=DELTA, kernel=lambda draw, shape, gamma: draw((1, 1)))
+    with pytest.raises(InvalidArgument, match="sampler gave the shape"):
+        bad.fit(X, Y)
+
+
+def test_any_smooth_loss_is_expanded():
+    """The logistic loss once more, from its functions alone."""
+    given = GeneralisedLinear.from_functions(
+        lambda m: m / 2, lambda m: m / 2 + np.log1p(np.exp(-m)), 4.0, odd=True
+    )
+    for degree in (1, 3, 5):
+        for ours, theirs in zip(
+            given.coefficients(3.0, degree), LOSSES["logistic"].coefficients(3.0, degree),
+            strict=True,
+        ):  # fmt: skip
+            np.testing.assert_allclose(ours, theirs, atol=1e-9)
+    assert given.smoothness(3.0) == pytest.approx(0.25, rel=1e-4)
+    assert given.degree(3.0, 1e-3) == LOSSES["logistic"].degree(3.0, 1e-3)
+    settings = {"epsilon": 50, "delta": DELTA, "random_state": 0, "batch": 10, "degree": 3}
+    labels = np.where(Y > 0, 1, -1)
+    one = PaperSmoothGLM(loss=given, **settings).fit(X, labels)
+    two = PaperSmoothGLM(loss="logistic", **settings).fit(X, labels)
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-3)
+    only_h2 = GeneralisedLinear(np.zeros_like, np.tanh)
+    assert np.isfinite(
+        PaperSmoothGLM(loss=only_h2, copies="needed", **settings).fit(X, Y).coef_
+    ).all()
+
+
+def test_from_alpha_to_degree_to_people():
+    grid = np.linspace(-1, 1, 4001)
+    for alpha in (0.1, 1e-2, 1e-4):
+        degree = LOSSES["poisson"].degree(2.0, alpha)
+        c = np.polynomial.polynomial.polyval(grid, LOSSES["poisson"].coefficients(2.0, degree)[1])
+        assert np.abs(c - np.exp(2 * grid)).max() <= alpha * 1.001
+        less = np.polynomial.polynomial.polyval(
+            grid, LOSSES["poisson"].coefficients(2.0, degree - 1)[1]
+        )
+        assert np.abs(less - np.exp(2 * grid)).max() > alpha
+    assert LOSSES["squared"].degree(5.0, 1e-9) == 1
+    with pytest.raises(InvalidArgument, match="not smooth enough"):
+        GeneralisedLinear(np.ones_like, np.sign).degree(1.0, 1e-3)
+    model = PaperSmoothGLM(epsilon=4, delta=DELTA, radius=2.0)
+    loose, tight = model.sample_size(0.5, 5), model.sample_size(0.05, 5)
+    assert loose.degree < tight.degree
+    assert loose.people < tight.people
+    assert tight.people == math.ceil((2 * tight.sigma / 0.05) ** 2)
+    assert degree_by_lemma_8(0.01, 2.0) == 14  # ceil(3 ln 100)
+    far = [log_people_by_theorem_6(alpha, 1.0, 2.0) for alpha in (0.5, 0.1, 0.01)]
+    assert far == sorted(far)
+    for wrong in (lambda: degree_by_lemma_8(0, 1), lambda: log_people_by_theorem_6(1.9, 1, 0.1)):
+        with pytest.raises(InvalidArgument, match="alpha"):
+            wrong()
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_groups_with_their_own_epsilon_are_pooled(kind):
+    def made(epsilon):
+        if kind == "kernel":
+            return PaperKernelRidge(epsilon=epsilon, delta=DELTA, n_components=6, C=1e6, floor=0.0)
+        return PaperL1Regression(epsilon=epsilon, delta=DELTA, dimension=None, radius=2.0)
+
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((6000, 3))
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    y = x @ [0.5, -0.4, 0.1]
+    groups = {}
+    for seed, (epsilon, part) in enumerate(((50.0, slice(0, 3000)), (3000.0, slice(3000, 6000)))):
+        one = made(epsilon)
+        groups[epsilon] = one._reports(x[part], y[part], one._map(3, 6000), Noise(seed))
+    pooled = made(1.0).learn_groups(groups, n_features=3)
+    alone = made(3000.0).learn(groups[3000.0], n_features=3)
+    np.testing.assert_allclose(pooled.coef_, alone.coef_, atol=1e-2, rtol=1e-2)
+    assert pooled.privacy_.epsilon == 3000.0
+    assert "chose one of epsilon 50, 3000" in str(pooled.privacy_.notes)
+    same = made(50.0).learn_groups({50.0: groups[50.0]}, n_features=3)
+    np.testing.assert_allclose(same.coef_, made(50.0).learn(groups[50.0], n_features=3).coef_)
+    with pytest.raises(InvalidArgument, match="no groups"):
+        made(1.0).learn_groups({}, n_features=3)
+
+
+@pytest.mark.parametrize("epsilon", [20, 100])
+def test_a_large_epsilon_costs_what_it_says(epsilon):
+    """Lemma 1 fails from 8.8 on; the exact curve does not."""
+    vector = PrivateVector.calibrated(epsilon, DELTA)
+    assert exact_epsilon(vector.event, DELTA) == pytest.approx(epsilon, rel=1e-3)
+    assert exact_epsilon(vector.event, DELTA) <= epsilon

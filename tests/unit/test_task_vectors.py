@@ -34,7 +34,8 @@ def exact_cost(task, name):
         lattice = mpmath.mpf(3) / 4 * k * (m + 3) / 2**32
         rounding = mpmath.mpf(2) / 5 * k * (mpmath.sqrt(m) / 2**36 + mpmath.sqrt(m) ** 3 / 2**48)
         blocks = seeds * (math.ceil(m / 4) + 1) + 2**48
-        bits = (64 * task.vector_size + 701) * mpmath.log(2) + mpmath.mpf(blocks) ** 2 / 2**128
+        inputs = task.vector_size + (name == "joint")
+        bits = (64 * inputs + 701) * mpmath.log(2) + mpmath.mpf(blocks) ** 2 / 2**128
         spread = mpmath.sqrt(bits * -(-(2**64) // seeds) / 2**65)
         o = (lattice + rounding + spread) / (surely + q * (1 - surely))
         return -mpmath.log(q) + mpmath.log((1 + o) / (1 - o))

@@ -64,11 +64,14 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         else:
             reach = bounds.per_column(n_features).tolist()
             features = [feature(f"x[{j}]", "number", one) for j, one in enumerate(reach)]
+        length = {}
+        if bounds.max_length is not None:
+            length = {"length": bounds.unit_length(slice(None), n_features)}
         table = {
             "kind": self._task_kind(n_features),
             "epsilon": self.epsilon,
             "features": features,
-            "length": bounds.unit_length(slice(None), n_features),
+            **length,
             **self._task_fields(),
         }
         return Task.from_table(table)

@@ -13,7 +13,7 @@ eight bytes on that person's own device, and an `Aggregator` adds reports up and
 - `paper`: the algorithms of Zheng, Mou and Wang (2017), for comparison
 """
 
-from riata.local.aggregator import Aggregator
+from riata.local.aggregator import Aggregator, solve_together
 from riata.local.client import Client
 from riata.local.collection_result import CollectionResult
 from riata.local.learners import LocalModel
@@ -29,4 +29,5 @@ __all__ = [
     "PopulationGuess",
     "Task",
     "TaskPlan",
+    "solve_together",
 ]

@@ -21,7 +21,7 @@ from riata.local.arguments import check_whole
 from riata.local.duplicate_filter import MOST_EXPECTED, DuplicateFilter
 from riata.local.kinds import MOST_COLUMNS
 from riata.local.learners import LocalModel, learn
-from riata.local.question_sums import Honesty, QuestionSums, total_shape
+from riata.local.question_sums import Honesty, PooledSums, QuestionSums, total_shape
 from riata.local.questions import Question
 from riata.local.randomize import choose_questions
 from riata.local.task import Task
@@ -257,9 +257,43 @@ class Aggregator:
         return f"<Aggregator of task {self.task.id[:12]}: {number_of(self.count, 'report')}>"
 
 
+def solve_together(
+    aggregators: Iterable[Aggregator], *, threshold: str = "hard", radius: float = math.inf
+) -> LocalModel:
+    """One model from people who chose an epsilon of their own: `Task.with_epsilons`.
+
+    Each estimate counts in proportion to the inverse of its variance. The model's Statement is that
+    of the largest epsilon; what a report cost its sender is the epsilon of the task it answers.
+
+    Parameters
+    ----------
+    aggregators : iterable of Aggregator
+        Of tasks that are the same but for epsilon. One person answers one of them.
+    threshold, radius
+        As for `Aggregator.solve`.
+    """
+    several = sorted(aggregators, key=lambda one: one.task.epsilon)
+    if not several:
+        raise InvalidArgument("There are no aggregators. Pass one for each epsilon.")
+    task = several[-1].task
+    for one in several[:-1]:
+        if one.task == task or one.task.variant(epsilon=task.epsilon) != task:
+            raise InvalidArgument(
+                f"The tasks {one.task.id[:12]} and {task.id[:12]} differ in more than epsilon, or "
+                "in nothing. Make them with Task.with_epsilons, and merge aggregators of one task."
+            )
+    if task.spec.kernel and len(several) > 1:
+        raise InvalidArgument(
+            "Kernels have random features of their own in each task, and their sums cannot be "
+            "added. Choose another kind, or one epsilon."
+        )
+    sums = {name: PooledSums(tuple(one.sums[name] for one in several)) for name in task.shares}
+    return learn(task, sums, threshold=threshold, radius=radius)
+
+
 def _stores_seeds(question: Question) -> bool:
     """Whether the sums of a question would be too large, and its reports are stored instead."""
-    return question.channel.degree == 2 and question.channel.size > MOST_COLUMNS + 1
+    return question.channel.degree == 2 and question.channel.size > MOST_COLUMNS + 2
 
 
 def _is_report(report: object) -> bool:

@@ -112,6 +112,12 @@ class Feature:
             away = np.clip(numbers, *self.bounds) - self.center
             return np.where(np.isnan(away), 0.0, away * (self.weight / self.reach))
 
+    def answered(self, value: float) -> np.ndarray:
+        """Each column where its own answer is 1 (yes, or this choice) or 0, as encoded."""
+        if self.kind == "choice":
+            return np.full(self.columns, self.weight * value)
+        return self.scale(np.full(self.columns, float(value)))
+
     @classmethod
     def read(cls, fields: TaskFields) -> Feature:
         """From a table of a task file."""
@@ -167,7 +173,7 @@ class Encoding:
         return np.concatenate([np.full(f.columns, value(f)) for f in self.features])
 
     def encode(self, row: Any) -> np.ndarray:
-        """One person's row in the unit ball.
+        """One person's row, divided by the public length.
 
         Parameters
         ----------
@@ -186,7 +192,7 @@ class Encoding:
                     "one answer for each feature, or a dict by name."
                 )
         parts = [f.encode(a) for f, a in zip(self.features, answers, strict=True)]
-        return self.clip_rows(np.concatenate(parts)[None])[0]
+        return np.concatenate(parts) / self.length
 
     def encode_array(self, rows: np.ndarray) -> np.ndarray:
         """Many rows of numbers at once, for tasks without choices."""
@@ -204,7 +210,7 @@ class Encoding:
         for feature in self.features:
             parts.append(feature.scale(rows[:, at : at + feature.columns]))
             at += feature.columns
-        return self.clip_rows(np.concatenate(parts, axis=1))
+        return np.ascontiguousarray(np.concatenate(parts, axis=1)) / self.length
 
     def encode_columns(self, columns: Any) -> np.ndarray:
         """Many rows at once, for features of every kind.
@@ -227,11 +233,7 @@ class Encoding:
         (n,) = lengths
         nothing = np.full(n, math.nan)
         parts = [f.encode_many(answers.get(f.name, nothing)) for f in self.features]
-        return self.clip_rows(np.concatenate(parts, axis=1))
-
-    def clip_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Rows divided by the public length, and the longer ones shortened into the unit ball."""
-        return clip_to_unit_ball(rows / self.length)
+        return np.ascontiguousarray(np.concatenate(parts, axis=1)) / self.length
 
 
 def clip_to_unit_ball(rows: np.ndarray) -> np.ndarray:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 #: The part of a row's squared length that the constant for the intercept takes.
-INTERCEPT = 0.15
+INTERCEPT = 0.25
 #: Vectors whose second moments are kept whole.
 MOST_COLUMNS = 4096
+#: The squared length that a number usually has, where 1 is the most that its bounds allow.
+USUAL_SQUARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,9 @@ class TaskKind:
     sparse : bool
         Whether most coefficients (or means) are taken to be 0: learners select, plans make up
         models of a few columns.
-    logistic : bool
-        Whether coefficients are those of log odds.
+    family : str
+        "logistic" or "poisson", where coefficients are those of log odds or of the logarithm of a
+        mean: a name in `riata.local.learners.canonical.FAMILIES`.
     kernel : bool
         Whether rows become random Fourier features; then columns have no coefficients.
     wide : bool
@@ -43,10 +46,15 @@ class TaskKind:
     targets: tuple[str, ...] = ()
     intercept: bool = False
     sparse: bool = False
-    logistic: bool = False
+    family: str = ""
     kernel: bool = False
     wide: bool = False
     alternative: str = ""
+
+    @property
+    def logistic(self) -> bool:
+        """Whether coefficients are those of log odds."""
+        return self.family == "logistic"
 
     @property
     def regression(self) -> bool:
@@ -58,10 +66,11 @@ class TaskKind:
         """Whether columns have coefficients."""
         return self.regression and not self.kernel
 
-    @property
-    def shares(self) -> Mapping[str, float]:
-        """Which questions devices are asked, with the part of the devices for each by default."""
-        return {"gram": 0.5, "cross": 0.5} if self.regression else {"mean": 1.0}
+    def shares(self, size: int) -> Mapping[str, float]:
+        """Which questions devices are asked about `size` coordinates, and the part for each."""
+        if not self.regression:
+            return {"mean": 1.0}
+        return {"joint": 1.0} if size <= MOST_COLUMNS else {"gram": 0.5, "cross": 0.5}
 
 
 _ANY = ("number", "yes-no")
@@ -78,7 +87,8 @@ KINDS: dict[str, TaskKind] = {
             "sparse-linear", "a number, from few of very many columns", _ANY, True, sparse=True,
             wide=True,
         ),
-        TaskKind("logistic", "yes or no", ("yes-no",), intercept=True, logistic=True),
+        TaskKind("logistic", "yes or no", ("yes-no",), intercept=True, family="logistic"),
+        TaskKind("poisson", "a count", ("number",), intercept=True, family="poisson"),
         TaskKind("kernel", "a smooth function", _ANY, kernel=True, wide=True),
     )
 }  # fmt: skip

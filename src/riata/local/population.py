@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit, log_expit
 
 from riata.local.arguments import check_positive, check_whole
-from riata.local.learners.logistic import scale_and_offset
+from riata.local.learners.canonical import FAMILIES, normal_canonical, target_scale
 from riata.local.learners.mean import mean_model
 from riata.local.learners.model import LocalModel
-from riata.local.learners.regression import learn_regression
+from riata.local.learners.moments import joint_moments
+from riata.local.learners.regression import learn_regression, regression_model
+from riata.local.questions import TARGET_SHARE
 
 if TYPE_CHECKING:
     from riata.local.task import Task
@@ -80,8 +81,8 @@ class Population:
         if task.spec.sparse:
             theta[rng.permutation(self.columns)[guess.nonzero :]] = 0.0
         #: What the best model explains, on the encoded scale of the target.
-        spread = 1.0 if task.spec.logistic else guess.spread
-        self.explained = guess.explained * spread**2
+        self.spread = 1.0 if task.spec.logistic else guess.spread
+        self.explained = guess.explained * self.spread**2
         self.theta = theta * math.sqrt(self.explained / float(self.variances @ theta**2))
 
     def share(self, n: int) -> float:
@@ -91,8 +92,8 @@ class Population:
         model = self._model(n)
         if not model.signal:
             return 0.0
-        if self.task.spec.logistic:
-            return self._share_of_odds(model)
+        if self.task.spec.family:
+            return self._share_of_likelihood(model)
         cross = self.variances * self.theta
         gain = 2.0 * float(cross @ model.theta) - float(self.variances @ model.theta**2)
         return (gain - model.offset**2) / self.explained
@@ -105,13 +106,22 @@ class Population:
         return 1.0 - float(np.sum((theta - mean) ** 2) / np.sum(mean**2))
 
     def _model(self, n: int) -> LocalModel:
-        cross_noise = self._noise("cross", n)
         cross = self._with_constant(self.variances * self.theta, 0.0)
-        cross = cross + cross_noise * self.rng.standard_normal(len(cross))
         square = self._with_constant(self.variances, self.task.intercept)
+        if self.task.joint:
+            both = math.sqrt(TARGET_SHARE * (1.0 - TARGET_SHARE)) * cross
+            truth = np.diag(np.append((1.0 - TARGET_SHARE) * square, TARGET_SHARE * self.spread**2))
+            truth[-1, :-1] = truth[:-1, -1] = both
+            matrix, noise = self._second_moments("joint", n, truth)
+            moments = joint_moments(self.task, matrix, noise)
+            return regression_model(self.task, n, moments, normal=True)
+        cross_noise = self._noise("cross", n)
+        cross = cross + cross_noise * self.rng.standard_normal(len(cross))
 
         def second_moments(places: np.ndarray | None) -> tuple[np.ndarray, float]:
-            return self._gram(n, square if places is None else square[places])
+            return self._second_moments(
+                "gram", n, np.diag(square if places is None else square[places])
+            )
 
         return learn_regression(self.task, n, cross, cross_noise, second_moments)
 
@@ -123,11 +133,11 @@ class Population:
     def _with_constant(self, values: np.ndarray, last: float) -> np.ndarray:
         return np.append(values, last) if self.task.intercept > 0 else values
 
-    def _gram(self, n: int, square: np.ndarray) -> tuple[np.ndarray, float]:
+    def _second_moments(self, name: str, n: int, truth: np.ndarray) -> tuple[np.ndarray, float]:
         """The estimated second moments: the truth, and a centred Wishart matrix over e_2."""
-        question = self.task.question("gram")
+        question = self.task.question(name)
         reports = max(1.0, question.share * n)
-        size = len(square)
+        size = len(truth)
         if size < reports and size <= 512:
             root = np.tril(self.rng.standard_normal((size, size)), -1)
             root += np.diag(np.sqrt(self.rng.chisquare(reports - np.arange(size))))
@@ -135,20 +145,26 @@ class Population:
         else:
             noise = self.rng.standard_normal((size, size)) / math.sqrt(reports)
             noise = (noise + noise.T) / math.sqrt(2.0)
-        return np.diag(square) + noise / question.channel.signal, question.noise(reports)
+        return truth + noise / question.channel.signal, question.noise(reports)
 
-    def _share_of_odds(self, model: LocalModel) -> float:
-        """By the log loss of simulated people, whose true and estimated odds are normal."""
-        scale, _ = scale_and_offset(0.0, self.explained)
-        true = scale * math.sqrt(self.explained) * self.rng.standard_normal(_PEOPLE)
+    def _share_of_likelihood(self, model: LocalModel) -> float:
+        """By simulated people, whose true and estimated margins are normal."""
+        family, (unit, middle) = FAMILIES[self.task.spec.family], target_scale(self.task)
+        scale, offset = normal_canonical(family, unit**2 * self.explained, middle)
+        scale *= unit
+        away = scale * math.sqrt(self.explained) * self.rng.standard_normal(_PEOPLE)
         weights = self.variances * self.theta
         slope = float(weights @ model.theta) / self.explained / scale
         rest = float(self.variances @ model.theta**2) - (slope * scale) ** 2 * self.explained
-        estimated = model.offset + slope * true
+        estimated = model.offset + slope * away
         estimated += math.sqrt(max(rest, 0.0)) * self.rng.standard_normal(_PEOPLE)
-        chance = expit(true)
+        if self.task.spec.family == "poisson":
+            assert self.task.target is not None
+            estimated = np.minimum(estimated, math.log(self.task.target.bounds[1]))
+        mean = family.mean(offset + away)
 
-        def loss(odds: np.ndarray) -> float:
-            return -float(np.mean(chance * log_expit(odds) + (1.0 - chance) * log_expit(-odds)))
+        def loss(margins: np.ndarray) -> float:
+            return float(np.mean(family.convex(margins) - mean * margins))
 
-        return (math.log(2.0) - loss(estimated)) / (math.log(2.0) - loss(true))
+        nothing = loss(np.full(_PEOPLE, normal_canonical(family, 0.0, middle)[1]))
+        return (nothing - loss(estimated)) / (nothing - loss(offset + away))

@@ -143,6 +143,41 @@ class QuestionSums:
             self._seeds = [seeds]
 
 
+@dataclass(frozen=True)
+class PooledSums:
+    """Sums of one question at several epsilons: each counts as its noise is small.
+
+    Attributes
+    ----------
+    parts : tuple of QuestionSums
+    """
+
+    parts: tuple[QuestionSums, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(part.count for part in self.parts)
+
+    def vector(self) -> tuple[np.ndarray, float]:
+        """As `QuestionSums.vector`."""
+        return _pooled([part.vector() for part in self._counted])
+
+    def matrix(self, places: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """As `QuestionSums.matrix`."""
+        return _pooled([part.matrix(places) for part in self._counted])
+
+    @property
+    def _counted(self) -> tuple[QuestionSums, ...]:
+        return tuple(part for part in self.parts if part.count) or self.parts[:1]
+
+
+def _pooled(found: list[tuple[np.ndarray, float]]) -> tuple[np.ndarray, float]:
+    """The mean of unbiased estimates, weighted by the inverses of their variances."""
+    weights = np.array([1.0 / noise**2 for _, noise in found])
+    pooled = sum(w * estimate for w, (estimate, _) in zip(weights, found, strict=True))
+    return np.asarray(pooled / weights.sum()), float(1.0 / math.sqrt(weights.sum()))
+
+
 def total_shape(question: Question, stores_seeds: bool) -> tuple[int, ...]:
     """The shape of the sums of a question, which are none where the seeds themselves are stored."""
     size = question.channel.size

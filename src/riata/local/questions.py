@@ -12,8 +12,10 @@ from riata.local.channel import Channel
 from riata.local.generator import Generator
 from riata.local.sketch import Sketch
 
-#: The degree of the channel of each question: of u, of y u, and of u u'.
-DEGREES = {"mean": 1, "cross": 1, "gram": 2}
+#: The degree of the channel of each question: of u, of y u, of u u', and of z z' where z is (u, y).
+DEGREES = {"mean": 1, "cross": 1, "gram": 2, "joint": 2}
+#: The part of the squared length of z that the target takes.
+TARGET_SHARE = 0.4
 #: Vectors longer than this go through a sketch of so many coordinates, unless they are needed
 #: whole because their second moments are.
 SKETCHED, SKETCH_WIDTH = 2048, 512
@@ -26,7 +28,12 @@ def is_sketched(name: str, size: int) -> bool:
 
 def report_size(name: str, size: int) -> int:
     """Coordinates of a report's normal vector, one more than are reported."""
-    return (SKETCH_WIDTH if is_sketched(name, size) else size) + 1
+    return (SKETCH_WIDTH if is_sketched(name, size) else reported_size(name, size)) + 1
+
+
+def reported_size(name: str, size: int) -> int:
+    """Numbers that the answer is computed from, for vectors u of `size` coordinates."""
+    return size + (name == "joint")
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,8 @@ class Question:
 
     Attributes
     ----------
-    name : {"mean", "cross", "gram"}
-        What is reported: u, y u or, at degree 2, u u'.
+    name : {"mean", "cross", "gram", "joint"}
+        What is reported: u, y u or, at degree 2, u u' or z z' with u and y in one vector z.
     share : float
         The part of all devices that are asked.
     first, seeds : int
@@ -86,6 +93,9 @@ class Question:
 
     def prepare(self, rows: np.ndarray, targets: np.ndarray | None) -> np.ndarray:
         """What the device works on: done once, before any seed is tried."""
+        if self.name == "joint":
+            assert targets is not None
+            return join(rows, targets)
         if self.name == "cross":
             assert targets is not None
             rows = rows * targets[:, None]
@@ -111,6 +121,17 @@ class Question:
         normals = generator.normals(seeds, self.channel.size)
         products = np.einsum("ij,ij->i", normals, self.directions(prepared, seeds))
         return self.channel.accepts(products, coins)
+
+
+def join(rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """z: rows and targets as one vector, the longer ones shortened by a factor of the row alone.
+
+    So a model that is linear in u is as true of the shortened vectors, with weights that do not
+    depend on the target.
+    """
+    squares = (1.0 - TARGET_SHARE) * np.einsum("ij,ij->i", rows, rows) + TARGET_SHARE
+    z = np.column_stack([rows * math.sqrt(1.0 - TARGET_SHARE), targets * math.sqrt(TARGET_SHARE)])
+    return z / np.sqrt(np.maximum(squares, 1.0))[:, None]
 
 
 def lift(rows: np.ndarray) -> np.ndarray:

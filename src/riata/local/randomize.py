@@ -25,7 +25,7 @@ def randomize(task: Task, rows: np.ndarray, targets: np.ndarray | None, noise: N
     Parameters
     ----------
     rows : ndarray of shape (n, columns)
-        Encoded rows, in the unit ball.
+        Encoded rows.
     targets : ndarray of shape (n,) or None
         Encoded targets, in [-1, 1].
 

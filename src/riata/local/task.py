@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,11 +19,11 @@ from riata.files.fields import TABLE_BYTES, size_of
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import parse_json, parse_toml, read_bytes
 from riata.local.channel import LARGEST_EPSILON
-from riata.local.encoding import MOST_ENCODED, Encoding, Feature
+from riata.local.encoding import MOST_ENCODED, Encoding, Feature, clip_to_unit_ball
 from riata.local.fourier import FourierFeatures
 from riata.local.generator import Generator
-from riata.local.kinds import INTERCEPT, KINDS, MOST_COLUMNS, TaskKind
-from riata.local.questions import Question
+from riata.local.kinds import INTERCEPT, KINDS, MOST_COLUMNS, USUAL_SQUARE, TaskKind
+from riata.local.questions import TARGET_SHARE, Question
 from riata.local.task_fields import TaskFields
 from riata.local.task_questions import read_questions
 from riata.wording import shown
@@ -123,27 +124,30 @@ class Task:
         kind = KINDS[fields.one_of("kind", tuple(KINDS))]
         epsilon = fields.number("epsilon", above=0.0, most=LARGEST_EPSILON)
         features = tuple(Feature.read(one) for one in fields.tables("features"))
+        intercept = _read_intercept(fields, kind)
+        kernel = _read_kernel(fields.table("kernel", default={})) if kind.kernel else None
+        size = sum(feature.columns for feature in features) + (intercept > 0)
+        size = size if kernel is None else 2 * kernel[1]
+        arms = fields.table("arms", default=dict(kind.shares(size)))
+        shortens = "joint" in arms and kernel is None
         task = cls(
             kind=kind.name,
-            encoding=_read_encoding(fields, features),
+            encoding=_read_encoding(fields, features, shortens),
             target=_read_target(fields.table("target"), kind) if kind.regression else None,
             epsilon=epsilon,
-            intercept=_read_intercept(fields, kind),
+            intercept=intercept,
             cap=fields.whole("cap", default=1, least=1, most=1000),
             seed=fields.text("seed", default=""),
             deadline=fields.day("deadline"),
             title=fields.text("title", default=""),
-            kernel=_read_kernel(fields.table("kernel", default={})) if kind.kernel else None,
+            kernel=kernel,
         )
-        questions = fields.table("arms", default=dict(kind.shares))
         fields.end()
         _require_different_names(features, task.target)
-        task._check_sizes()
-        return replace(
-            task, _questions=read_questions(questions, kind.shares, epsilon, task.vector_size)
-        )
+        task._check_sizes("joint" in arms)
+        return replace(task, _questions=read_questions(arms, kind, epsilon, task.vector_size))
 
-    def _check_sizes(self) -> None:
+    def _check_sizes(self, joint: bool) -> None:
         """Devices and servers can hold what the task asks for."""
         columns = self.encoding.columns
         if columns > MOST_ENCODED:
@@ -156,11 +160,11 @@ class Task:
                 f"The field kernel.pairs is {self.kernel[1]}: with {columns} columns, at most "
                 f"{MOST_FREQUENCIES // columns} are possible. Correct the task file."
             )
-        if not self.spec.wide and self.vector_size > MOST_COLUMNS:
+        if self.vector_size > MOST_COLUMNS and (joint or not self.spec.wide):
             raise TaskError(
                 f"The field features has {columns} columns: the kind {self.kind} keeps all "
                 f"products of two, and {MOST_COLUMNS} with the constant is the most. Choose the "
-                'kind "sparse-linear", which screens them first.'
+                'kind "sparse-linear" without arms, which screens them first.'
             )
 
     def table(self) -> dict[str, Any]:
@@ -242,10 +246,26 @@ class Task:
         width, pairs = self.kernel
         return FourierFeatures(self.generator, self.encoding.columns, pairs, width)
 
+    @property
+    def joint(self) -> bool:
+        """Whether one question asks for the products of rows and target together."""
+        return "joint" in self.shares
+
+    @property
+    def least_weight(self) -> float:
+        """The smallest factor that `questions.join` may take off the squares of a row."""
+        if not self.joint or self.kernel is not None:
+            return 1.0
+        square = sum(f.longest**2 for f in self.encoding.features) / self.encoding.length**2
+        longest = (1.0 - self.intercept) * square + self.intercept
+        return 1.0 / max(1.0, (1.0 - TARGET_SHARE) * longest + TARGET_SHARE)
+
     def vectors(self, encoded: np.ndarray) -> np.ndarray:
-        """The vectors that encoded rows become, of length at most 1."""
+        """The vectors u that encoded rows become: of length at most 1, unless they are joint."""
         if self.kernel is not None:
-            return self._fourier(encoded * self.encoding.length)
+            return self._fourier(clip_to_unit_ball(encoded) * self.encoding.length)
+        if not self.joint:
+            encoded = clip_to_unit_ball(encoded)
         if self.intercept == 0:
             return encoded
         constant = np.full(len(encoded), math.sqrt(self.intercept))
@@ -264,6 +284,14 @@ class Task:
     def variant(self, **changes: object) -> Task:
         """The task with other fields, and channels chosen again."""
         return Task.from_table({**self.table(), "arms": self.shares, **changes})
+
+    def with_epsilons(self, epsilons: Iterable[float]) -> dict[float, Task]:
+        """The same task at several epsilons, of which each person may answer one.
+
+        Publish all of the files. The choice is public: a report shows which task it answers. What
+        was collected is learned from together by `solve_together`.
+        """
+        return {float(one): self.variant(epsilon=one) for one in epsilons}
 
     def plan(self, n: int, **guess: Any) -> TaskPlan:
         """What can be learned from `n` people, before anything is collected."""
@@ -290,9 +318,13 @@ def _require_different_names(features: tuple[Feature, ...], target: Feature | No
         names.add(feature.name)
 
 
-def _read_encoding(fields: TaskFields, features: tuple[Feature, ...]) -> Encoding:
-    longest = math.sqrt(sum(feature.longest**2 for feature in features))
-    return Encoding(features, fields.scale("length", default=longest))
+def _read_encoding(fields: TaskFields, features: tuple[Feature, ...], shortens: bool) -> Encoding:
+    """By default as long as rows can be, or usually are where a longer one loses only weight."""
+    squares = (
+        one.longest**2 * (USUAL_SQUARE if shortens and one.kind != "choice" else 1.0)
+        for one in features
+    )
+    return Encoding(features, fields.scale("length", default=math.sqrt(sum(squares))))
 
 
 def _read_target(fields: TaskFields, kind: TaskKind) -> Feature:
@@ -300,6 +332,8 @@ def _read_target(fields: TaskFields, kind: TaskKind) -> Feature:
     if target.kind not in kind.targets:
         needs = f"{kind.name} needs a target of {' or '.join(kind.targets)}"
         raise fields.wrong("kind", target.kind, needs)
+    if kind.family == "poisson" and target.bounds[0] < 0:
+        raise fields.wrong("bounds", list(target.bounds), "counts are at least 0")
     if target.weight != 1.0:
         raise fields.wrong("weight", target.weight, "the target has none")
     return target

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from riata.errors import InvalidArgument, TaskError
 from riata.local.channel import Channel, channel
 from riata.local.channel_limits import LARGEST_THRESHOLD, best_threshold, broken_limit, exp_minus
 from riata.local.generator import SEED_BITS
-from riata.local.questions import DEGREES, Question, report_size
+from riata.local.kinds import TaskKind
+from riata.local.questions import DEGREES, Question, report_size, reported_size
 from riata.local.task_fields import TaskFields
 
 #: How far from 1 the shares of the questions may sum.
@@ -18,7 +19,7 @@ _SHARES_OFF = 1e-9
 
 
 def read_questions(
-    fields: TaskFields, names: Iterable[str], epsilon: float, size: int
+    fields: TaskFields, kind: TaskKind, epsilon: float, size: int
 ) -> tuple[Question, ...]:
     """Read the questions, and check that their shares sum to 1 and what a report would cost.
 
@@ -26,15 +27,16 @@ def read_questions(
     ----------
     fields : TaskFields
         A share for each question, or a table with its share and its channel.
-    names : iterable of str
-        The questions that the kind of the task asks.
+    kind : TaskKind
+        Which questions there are: for regressions, those that the file names.
     epsilon : float
         What a report may cost.
     size : int
         Coordinates of the vectors that rows become.
     """
+    split = kind.regression and "joint" not in fields
     tables, shares = {}, {}
-    for name in names:
+    for name in ("gram", "cross") if split else kind.shares(0):
         raw = fields.take(name)
         stated = raw if isinstance(raw, Mapping) else {"share": raw}
         tables[name] = TaskFields(stated, fields.path(name))
@@ -52,9 +54,7 @@ def read_questions(
             shares[name],
             first,
             seeds,
-            _read_channel(
-                tables[name], DEGREES[name], report_size(name, size), epsilon, seeds, size
-            ),
+            _read_channel(tables[name], name, size, epsilon, seeds),
         )
         for name, (first, seeds) in ranges.items()
     )
@@ -74,13 +74,14 @@ def seed_ranges(shares: Mapping[str, float]) -> dict[str, tuple[int, int]]:
 
 
 def _read_channel(
-    fields: TaskFields, degree: int, size: int, epsilon: float, seeds: int, inputs: int
+    fields: TaskFields, name: str, columns: int, epsilon: float, seeds: int
 ) -> Channel:
     """The channel of one question. The file may only confirm degree and size.
 
-    Threshold and coin that are left out are chosen for the strongest signal; `seeds` and `inputs`
-    are those of `Channel.margin`.
+    Threshold and coin that are left out are chosen for the strongest signal; `seeds` are those of
+    `Channel.margin`.
     """
+    degree, size, inputs = DEGREES[name], report_size(name, columns), reported_size(name, columns)
     fields.whole("degree", default=degree, least=degree, most=degree)
     fields.whole("size", default=size, least=size, most=size)
     best = None

@@ -23,6 +23,7 @@ _ASKED = {
     "mean": "the mean",
     "gram": "products of two columns",
     "cross": "products with the target",
+    "joint": "products of two columns, and with the target",
 }
 
 Pairs = list[tuple[str, str]]

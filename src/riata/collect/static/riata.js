@@ -17,7 +17,9 @@ const DECIMAL = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
 /* ---- The task file: the rules of riata.local.Task, and what an answer to each question costs. ---- */
 
 const MOST_BYTES = 2 ** 22, MOST_ENCODED = 2 ** 22, MOST_COLUMNS = 4096, MOST_FREQUENCIES = 2 ** 24;
-const DEGREES = { mean: 1, gram: 2, cross: 1 };
+const DEGREES = { mean: 1, gram: 2, cross: 1, joint: 2 };
+/* The target's part of a length. */
+const TARGET_SHARE = 0.4;
 /* riata.local.kinds: the kinds of a target, and what else a kind of task may have. */
 const ANY = ["number", "yes-no"];
 const KINDS = {
@@ -25,6 +27,7 @@ const KINDS = {
   linear: { targets: ANY, intercept: true }, lasso: { targets: ANY, intercept: true },
   "sparse-linear": { targets: ANY, intercept: true, wide: true },
   logistic: { targets: ["yes-no"], intercept: true },
+  poisson: { targets: ["number"], intercept: true, counts: true },
   kernel: { targets: ANY, kernel: true, wide: true },
 };
 const WHOLE = ["format", "cap", "size", "degree", "pairs"];
@@ -75,9 +78,9 @@ function feature(raw, where) {
   return made;
 }
 
-const target = (kinds) => (raw, where) => {
+const target = (kinds, counts) => (raw, where) => {
   const made = feature(raw, where);
-  demand(kinds.includes(made.kind) && made.weight === 1, where);
+  demand(kinds.includes(made.kind) && made.weight === 1 && !(counts && made.bounds[0] < 0), where);
   return made;
 };
 
@@ -90,28 +93,29 @@ function day(raw, where) {
 /** All fields of a task, each by its rule, and then those that must fit each other. */
 function readTask(raw) {
   const kind = oneOf(Object.keys(KINDS))(raw?.skind, "kind");
-  const { targets, intercept, kernel, wide } = KINDS[kind];
+  const { targets, intercept, kernel, wide, counts } = KINDS[kind];
   const question = { share: number(0, 1, 0), degree: whole(1, 2), size: whole(1, MOST_ENCODED + 2),
     threshold: number(0, 6), coin: (one, at) => demand(COIN.test(text()(one, at)), at) && one.slice(1) };
-  const names = targets ? ["gram", "cross"] : ["mean"];
+  const names = !targets ? ["mean"] : raw.sarms?.sjoint === undefined ? ["gram", "cross"] : ["joint"];
   const file = table({
     format: whole(1, 1), kind: text(), title: text(), epsilon: number(0, 16, 0),
     features: list(feature), length: scale, cap: whole(1, 1000), seed: text(), deadline: day,
     intercept: number(0, intercept ? 0.9 : 0),
     arms: table(Object.fromEntries(names.map((name) => [name, table(question)]))),
-    ...(targets ? { target: target(targets) } : {}),
+    ...(targets ? { target: target(targets, counts) } : {}),
     ...(kernel ? { kernel: table({ width: scale, pairs: whole(1, MOST_COLUMNS / 2) }) } : {}),
   })(raw, "the file");
   demand(different([...file.features, file.target].map((one) => one?.name)), "name");
   const columns = file.features.reduce((sum, one) => sum + (one.choices?.length || one.size || 1), 0);
   const size = kernel ? 2 * file.kernel.pairs : columns + (file.intercept > 0 ? 1 : 0);
   demand(columns <= MOST_ENCODED && !(kernel && file.kernel.pairs * columns > MOST_FREQUENCIES), "features");
-  demand(size <= MOST_COLUMNS || wide, "features");
+  demand(size <= MOST_COLUMNS || (wide && names[0] !== "joint"), "features");
   return { file, questions: readQuestions(file, names, size) };
 }
 
 /** What devices report on, with the seeds that answer it. The last question has all that are left. */
-function readQuestions({ arms, epsilon }, names, inputs) {
+function readQuestions({ arms, epsilon }, names, columns) {
+  const inputs = columns + (names[0] === "joint" ? 1 : 0);
   const sum = names.reduce((sum, name) => sum + arms[name].share, 0);
   demand(Math.abs(sum - 1) <= 1e-9, "arms");
   let first = 0n;
@@ -250,11 +254,12 @@ export async function draw(task, answers, word = randomWord) {
   }
 }
 
-/** The vector that the answers become, of length at most 1, and the target in [-1, 1]. */
+/** The vector that the answers become, and the target in [-1, 1]. */
 export async function encode(task, answers) {
   const { features, length, target, kernel, intercept } = task.file;
   let row = features.flatMap((feature) => encodeOne(feature, answers[feature.name]));
-  row = clipToUnitBall(row.map((value) => value / length));
+  row = row.map((value) => value / length);
+  if (kernel || task.questions[0].name !== "joint") row = clipToUnitBall(row);
   if (kernel) row = await fourier(task, row.map((value) => value * length), kernel);
   if (intercept > 0) {
     const rest = Math.sqrt(1 - intercept);
@@ -290,6 +295,7 @@ function readNumber(value) {
 
 /** What is done once, before any seed is tried. */
 async function prepare(task, question, vector, target) {
+  if (question.name === "joint") return { vector: join(vector, target) };
   const rows = question.name === "cross" ? vector.map((value) => value * target) : vector;
   if (question.degree !== 1 || rows.length <= SKETCHED) return { vector: rows };
   const padded = 2 ** Math.ceil(Math.log2(rows.length));
@@ -356,6 +362,13 @@ async function words(key, seed, first, blocks) {
 function clipToUnitBall(row) {
   const longest = Math.max(1, Math.sqrt(dot(row, row)));
   return row.map((value) => value / longest);
+}
+
+/** Row and target in one vector. */
+function join(row, target) {
+  const square = (1 - TARGET_SHARE) * dot(row, row) + TARGET_SHARE;
+  const longest = Math.sqrt(Math.max(1, square)), part = Math.sqrt(1 - TARGET_SHARE);
+  return [...row.map((value) => value * part / longest), target * Math.sqrt(TARGET_SHARE) / longest];
 }
 
 function lift(row) {

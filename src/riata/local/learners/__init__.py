@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from riata.local.learners.mean import mean_model
 from riata.local.learners.model import LocalModel
-from riata.local.learners.regression import learn_regression
+from riata.local.learners.moments import joint_moments
+from riata.local.learners.regression import learn_regression, regression_model
 
 if TYPE_CHECKING:
-    from riata.local.question_sums import QuestionSums
+    from riata.local.question_sums import PooledSums, QuestionSums
     from riata.local.task import Task
 
 __all__ = ["LocalModel", "learn"]
@@ -26,7 +27,7 @@ __all__ = ["LocalModel", "learn"]
 
 def learn(
     task: Task,
-    sums: Mapping[str, QuestionSums],
+    sums: Mapping[str, QuestionSums] | Mapping[str, PooledSums],
     *,
     threshold: str = "hard",
     radius: float = math.inf,
@@ -46,5 +47,8 @@ def learn(
     count = sum(one.count for one in sums.values())
     if not task.spec.regression:
         return mean_model(task, count, *sums["mean"].vector(), threshold)
+    if task.joint:
+        moments = joint_moments(task, *sums["joint"].matrix())
+        return regression_model(task, count, moments, radius)
     cross, noise = sums["cross"].vector()
     return learn_regression(task, count, cross, noise, sums["gram"].matrix, radius)

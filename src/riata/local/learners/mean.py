@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from riata.local.learners.model import LocalModel
-from riata.local.learners.ridge import EVIDENCE
 
 if TYPE_CHECKING:
     from riata.local.task import Task
 
 THRESHOLDS = ("none", "soft", "hard")
+#: Beyond the largest of so many noises: 3.5 standard errors.
+EVIDENCE = 3.5**2
 
 
 def mean_model(

@@ -69,7 +69,7 @@ class LocalModel:
 
     @property
     def coef(self) -> np.ndarray:
-        """What one unit more of each answer adds to the prediction (or to the log odds)."""
+        """What one unit more of each answer adds to the prediction, log odds or log mean."""
         self._require(self.task.spec.coefficients, "coefficients")
         return self.theta * self._slope_scale
 
@@ -83,10 +83,10 @@ class LocalModel:
 
     @property
     def intercept(self) -> float:
-        """The prediction (or the log odds) where all answers are 0."""
+        """The prediction, log odds or log mean where all answers are 0."""
         target = self.task.target
         assert target is not None
-        middle = 0.0 if self.task.spec.logistic else target.center
+        middle = 0.0 if self.task.spec.family else target.center
         return middle + _target_unit(self.task) * self.offset - float(self.coef @ self._centers)
 
     @property
@@ -107,7 +107,7 @@ class LocalModel:
         return np.column_stack([middle - wide * self.errors, middle + wide * self.errors])
 
     def decision(self, rows: np.ndarray) -> np.ndarray:
-        """Predictions on the encoded scale, or log odds, from encoded rows."""
+        """Predictions on the encoded scale, log odds or log means, from encoded rows."""
         vectors = self.task.vectors(rows)
         if self.task.intercept:
             vectors = vectors[:, :-1]
@@ -120,6 +120,8 @@ class LocalModel:
         if self.task.spec.logistic:
             return values > 0
         assert self.task.target is not None
+        if self.task.spec.family:  # no mean is larger than the largest count
+            return np.exp(np.minimum(values, math.log(self.task.target.bounds[1])))
         return self.task.target.center + _target_unit(self.task) * values
 
     def predict_probability(self, rows: Any) -> np.ndarray:
@@ -168,8 +170,8 @@ def column_scale(task: Task) -> np.ndarray:
 
 
 def _target_unit(task: Task) -> float:
-    """Units of the target in 1 of its encoded scale; margins of classes have their own."""
-    return 1.0 if task.target is None or task.spec.logistic else task.target.reach
+    """Units of the target in 1 of its encoded scale; log odds and log means have their own."""
+    return 1.0 if task.target is None or task.spec.family else task.target.reach
 
 
 def slope_scale(task: Task) -> np.ndarray:

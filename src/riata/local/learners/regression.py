@@ -1,4 +1,4 @@
-"""Linear, logistic and kernel models from estimated moments."""
+"""Linear, logistic, Poisson and kernel models from estimated moments."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from riata.local.kinds import MOST_COLUMNS
+from riata.local.learners.canonical import canonical_model
 from riata.local.learners.lasso import lasso, project_l1
-from riata.local.learners.logistic import odds_variances, scale_and_offset
 from riata.local.learners.model import LocalModel, slope_scale
 from riata.local.learners.moments import Covariances, Moments
 from riata.local.learners.ridge import EVIDENCE, Slopes, ridge
@@ -55,15 +55,18 @@ def learn_regression(
 
 
 def regression_model(
-    task: Task, count: int, moments: Moments, radius: float = math.inf
+    task: Task, count: int, moments: Moments, radius: float = math.inf, normal: bool = False
 ) -> LocalModel:
-    """A linear, logistic or kernel model from the moments of all coordinates."""
+    """A linear, logistic, Poisson or kernel model from the moments of all coordinates.
+
+    `normal` says that all columns are, as those of simulated people.
+    """
     covariances = moments.covariances(task.intercept)
     if task.spec.sparse:
         slopes = lasso(covariances, slope_scale(task), radius)
     else:
         slopes = ridge(covariances)
-    return _model(task, count, covariances, slopes)
+    return _model(task, count, covariances, slopes, normal)
 
 
 def wide_model(
@@ -80,20 +83,18 @@ def wide_model(
     return replace(few, theta=theta, theta_errors=errors)
 
 
-def _model(task: Task, count: int, moments: Covariances, slopes: Slopes) -> LocalModel:
-    theta, variances, scale, center = slopes.theta, slopes.variances, 1.0, moments.center
-    if task.spec.logistic:
-        explained = float(np.clip(theta @ moments.gram @ theta, 0.0, 1.0))
-        explained = max(explained, float(theta @ moments.cross) / 2.0) if slopes.signal else 0.0
-        scale, center = scale_and_offset(center, explained)
-        if slopes.filter is not None:
-            variances = odds_variances(moments, slopes.filter, theta, explained)
+def _model(
+    task: Task, count: int, moments: Covariances, slopes: Slopes, normal: bool = False
+) -> LocalModel:
+    theta, variances, center = slopes.theta, slopes.variances, moments.center
+    if task.spec.family:
+        theta, variances, center = canonical_model(task, moments, slopes, normal)
     return LocalModel(
         task=task,
         reports=count,
         signal=slopes.signal,
-        theta=scale * theta,
+        theta=theta,
         theta_errors=np.sqrt(variances),
-        offset=float(center - scale * (moments.means @ theta)),
+        offset=float(center - moments.means @ theta),
         evidence=slopes.evidence,
     )

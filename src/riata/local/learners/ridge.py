@@ -17,11 +17,11 @@ import numpy as np
 
 from riata.local.learners.moments import Covariances
 
-#: How much of the noise of the eigenvalues counts: 0.5 was best for rows of decaying spectrum. A
-#: few columns count as eight more, because the noise of a single variance is not averaged.
-TRUST, MORE = 0.5, 8
-#: Twice the gain in log likelihood that a signal must show: 3.5 standard errors.
-EVIDENCE = 3.5**2
+#: How much of the noise of the eigenvalues counts: little, where few people have answered. A few
+#: columns count as four more, because the noise of a single variance is not averaged.
+TRUST, MORE = 0.25, 4
+#: Twice the gain in log likelihood that a signal must show: three standard errors.
+EVIDENCE = 3.0**2
 _WIDTHS = np.geomspace(1e-3, 1e3, 241)
 
 
@@ -77,12 +77,19 @@ class SpectralFilter:
     width: float
     noise: float
 
-    def variances(self, scale: float, wanted: float) -> np.ndarray:
-        """Mean squares of scale * theta - wanted * truth, for truths as large as `width`."""
+    def squares(self, scale: float, wanted: float) -> np.ndarray:
+        """Mean squares of scale * theta - wanted * truth in the direction of each eigenvector.
+
+        For truths as large as `width`.
+        """
         gains = scale * self.gains
         squares = gains**2 * (self.vAAv * self.width**2 + self.noise**2)
         squares += (wanted**2 - 2.0 * wanted * gains * self.vAv) * self.width**2
-        return (self.vectors**2) @ np.maximum(squares, 0.0)
+        return np.maximum(squares, 0.0)
+
+    def variances(self, scale: float, wanted: float) -> np.ndarray:
+        """The same for each coordinate."""
+        return (self.vectors**2) @ self.squares(scale, wanted)
 
     @property
     def unexplained(self) -> float:
@@ -105,9 +112,7 @@ def ridge(moments: Covariances, wanted: float = EVIDENCE) -> Slopes:
     width, evidence = _most_likely_width(squares, observed, noise)
     if evidence < wanted:
         return Slopes(np.zeros(size), np.zeros(size), evidence)
-    # What has only just been noticed is too long, and half of that does no harm.
-    clear = 1.0 - (wanted / evidence) ** 2 / 2.0
-    gains = clear * values * width**2 / (squares * width**2 + noise**2)
+    gains = values * _mean_gains(squares, observed, noise, (wanted - EVIDENCE) / 2.0)
     vAv, vAAv = _noiseless_forms(values, float(np.trace(moments.gram)), moments.gram_noise)
     likely, _ = _most_likely_width(vAAv, observed, noise)
     likely = max(width, likely)
@@ -135,6 +140,21 @@ def _noiseless_forms(
     rest = max(trace - float(vAv.sum()), 0.0) / max(1, int(np.sum(~above)))
     vAv = np.where(above, vAv, rest)
     return vAv, vAv**2 + part * noise**2 * size
+
+
+def _mean_gains(
+    squares: np.ndarray, observed: np.ndarray, noise: float, doubt: float
+) -> np.ndarray:
+    """The mean of width^2 / (squares * width^2 + noise^2) over what the width may be.
+
+    Widths are as likely beforehand as no signal at all, less `doubt` on a logarithmic scale.
+    """
+    widths = np.append(_WIDTHS, 0.0)[:, None]
+    spread = squares * widths**2 + noise**2
+    logs = -0.5 * np.sum(observed / spread + np.log(spread), axis=1)
+    logs[-1] += doubt + math.log(len(_WIDTHS))
+    chances = np.exp(logs - logs.max())
+    return np.asarray(chances / chances.sum() @ (widths**2 / spread))
 
 
 def _most_likely_width(

@@ -5,14 +5,20 @@ learner has the two halves of the paper. `report` is what one device sends; `lea
 server does with all reports; `fit` simulates both.
 """
 
+from riata.local.paper.chebyshev import (
+    GeneralisedLinear,
+    degree_by_lemma_8,
+    log_people_by_theorem_6,
+)
 from riata.local.paper.kernel_ridge import PaperKernelRidge
 from riata.local.paper.moments import Moments, Reports, simulated_moments
 from riata.local.paper.private_vector import PrivateVector
 from riata.local.paper.regression import PaperL1Regression
-from riata.local.paper.smooth_glm import PaperSmoothGLM, Synopses
+from riata.local.paper.smooth_glm import PaperSmoothGLM, SampleSize, Synopses
 from riata.local.paper.sparse_mean import PaperSparseMean
 
 __all__ = [
+    "GeneralisedLinear",
     "Moments",
     "PaperKernelRidge",
     "PaperL1Regression",
@@ -20,6 +26,9 @@ __all__ = [
     "PaperSparseMean",
     "PrivateVector",
     "Reports",
+    "SampleSize",
     "Synopses",
+    "degree_by_lemma_8",
+    "log_people_by_theorem_6",
     "simulated_moments",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +15,46 @@ from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.base import finite_rows
 from riata.local.paper.moment_learner import MomentLearner
 from riata.local.paper.moments import Moments
+from riata.local.paper.private_vector import check_budget
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import check_number
 from riata.public import public_normals
 
-KERNELS = ("rbf", "laplacian")
+#: Draws public normal numbers of a shape: ``draw(shape)``, and others with each further call.
+Draw = Callable[[tuple[int, ...]], np.ndarray]
+
+
+def _rbf(draw: Draw, shape: tuple[int, int], gamma: float) -> np.ndarray:
+    return math.sqrt(2 * gamma) * draw(shape)
+
+
+def _laplacian(draw: Draw, shape: tuple[int, int], gamma: float) -> np.ndarray:
+    return gamma * draw(shape) / draw(shape)  # a Cauchy law is a quotient of two normal ones
+
+
+def _matern(halves: int) -> Callable[[Draw, tuple[int, int], float], np.ndarray]:
+    """Of the order halves / 2: Student's law with as many degrees of freedom."""
+
+    def sampler(draw: Draw, shape: tuple[int, int], gamma: float) -> np.ndarray:
+        normals, squares = draw(shape), (draw((shape[0], halves)) ** 2).mean(axis=1)
+        return gamma * normals / np.sqrt(squares)[:, None]
+
+    return sampler
+
+
+#: Samplers of the spectral measures, called with public normal numbers, a shape and gamma.
+KERNELS: dict[str, Callable[[Draw, tuple[int, int], float], np.ndarray]] = {
+    "rbf": _rbf,
+    "laplacian": _laplacian,
+    "matern12": _matern(1),
+    "matern32": _matern(3),
+    "matern52": _matern(5),
+}
+
+
+def kernel_name(kernel: Any) -> str:
+    """A kernel, for a Statement."""
+    return kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "given")
 
 
 class FourierFeatures:
@@ -32,24 +69,31 @@ class FourierFeatures:
         The number of columns of a row.
     n_components : int
         The number of random features, even.
-    kernel : {"rbf", "laplacian"}
-        exp(-gamma ||x - x'||_2^2) or exp(-gamma ||x - x'||_1).
+    kernel : str or callable
+        A name of `KERNELS`, or a sampler of a spectral measure.
     gamma : float
     seed : int
         Names the public frequencies.
     """
 
     def __init__(
-        self, n_features: int, n_components: int, kernel: str, gamma: float, seed: int
+        self, n_features: int, n_components: int, kernel: Any, gamma: float, seed: int
     ) -> None:
         self.dimension = n_components
         shape = (n_components // 2, n_features)
-        label = f"riata paper kernel {kernel} {shape} {seed}"
-        normals = public_normals(shape, label)
-        if kernel == "laplacian":  # a Cauchy law is a quotient of two normal ones
-            self.frequencies = gamma * normals / public_normals(shape, label + " below")
-        else:
-            self.frequencies = math.sqrt(2 * gamma) * normals
+        label = f"riata paper kernel {kernel_name(kernel)} {shape} {seed}"
+        endings = itertools.chain(["", " below"], map(str, itertools.count(3)))
+
+        def draw(wanted: tuple[int, ...]) -> np.ndarray:
+            return public_normals(wanted, label + next(endings))
+
+        sampler = KERNELS[kernel] if isinstance(kernel, str) else kernel
+        self.frequencies = np.asarray(sampler(draw, shape, gamma), dtype=np.float64)
+        if self.frequencies.shape != shape or not np.isfinite(self.frequencies).all():
+            raise InvalidArgument(
+                f"The kernel's sampler gave the shape {self.frequencies.shape}, or numbers that "
+                f"are not finite: frequencies of the shape {shape} are wanted, one in each row."
+            )
 
     def rows(self, X: Any) -> np.ndarray:
         """The features of each row: line 3."""
@@ -69,9 +113,14 @@ class PaperKernelRidge(MomentLearner):
     ----------
     epsilon, delta : float
         The budget of each device. delta must be positive.
-    n_components : int, default=100
-        The number of random features, even: d_p of the paper.
-    kernel : {"rbf", "laplacian"}, default="rbf"
+    n_components : int or "auto", default=100
+        The number of random features, even: d_p of the paper. "auto" is epsilon sqrt(d n), as in
+        Corollary 2.
+    kernel : {"rbf", "laplacian", "matern12", "matern32", "matern52"} or callable, default="rbf"
+        exp(-gamma ||x - x'||_2^2), exp(-gamma ||x - x'||_1), the kernels of Matern with the length
+        1 / gamma, or any kernel that depends on x - x' alone: a function
+        ``sampler(draw, shape, gamma)`` that returns independent draws from its spectral measure,
+        one in each row, made from the public normal numbers of ``draw(shape)``.
     gamma : float, default=1.0
         The kernel's inverse width.
     C : float, default=1.0
@@ -110,8 +159,8 @@ class PaperKernelRidge(MomentLearner):
         *,
         epsilon: float,
         delta: float,
-        n_components: int = 100,
-        kernel: str = "rbf",
+        n_components: int | str = 100,
+        kernel: Any = "rbf",
         gamma: float = 1.0,
         C: float = 1.0,
         floor: float = 2.0,
@@ -130,33 +179,47 @@ class PaperKernelRidge(MomentLearner):
         self.feature_seed = feature_seed
         self.random_state = random_state
 
-    def features(self, n_features: int) -> FourierFeatures:
+    def features(self, n_features: int, n_users: int | None = None) -> FourierFeatures:
         """The public features of rows with so many columns: line 1."""
-        components = check_whole("n_components", self.n_components, "a device sends so many", 2)
+        wanted = self.n_components
+        if isinstance(wanted, str) and wanted == "auto":
+            if n_users is None:
+                raise InvalidArgument(
+                    'n_components="auto" follows from the public number of people, which a single '
+                    "device does not know. Pass n_users, or a whole number as n_components."
+                )
+            people = check_whole("n_users", n_users, "it is the number of people")
+            epsilon = check_budget(self.epsilon, self.delta).epsilon
+            wanted = 2 * math.ceil(epsilon * math.sqrt(n_features * people) / 2)
+        return self._features_of(
+            check_whole("n_components", wanted, "a device sends so many", 2), n_features
+        )
+
+    def _features_of(self, components: int, n_features: int) -> FourierFeatures:
         if components % 2:
             raise InvalidArgument(
                 f"n_components={components} must be even: features are pairs of a cosine and a "
                 "sine, so that every row has length 1. Pass the next even number."
             )
-        if self.kernel not in KERNELS:
+        if not (callable(self.kernel) or self.kernel in KERNELS):
             raise InvalidArgument(
                 f"kernel={self.kernel!r} is not known: its Fourier transform must be sampled. "
-                f"Use one of {list(KERNELS)}."
+                f"Use one of {list(KERNELS)}, or a function that samples it."
             )
         gamma = check_positive("gamma", self.gamma, "it is the kernel's inverse width")
         seed = check_whole("feature_seed", self.feature_seed, "it names the public features", 0)
         return FourierFeatures(n_features, components, self.kernel, gamma, seed)
 
     def _map(self, n_features: int, n_users: int | None) -> FourierFeatures:
-        return self.features(n_features)
+        return self.features(n_features, n_users)
 
     def _server_map(self, width: int, n_features: int) -> FourierFeatures:
-        if width != self.n_components:
+        if width != self.n_components and not isinstance(self.n_components, str):
             raise InvalidArgument(
                 f"The reports have {width} coordinates and n_components={self.n_components}: "
                 "devices and server must agree on it. Pass the number that the devices had."
             )
-        return self.features(n_features)
+        return self._features_of(width, n_features)
 
     def _rows(self, X: Any, public: FourierFeatures) -> np.ndarray:
         return public.rows(X)
@@ -180,7 +243,7 @@ class PaperKernelRidge(MomentLearner):
         n_features : int
             The number of columns of a row.
         """
-        public = self.features(n_features)
+        public = self.features(n_features, n_users)
         return self._simulated(n_users, second, cross, target_second, public)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -207,7 +270,8 @@ class PaperKernelRidge(MomentLearner):
                 "people": total.n,
                 "columns": public.frequencies.shape[1],
                 "random features": width,
-                "kernel": f"{self.kernel}, gamma {self.gamma:g}, seed {self.feature_seed}",
+                "kernel": f"{kernel_name(self.kernel)}, gamma {self.gamma:g}",
+                "seed of the features": self.feature_seed,
                 "C": self.C,
             },
             device_noise,

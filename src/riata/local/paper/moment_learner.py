@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 
+from riata.errors import InvalidArgument
 from riata.local.paper.base import PaperLearner, check_rows, one_row, person_slices
 from riata.local.paper.moments import Moments, Reports, check_moments, simulated_moments
 from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.mechanisms.noise import Noise
+from riata.privacy.statement import Statement
 
 #: A vector and a target share the budget of a device.
 HALVES = ((0.5, 1), (0.5, 1))
@@ -20,6 +25,7 @@ class MomentLearner(PaperLearner):
     """Learns from Z' Z and Z' v. Subclasses say what public map makes a row a vector."""
 
     composition: str
+    privacy_: Statement
 
     @abstractmethod
     def _map(self, n_features: int, n_users: int | None) -> Any:
@@ -32,6 +38,10 @@ class MomentLearner(PaperLearner):
     @abstractmethod
     def _rows(self, X: Any, public: Any) -> np.ndarray:
         """Rows after the map."""
+
+    def _targets(self, y: np.ndarray) -> np.ndarray:
+        """Targets, where [-1, 1] is what is sent of them."""
+        return y
 
     def _reach(self, public: Any) -> float:
         """The length to which they are clipped."""
@@ -65,7 +75,7 @@ class MomentLearner(PaperLearner):
     def _reports(self, X: Any, y: np.ndarray, public: Any, noise: Noise) -> Reports:
         vector, target = self.vectors(public)
         z = vector.reports(self._rows(X, public), noise)
-        return Reports(z, target.reports(y[:, None], noise)[:, 0])
+        return Reports(z, target.reports(self._targets(y)[:, None], noise)[:, 0])
 
     def learn(self, reports: Reports | list[Reports], *, n_features: int) -> Self:
         """What the server does with the reports of all people.
@@ -81,6 +91,40 @@ class MomentLearner(PaperLearner):
             reports = Reports(np.stack([r.z for r in reports]), np.stack([r.v for r in reports]))
         total = Moments.of(reports)
         return self._set_model(total, self._server_map(len(total.cross), n_features), None)
+
+    def learn_groups(self, groups: Mapping[float, Reports], *, n_features: int) -> Self:
+        """The same where people chose an epsilon of their own, for public reasons.
+
+        Each group's moments are unbiased after its own variance is taken out, and count in
+        proportion to the inverse of the variance that the noise leaves in them.
+
+        Parameters
+        ----------
+        groups : mapping of float to Reports
+            Reports by the epsilon that their devices had; all else is as here.
+        """
+        if not groups:
+            raise InvalidArgument("There are no groups. Pass reports by the epsilon they cost.")
+        found = {float(epsilon): Moments.of(reports) for epsilon, reports in groups.items()}
+        width = len(next(iter(found.values())).cross)
+        public = self._server_map(width, n_features)
+        gram, cross = np.zeros((width, width)), np.zeros(width)
+        weight = cross_weight = 0.0
+        for epsilon, total in found.items():
+            x, y = clone(self).set_params(epsilon=epsilon).vectors(public)
+            weight += total.n / x.variance**2
+            cross_weight += total.n / (x.variance * y.variance)
+            gram += total.debiased(x.variance) / x.variance**2
+            cross += total.cross / (x.variance * y.variance)
+        people = sum(total.n for total in found.values())
+        # `_set_model` takes the variance of this learner's own epsilon out of the sums again.
+        own = self.vectors(public)[0].variance * np.eye(width)
+        pooled = Moments(people, people * (gram / weight + own), people * cross / cross_weight)
+        self._set_model(pooled, public, None)
+        note = f"Each person chose one of epsilon {', '.join(f'{e:g}' for e in found)}."
+        stated: Statement = self.privacy_
+        self.privacy_ = replace(stated, epsilon=max(found), notes=(*stated.notes, note))
+        return self
 
     def fit(self, X: Any, y: Any) -> Self:
         """Simulate every device, then the server.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +13,12 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
-from riata.projections import GaussianProjection, GivenProjection, Projection
+from riata.projections import (
+    GaussianProjection,
+    GivenProjection,
+    Projection,
+    SeededProjection,
+)
 
 #: The part of the rows that may be shortened after projecting, by the choice of the reach.
 _SHORTENED = 1e-3
@@ -29,13 +35,25 @@ def public_projection(dimension: int, n_features: int, seed: int) -> Projection:
 @lru_cache(maxsize=2)
 def _made(dimension: int, n_features: int, seed: int) -> Projection:
     if dimension == n_features:
-        return GivenProjection(np.eye(n_features))
+        return NoProjection(np.eye(n_features))
     return GaussianProjection(dimension, n_features, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class NoProjection(GivenProjection):
+    """The identity."""
+
+
+def is_identity(projection: Projection) -> bool:
+    """Whether rows are sent as they are."""
+    return isinstance(projection, NoProjection)
 
 
 def describe_projection(projection: Projection, seed: int) -> str:
     """The projection, for a Statement."""
-    return f"seed {seed}" if projection.dimension < projection.n_features else "none"
+    if is_identity(projection):
+        return "none"
+    return f"seed {seed}" if isinstance(projection, SeededProjection) else "given"
 
 
 def check_dimension(dimension: Any, automatic: float | None, n_features: int) -> int:
@@ -51,22 +69,36 @@ def check_dimension(dimension: Any, automatic: float | None, n_features: int) ->
     return min(n_features, check_whole("dimension", dimension, why))
 
 
-def check_reach(reach: Any, dimension: int, n_features: int) -> float:
+def check_reach(reach: Any, projection: Projection) -> float:
     """The radius to which projected rows are clipped.
 
-    "auto" is 1 without a projection. With one, a fixed row of length 1 is longer than
-    1 + sqrt(2 log(1000) / dimension) for at most one public matrix in a thousand.
+    "auto" is 1 without a projection, and for a given matrix the largest length of a column, so that
+    rows with one entry are not shortened. With a normal matrix, a fixed row of length 1 is longer
+    than 1 + sqrt(2 log(1000) / dimension) for at most one in a thousand.
     """
     if isinstance(reach, str) and reach == "auto":
-        if dimension >= n_features:
+        if is_identity(projection):
             return 1.0
-        return 1 + math.sqrt(2 * math.log(1 / _SHORTENED) / dimension)
+        if not isinstance(projection, SeededProjection):
+            return float(projection.column_norms().max())
+        return 1 + math.sqrt(2 * math.log(1 / _SHORTENED) / projection.dimension)
     return check_positive("reach", reach, "projected rows are clipped to this length")
 
 
-def project_rows(x: Any, projection: Projection) -> np.ndarray:
-    """Rows of the unit ball, projected. Longer ones are shortened first."""
-    rows: Any = _UNIT_BALL.clip_x(x)
-    if projection.dimension < projection.n_features:
+def given_projection(matrix: Any, n_features: int) -> Projection:
+    """A public matrix that somebody chose, with a row for each coordinate that is sent."""
+    made = matrix if isinstance(matrix, Projection) else GivenProjection(np.asarray(matrix, float))
+    if made.n_features != n_features:
+        raise InvalidArgument(
+            f"The projection has {made.n_features} columns and rows have {n_features}. Pass a "
+            "matrix with a column for each."
+        )
+    return made
+
+
+def project_rows(x: Any, projection: Projection, radius: float = 1.0) -> np.ndarray:
+    """Rows divided by the radius, projected. Those longer than it are shortened first."""
+    rows: Any = _UNIT_BALL.clip_x(x if radius == 1.0 else x / radius)
+    if not is_identity(projection):
         return projection.rows(rows)
     return rows.toarray() if sparse.issparse(rows) else rows

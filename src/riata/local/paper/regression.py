@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,23 +10,23 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
 from riata.local.learners.moments import raise_eigenvalues
-from riata.local.paper.moment_learner import MomentLearner
+from riata.local.paper.constrained import Multiple, largest_curvature, minimize_over
+from riata.local.paper.moment_learner import HALVES, MomentLearner
 from riata.local.paper.moments import Moments, check_moments
-from riata.local.paper.private_vector import check_budget
+from riata.local.paper.private_vector import PrivateVector, check_budget, split_budget
 from riata.local.paper.projection import (
     check_dimension,
     check_reach,
     describe_projection,
+    given_projection,
+    is_identity,
     project_rows,
     public_projection,
 )
 from riata.mechanisms.noise import Noise
 from riata.projections import Projection
 from riata.sets import L1Ball
-
-#: The minimum is found to this part of the objective's scale.
-_TOLERANCE = 1e-10
-_MOST_STEPS = 20_000
+from riata.sets.base import ConstraintSet
 
 
 class PaperL1Regression(MomentLearner):
@@ -41,14 +40,22 @@ class PaperL1Regression(MomentLearner):
     ----------
     epsilon, delta : float
         The budget of each device. delta must be positive.
-    dimension : int, "auto" or None, default="auto"
+    dimension : int, "auto", "balanced" or None, default="auto"
         The number of projected coordinates. "auto" is sqrt(n epsilon^2 log d) as in Theorem 3,
-        rounded up. With as many as there are columns, or None, nothing is projected.
+        rounded up. "balanced" has the constants, too: it is where the error of projecting,
+        sqrt(log d / m), is as large as that of the noise, sigma^2 sqrt(m / n). With as many as
+        there are columns, or None, nothing is projected.
     reach : float or "auto", default="auto"
         The length to which projected rows are clipped. The paper has 1, which shortens about half
         of them; "auto" shortens few.
     radius : float, default=1.0
         The largest l1 norm of the coefficients.
+    constraint : ConstraintSet, optional
+        A set for the coefficients in place of the l1 ball, such as ``GroupL1Ball`` or ``Simplex``.
+    x_radius, y_radius : float, default=1.0
+        Rows longer than `x_radius` are shortened, and targets clipped to [-y_radius, y_radius].
+    projection_matrix : array-like or Projection, optional
+        A public matrix in place of a normal one, with a row for each coordinate that is sent.
     composition : {"basic", "exact"}, default="basic"
         "basic" gives both vectors half of epsilon and of delta, as the paper does; "exact"
         calibrates both together, with less noise.
@@ -86,6 +93,10 @@ class PaperL1Regression(MomentLearner):
         dimension: int | str | None = "auto",
         reach: float | str = "auto",
         radius: float = 1.0,
+        constraint: ConstraintSet | None = None,
+        x_radius: float = 1.0,
+        y_radius: float = 1.0,
+        projection_matrix: Any = None,
         composition: str = "basic",
         projection_seed: int = 0,
         random_state: int | None = None,
@@ -95,18 +106,29 @@ class PaperL1Regression(MomentLearner):
         self.dimension = dimension
         self.reach = reach
         self.radius = radius
+        self.constraint = constraint
+        self.x_radius = x_radius
+        self.y_radius = y_radius
+        self.projection_matrix = projection_matrix
         self.composition = composition
         self.projection_seed = projection_seed
         self.random_state = random_state
 
     def projection(self, n_features: int, n_users: int | None = None) -> Projection:
         """The public matrix: Phi' of the paper, with a row for each coordinate that is sent."""
+        if self.projection_matrix is not None:
+            return given_projection(self.projection_matrix, n_features)
         wanted = n_features if self.dimension is None else self.dimension
         automatic = None
         epsilon = check_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
             n_users = check_whole("n_users", n_users, "it is the number of people")
-            automatic = epsilon * math.sqrt(n_users * math.log(max(n_features, 2)))
+            automatic = math.sqrt(n_users * math.log(max(n_features, 2)))
+            if isinstance(wanted, str) and wanted == "balanced":
+                x, _ = split_budget(HALVES, self.epsilon, self.delta, self.composition)
+                wanted, automatic = "auto", automatic / PrivateVector(x).variance
+            else:
+                automatic *= epsilon
         dimension = check_dimension(wanted, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
 
@@ -119,13 +141,18 @@ class PaperL1Regression(MomentLearner):
                 f"The reports have {width} coordinates and rows {n_features} columns: a device "
                 "sends at most as many. Pass the n_features that the devices had."
             )
+        if self.projection_matrix is not None:
+            return given_projection(self.projection_matrix, n_features)
         return public_projection(width, n_features, self.projection_seed)
 
     def _rows(self, X: Any, public: Projection) -> np.ndarray:
-        return project_rows(X, public)
+        return project_rows(X, public, check_positive("x_radius", self.x_radius, "it bounds rows"))
+
+    def _targets(self, y: np.ndarray) -> np.ndarray:
+        return y / check_positive("y_radius", self.y_radius, "it bounds targets")
 
     def _reach(self, public: Projection) -> float:
-        return check_reach(self.reach, public.dimension, public.n_features)
+        return check_reach(self.reach, public)
 
     def fit_moments(self, n_users: int, second: Any, cross: Any, target_second: float) -> Self:
         """The fit that `n_users` people would give, from the moments of their rows alone.
@@ -144,8 +171,10 @@ class PaperL1Regression(MomentLearner):
             The mean of y^2.
         """
         second, cross = check_moments(second, cross)
+        second, cross = second / self.x_radius**2, cross / (self.x_radius * self.y_radius)
+        target_second = target_second / self.y_radius**2
         projection = self.projection(len(cross), n_users)
-        if projection.dimension < projection.n_features:
+        if not is_identity(projection):
             phi = projection.matrix()
             second, cross = phi @ second @ phi.T, phi @ cross
         return self._simulated(n_users, second, cross, target_second, projection)
@@ -159,13 +188,15 @@ class PaperL1Regression(MomentLearner):
         q = raise_eigenvalues(total.debiased(vector.variance)) / total.n  # line 5
         b = public.back(total.cross / total.n)
         ball = L1Ball(check_positive("radius", self.radius, "it bounds the coefficients"))
+        constraint = ball if self.constraint is None else self.constraint
+        unit = float(self.x_radius) / float(self.y_radius)
+        over = Multiple(constraint.sized(public.n_features), unit)
 
         def gradient(w: np.ndarray) -> np.ndarray:
             return public.back(q @ public.forward(w)) - b
 
-        self.coef_ = minimize_over_l1_ball(
-            gradient, _largest_curvature(gradient, b), ball, public.n_features
-        )  # line 6
+        w = minimize_over(gradient, largest_curvature(gradient, b), over, public.n_features)
+        self.coef_ = w / unit  # line 6
         self.sigma_, self.target_sigma_ = vector.sigma, target.sigma
         self.privacy_ = self._statement(
             [(vector, 1), (target, 1)],
@@ -174,51 +205,10 @@ class PaperL1Regression(MomentLearner):
                 "columns": public.n_features,
                 "coordinates sent": public.dimension,
                 "projection": describe_projection(public, self.projection_seed),
-                "radius": self.radius,
+                "constraint": str(constraint),
+                "radii of rows and targets": f"{self.x_radius:g}, {self.y_radius:g}",
             },
             device_noise,
             composition=self.composition,
         )
         return self
-
-
-def minimize_over_l1_ball(
-    gradient: Callable[[np.ndarray], np.ndarray], curvature: float, ball: L1Ball, n_features: int
-) -> np.ndarray:
-    """The minimum of a convex quadratic over an l1 ball, by accelerated projected gradients.
-
-    Beck and Teboulle (2009), restarted where the momentum points uphill. It stops when the
-    Frank-Wolfe gap, which bounds the excess of the objective, is small.
-    """
-    w = np.zeros(n_features)
-    if curvature == 0:
-        curvature = 1.0
-    ahead, momentum = w, 1.0
-    for _ in range(_MOST_STEPS):
-        slope = gradient(ahead)
-        moved = ball.project(ahead - slope / curvature)
-        if (ahead - moved) @ (moved - w) > 0:
-            ahead, momentum = w, 1.0
-            continue
-        faster = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = moved + (momentum - 1) / faster * (moved - w)
-        w, momentum = moved, faster
-        slope = gradient(w)
-        largest = float(np.abs(slope).max()) * ball.radius
-        if float(slope @ w) + largest <= _TOLERANCE * max(largest, curvature * ball.radius**2):
-            break
-    return w
-
-
-def _largest_curvature(gradient: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> float:
-    """The largest eigenvalue of the curvature, a little more, by power iteration."""
-    v = np.cos(np.arange(1, len(b) + 1))  # any vector that is orthogonal to nothing in particular
-    value = 0.0
-    for _ in range(200):
-        v = v / np.linalg.norm(v)
-        image = gradient(v) + b
-        previous, value = value, float(np.linalg.norm(image))
-        if value == 0 or abs(value - previous) <= 1e-6 * value:
-            break
-        v = image
-    return 1.02 * value

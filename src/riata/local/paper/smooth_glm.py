@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
@@ -112,6 +113,14 @@ class Expansion:
         return self.radius * math.sqrt(squares * (1 + n_features * z0))
 
 
+class SampleSize(NamedTuple):
+    """The degree, the deviation of one gradient, and the number of people for an excess loss."""
+
+    degree: int
+    sigma: float
+    people: int
+
+
 class PaperSmoothGLM(PaperLearner):
     """Algorithms 5 and 6 of Zheng, Mou and Wang (2017), with their errata applied.
 
@@ -124,8 +133,9 @@ class PaperSmoothGLM(PaperLearner):
     ----------
     epsilon, delta : float
         The budget of each device. delta must be positive.
-    loss : {"logistic", "squared", "poisson"}, default="logistic"
-        "logistic" takes targets -1 and 1, "squared" [-1, 1], "poisson" means in [0, 1].
+    loss : {"logistic", "squared", "poisson"} or GeneralisedLinear, default="logistic"
+        "logistic" takes targets -1 and 1, "squared" [-1, 1], "poisson" means in [0, 1]. Any other
+        smooth loss -y h1(m) + h2(m) is a `GeneralisedLinear`, from h1 and h2 or their derivatives.
     degree : int, default=1
         The degree p of the expansion. Odd for the logistic loss, whose slope is odd.
     radius : float, default=1.0
@@ -168,7 +178,7 @@ class PaperSmoothGLM(PaperLearner):
         *,
         epsilon: float,
         delta: float,
-        loss: str = "logistic",
+        loss: str | GeneralisedLinear = "logistic",
         degree: int = 1,
         radius: float = 1.0,
         copies: str = "paper",
@@ -189,12 +199,35 @@ class PaperSmoothGLM(PaperLearner):
         self.random_state = random_state
 
     def _loss(self) -> GeneralisedLinear:
+        if isinstance(self.loss, GeneralisedLinear):
+            return self.loss
         if self.loss not in LOSSES:
             raise InvalidArgument(
                 f"loss={self.loss!r} is not known: its slope must be expanded. "
-                f"Use one of {list(LOSSES)}."
+                f"Use one of {list(LOSSES)}, or a GeneralisedLinear."
             )
         return LOSSES[self.loss]
+
+    def sample_size(self, alpha: float, n_features: int, constant: float = 1.0) -> SampleSize:
+        """What an excess loss of at most `alpha` takes: Lemmas 8, 9 and 10, with their constants.
+
+        The degree is the smallest with which the oracle is inexact by at most alpha / 2 (both
+        expansions are off by at most alpha / (8 radius)), sigma is the bound on the standard
+        deviation of a gradient at this degree, and constant * sigma / sqrt(n) is the other half.
+
+        Parameters
+        ----------
+        alpha : float
+        n_features : int
+        constant : float, default=1.0
+            Of Lemma 10.
+        """
+        alpha = check_positive("alpha", alpha, "it is the excess of the loss")
+        radius = check_positive("radius", self.radius, "it bounds the coefficients")
+        columns = check_whole("n_features", n_features, "it is the number of columns")
+        degree = self._loss().degree(radius, alpha / (8 * radius))
+        sigma = clone(self).set_params(degree=degree).expansion().gradient_sigma(columns)
+        return SampleSize(degree, sigma, math.ceil((2 * constant * sigma / alpha) ** 2))
 
     def expansion(self) -> Expansion:
         """The public polynomial, and the noise of each vector: line 1 of Algorithm 5."""
@@ -217,6 +250,7 @@ class PaperSmoothGLM(PaperLearner):
         if self.copies == "needed":
             y_powers = tuple(k for k in y_powers if c1[k] != 0)
             x_powers = tuple(k for k in x_powers if c1[k] != 0 or c2[k] != 0)
+        y_powers, x_powers = y_powers or (0,), x_powers or (1,)
         n_y, n_x = len(y_powers), sum(x_powers)
         shares = [(1 / 4, 1), (1 / (4 * n_y), n_y), (1 / (2 * n_x), n_x)]
         z0, zy, z = map(
@@ -284,7 +318,7 @@ class PaperSmoothGLM(PaperLearner):
         power = check_number("power", self.power)
         if not 1 <= power <= 2:
             raise InvalidArgument(f"power={self.power!r} must lie between 1 and 2.")
-        smoothness = expansion.radius**2 * self._loss().curvature(expansion.radius)
+        smoothness = expansion.radius**2 * self._loss().smoothness(expansion.radius)
         sigma = expansion.gradient_sigma(n_features)
         method = Sigm(n_features, smoothness, sigma / math.sqrt(several), power)
         n = steps = 0
@@ -302,7 +336,7 @@ class PaperSmoothGLM(PaperLearner):
             {
                 "people": n,
                 "columns": n_features,
-                "loss": self.loss,
+                "loss": self.loss if isinstance(self.loss, str) else "given",
                 "degree": self.degree,
                 "radius": self.radius,
             },

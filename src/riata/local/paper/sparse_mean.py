@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from riata.errors import InvalidArgument, RiataError
 from riata.local.arguments import check_positive, check_whole
 from riata.local.paper.base import PaperLearner, check_rows, one_row, person_slices
+from riata.local.paper.constrained import smallest_gauge
 from riata.local.paper.private_vector import PrivateVector, check_budget
 from riata.local.paper.projection import (
     check_dimension,
@@ -24,6 +25,8 @@ from riata.local.paper.projection import (
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import check_number
 from riata.projections import Projection
+from riata.sets import L1Ball
+from riata.sets.base import ConstraintSet
 
 ZERO_IS_FEASIBLE = (
     "z = 0 satisfies the constraint of program (1), so its answer is 0 whatever the reports say."
@@ -45,13 +48,21 @@ class PaperSparseMean(PaperLearner):
         The probability that the median of means may fail: it sets the number of groups.
     l1_norm : float, default=1.0
         The bound Lambda on the l1 norm of the mean.
+    constraint : ConstraintSet, optional
+        Another low-complexity set K that holds the mean, such as ``GroupL1Ball`` or ``Simplex``:
+        the smallest z is then the one of the smallest Minkowski norm, as in Lemma 5.
     dimension : int or "auto", default="auto"
-        The number of projected coordinates. "auto" is Lambda epsilon sqrt(n), rounded up. With as
-        many as there are columns nothing is projected.
+        The number of projected coordinates. "auto" is Lambda epsilon sqrt(n), rounded up; for
+        another set, its Gaussian width in the place of Lambda. With as many as there are columns
+        nothing is projected.
     reach : float or "auto", default="auto"
         The length to which projected rows are clipped, as for `PaperL1Regression`.
-    tolerance : float, default=100.0
-        The constant of program (1), 100 in the paper.
+    tolerance : float or "auto", default=100.0
+        The constant of program (1), 100 in the paper. "auto" is no constant but the l1 norm that
+        the noise of the chosen group mean has, by the known law of the reports, and a tenth more.
+    groups : int or "paper", default="paper"
+        Of how many means the median is taken: ceil(18 log(1 / failure)) in the paper. 1 is the mean
+        of all people, with the least noise.
     projection_seed : int, default=0
         Names the public projection.
     random_state : int, optional
@@ -85,9 +96,11 @@ class PaperSparseMean(PaperLearner):
         delta: float,
         failure: float = 0.05,
         l1_norm: float = 1.0,
+        constraint: ConstraintSet | None = None,
         dimension: int | str = "auto",
         reach: float | str = "auto",
-        tolerance: float = 100.0,
+        tolerance: float | str = 100.0,
+        groups: int | str = "paper",
         projection_seed: int = 0,
         random_state: int | None = None,
     ) -> None:
@@ -95,9 +108,11 @@ class PaperSparseMean(PaperLearner):
         self.delta = delta
         self.failure = failure
         self.l1_norm = l1_norm
+        self.constraint = constraint
         self.dimension = dimension
         self.reach = reach
         self.tolerance = tolerance
+        self.groups = groups
         self.projection_seed = projection_seed
         self.random_state = random_state
 
@@ -107,13 +122,15 @@ class PaperSparseMean(PaperLearner):
         epsilon = check_budget(self.epsilon, self.delta).epsilon
         if n_users is not None:
             n_users = check_whole("n_users", n_users, "it is the number of people")
+            if self.constraint is not None:
+                size = self.constraint.sized(n_features).gaussian_width().value
             automatic = size * epsilon * math.sqrt(n_users)
         dimension = check_dimension(self.dimension, automatic, n_features)
         return public_projection(dimension, n_features, self.projection_seed)
 
     def vector(self, projection: Projection) -> PrivateVector:
         """How a projected row is sent."""
-        reach = check_reach(self.reach, projection.dimension, projection.n_features)
+        reach = check_reach(self.reach, projection)
         return PrivateVector.calibrated(self.epsilon, self.delta, reach)
 
     def report(self, x: Any, *, noise: Noise, n_users: int | None = None) -> np.ndarray:
@@ -163,6 +180,8 @@ class PaperSparseMean(PaperLearner):
                 "with this probability. Common choices lie between 0.01 and 0.1."
             )
         m = math.ceil(18 * math.log(1 / failure))
+        if not (isinstance(self.groups, str) and self.groups == "paper"):
+            m = check_whole("groups", self.groups, "the median is taken of so many means")
         if n < m:
             raise InvalidArgument(
                 f"{n} people are fewer than the {m} groups that failure={failure:g} asks for: "
@@ -171,20 +190,33 @@ class PaperSparseMean(PaperLearner):
         ends = [j * n // m for j in range(m + 1)]
         return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
+    def _slack(
+        self, vector: PrivateVector, n: int, n_features: int, shape: tuple[int, ...]
+    ) -> float:
+        """How far G z may be from u."""
+        m, p = shape
+        if isinstance(self.tolerance, str) and self.tolerance == "auto":
+            return noise_in_l1(vector, n / m, p)
+        constant = check_positive("tolerance", self.tolerance, "it scales the constraint of (1)")
+        slack = constant * p * math.log(n * n_features / self.failure) / float(self.epsilon)
+        return slack * math.sqrt(m / n)
+
     def _set_model(
         self, means: np.ndarray, n: int, n_features: int, device_noise: Noise | None
     ) -> Self:
         m, p = means.shape
         projection = public_projection(p, n_features, self.projection_seed)
         vector = self.vector(projection)
-        constant = check_positive("tolerance", self.tolerance, "it scales the constraint of (1)")
-        slack = constant * p * math.log(n * n_features / self.failure) / float(self.epsilon)
-        slack *= math.sqrt(m / n)
+        slack = self._slack(vector, n, n_features, means.shape)
         u = median_of_means(means)
         self.zero_is_feasible_ = bool(np.abs(u).sum() <= slack)
         self.mean_ = np.zeros(n_features)
         if not self.zero_is_feasible_:
-            self.mean_ = minimum_l1_solution(projection.matrix(), u, slack)
+            G = projection.matrix()
+            if self.constraint is None or isinstance(self.constraint, L1Ball):
+                self.mean_ = minimum_l1_solution(G, u, slack)
+            else:
+                self.mean_ = smallest_gauge(G, u, slack, self.constraint.sized(n_features))
         self.n_groups_, self.sigma_ = m, vector.sigma
         self.privacy_ = self._statement(
             [(vector, 1)],
@@ -199,6 +231,15 @@ class PaperSparseMean(PaperLearner):
             (ZERO_IS_FEASIBLE,) if self.zero_is_feasible_ else (),
         )
         return self
+
+
+def noise_in_l1(vector: PrivateVector, people: float, p: int) -> float:
+    """The l1 norm that the mean of reports is expected to be off by, and a tenth more.
+
+    Normal noise of each coordinate, and rows of the ball that were drawn at random.
+    """
+    spread = math.sqrt((vector.variance + vector.reach**2 / p) / people)
+    return 1.1 * math.sqrt(2 / math.pi) * p * spread
 
 
 def median_of_means(means: np.ndarray) -> np.ndarray:
