@@ -8,6 +8,7 @@ from riata.losses.linear import Linear
 from riata.losses.logistic import Logistic
 from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.quantile import Quantile
+from riata.losses.smoothed import Smoothed
 from riata.losses.smoothed_hinge import SmoothedHinge
 from riata.losses.squared import Squared
 from riata.losses.weighted import Weighted
@@ -22,6 +23,7 @@ __all__ = [
     "Loss",
     "OneAgainstRest",
     "Quantile",
+    "Smoothed",
     "SmoothedHinge",
     "Squared",
     "Weighted",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -41,12 +41,15 @@ class ObjectivePerturbation(Mechanism):
         The weight lambda of ||theta||^2 / 2 beside the *sum* of the losses.
     stretch : float
         What the Jacobian costs: at least what `Minimum.stretch` says.
+    smoothing : float, default=0.0
+        The one of the query that it is for.
     """
 
     norm: ClassVar[str | None] = "l2"
 
     regularisation: float
     stretch: float
+    smoothing: float = field(default=0.0, kw_only=True)
 
     @abstractmethod
     def scale(self, query: Minimum) -> float:
@@ -97,6 +100,9 @@ class ObjectivePerturbation(Mechanism):
     @abstractmethod
     def charged(self, query: Minimum) -> bool:
         """Whether the event counts all of the query's stretch."""
+
+    def _corner(self) -> str:
+        return f"corner rounded over {self.smoothing:.3g}, " if self.smoothing else ""
 
     def release(self, query: Minimum, engine: Engine, noise: Noise) -> Vector:
         if not self.charged(query):
@@ -183,7 +189,7 @@ class GaussianObjective(ObjectivePerturbation):
             f"objective perturbation, Gaussian term of {self.noise_multiplier:.4g} x sensitivity, "
             f"regularisation {self.regularisation:.4g}, "
             f"stretch {self.stretch if self.stretch_above is None else self.stretch_above:.3g}, "
-            f"{times} releases"
+            f"{self._corner()}{times} releases"
         )
 
 
@@ -242,7 +248,7 @@ class GammaObjective(ObjectivePerturbation):
         return (
             f"objective perturbation, Gamma term at epsilon {self.epsilon:.4g}, "
             f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, "
-            f"{times} releases"
+            f"{self._corner()}{times} releases"
         )
 
 

@@ -104,10 +104,13 @@ bounded_curvature = Requirement(
     'Use solver="noisy-gradient" or "gaussian-frank-wolfe", or "frank-wolfe" on a polytope',
 )  # fmt: skip
 
-smooth_loss = Requirement(
-    lambda p, b: p.loss.twice_differentiable, _loss,
-    "its slope has corners, and the proof differentiates it",
-    'Use Squared() or Logistic(), or solver="noisy-gradient"',
+smoothable_loss = Requirement(
+    lambda p, b: (
+        p.loss.curvature_bound(p.y_bound) < math.inf or p.loss.smoothed(1.0) is not None
+    ),
+    _loss,
+    "the determinant is paid for by its curvature, which is infinite, and it has no `smoothed`",
+    'Use solver="noisy-gradient"',
 )  # fmt: skip
 
 least_squares = Requirement(
