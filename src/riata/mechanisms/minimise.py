@@ -30,12 +30,15 @@ class Objective:
     gradient, project : callable
     modulus, smoothness : float
         Bounds on the curvature from below and above, in every direction.
+    certified : callable, optional
+        The projection once more, where it takes longer to be sure of it: None if it cannot be.
     """
 
     gradient: Map
     project: Map
     modulus: float
     smoothness: float
+    certified: Callable[[np.ndarray], np.ndarray | None] | None = None
 
     def residual(self, theta: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float]:
         """A point near theta, and the length of its smallest known subgradient.
@@ -44,7 +47,9 @@ class Objective:
         gradient(theta) is a gradient at s plus a normal of the set at s. The exact minimiser is no
         further from s than its length over the modulus.
         """
-        s = self.project(theta - gradient / self.smoothness)
+        s = (self.certified or self.project)(theta - gradient / self.smoothness)
+        if s is None:
+            return theta, math.inf
         rest = self.smoothness * (theta - s) + self.gradient(s) - gradient
         return s, length(rest)
 

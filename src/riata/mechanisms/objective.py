@@ -80,13 +80,20 @@ class ObjectivePerturbation(Mechanism):
     def tolerance(self, query: Minimum) -> float:
         """The residual that a computed minimiser must not exceed: what rounding may hide."""
         smoothness = self.smoothness(query)
+        projection = self._projection_error(query)
+        projection += 2.0**-50 * self._largest(query) * math.sqrt(query.size)
+        return 2 * query.gradient_error + self.term_error(query) + 3 * smoothness * projection
+
+    def _largest(self, query: Minimum) -> float:
+        """A bound on the entries of the points that are projected."""
         size = query.set.radius_in("l2") + query.offset_bound
         pull = query.n_rows * query.row_bound("l2") + _LONGEST * self.expected_length(query)
-        largest = 2 * size + pull / smoothness
-        projection = query.set.projection_error(largest)
-        assert projection is not None
-        projection += 2.0**-50 * largest * math.sqrt(query.size)
-        return 2 * query.gradient_error + self.term_error(query) + 3 * smoothness * projection
+        return 2 * size + pull / self.smoothness(query)
+
+    def _projection_error(self, query: Minimum) -> float:
+        error = query.set.projection_error(self._largest(query))
+        assert error is not None
+        return error
 
     def radius(self, query: Minimum) -> float:
         """A bound on the distance from the rounded, computed minimiser to the exact one."""
@@ -120,9 +127,11 @@ class ObjectivePerturbation(Mechanism):
             loss = sums.from_total(engine.total(sums))[: query.size]
             return loss + self.regularisation * theta + term
 
+        allowed = self._projection_error(query)
         objective = Objective(
-            gradient, lambda v: _into(query, v), self.regularisation, self.smoothness(query)
-        )
+            gradient, lambda v: _into(query, v), self.regularisation, self.smoothness(query),
+            lambda v: _certified(query, v, allowed),
+        )  # fmt: skip
         start = np.zeros(query.size)
         start[: query.set.required_size()] = query.set.start().dense()
         return minimise(objective, start, self.tolerance(query))
@@ -257,6 +266,14 @@ def _into(query: Minimum, v: np.ndarray) -> np.ndarray:
     size = query.set.required_size()
     offset = np.clip(v[size:], -query.offset_bound, query.offset_bound)
     return np.concatenate([query.set.project(v[:size]), offset])
+
+
+def _certified(query: Minimum, v: np.ndarray, allowed: float) -> np.ndarray | None:
+    """The same, if its error is proven to be at most what is allowed."""
+    size = query.set.required_size()
+    nearest, error = query.set.certified_project(v[:size])
+    offset = np.clip(v[size:], -query.offset_bound, query.offset_bound)
+    return np.concatenate([nearest, offset]) if error <= allowed else None
 
 
 def _as_vector(v: np.ndarray, query: Minimum) -> Vector:
