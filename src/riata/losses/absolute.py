@@ -12,8 +12,8 @@ class Absolute(CornerLoss):
     """The absolute residual |margin - y|, whose minimiser predicts the median.
 
     Its slope is -1 or 1 however far a target is away, and it has a corner: solvers that need a
-    bounded curvature refuse it, and `Huber` is smooth and close to it. Objective perturbation rounds
-    the corner itself.
+    bounded curvature refuse it, and `Huber` is smooth and close to it. Objective perturbation
+    rounds the corner itself.
     """
 
     name = "absolute"

@@ -75,8 +75,9 @@ class NoisyGradient(Solver):
     Notes
     -----
     *Privacy.* The rows are read once a step, by the noisy gradient, and once more if there is an
-    intercept. Where delta is 0 the epsilons of all steps add up. Otherwise steps on all rows compose to one Gaussian release, whose curve is exact; steps on
-    samples compose by Renyi divergences. Momentum and projection are post-processing.
+    intercept. Where delta is 0 the epsilons of all steps add up. Otherwise steps on all rows
+    compose to one Gaussian release, whose curve is exact; steps on samples compose by Renyi
+    divergences. Momentum and projection are post-processing.
 
     References
     ----------

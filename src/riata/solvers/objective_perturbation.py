@@ -127,9 +127,7 @@ class PerturbedObjective(Solver):
             risk = _excess_risk(query, mechanism)
             yield Plan(self.name, problem, budget, 1, {"minimise": mechanism}, fits, risk)
 
-    def _regularised(
-        self, problem: Problem, stretch: float, asked: float
-    ) -> tuple[Minimum, float]:
+    def _regularised(self, problem: Problem, stretch: float, asked: float) -> tuple[Minimum, float]:
         """The query, and a regularisation at which the determinant costs at most `stretch`."""
         query = Minimum(problem)
         size = math.hypot(query.set.radius_in("l2"), query.offset_bound)
