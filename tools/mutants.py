@@ -620,6 +620,41 @@ MUTANTS = [
         (f"{OBJECTIVE[0]}::test_no_pair_exceeds_a_pure_claim",),
     ),
     Mutant(
+        "a corner that is charged as if it were rounded", "queries/minimum.py",
+        "return FineGradient(self.smooth, theta)", "return FineGradient(self.problem, theta)",
+        (f"{OBJECTIVE[0]}::test_the_slopes_that_are_summed_are_those_that_are_charged",),
+    ),
+    Mutant(
+        "a rounded corner with half its curvature", "losses/smoothed.py",
+        "return float(np.max(rise * rate * rate / self.smoothing))",
+        "return float(np.max(rise * rate * rate / self.smoothing)) / 2",
+        ("tests/unit/test_losses.py::test_a_rounded_corner_is_a_mean_over_an_interval",),
+    ),
+    Mutant(
+        "a projection that nobody certified", "mechanisms/objective.py",
+        "return np.concatenate([nearest, offset]) if error <= allowed else None",
+        "return np.concatenate([nearest, offset])",
+        (f"{OBJECTIVE[0]}::test_a_projection_that_is_not_certified_is_no_certificate_of_a_minimum",),
+    ),
+    Mutant(
+        "a hull that is certified by its nearest vertex alone", "sets/hull.py",
+        "gap = int(rest @ rest) - (int(ahead.min()) << _WEIGHT_BITS)",
+        "gap = int(rest @ rest) - (int(ahead.max()) << _WEIGHT_BITS)",
+        (f"{OBJECTIVE[0]}::test_a_search_that_is_cut_short_certifies_no_more_than_it_found",),
+    ),
+    Mutant(
+        "an lp ball that certifies points of another radius", "sets/lp.py",
+        "return apart + 2 * (abs(outside) + 2.0**-46) * (longest + apart) + rounding",
+        "return apart + rounding",
+        (f"{OBJECTIVE[0]}::test_what_an_lp_ball_certifies_holds_for_every_point_that_it_is_given",),
+    ),
+    Mutant(
+        "pure gradients of samples", "solvers/noisy_gradient.py",
+        "        if self.sampling < 1:\n            _SAMPLED",
+        "        if self.sampling < 0:\n            _SAMPLED",
+        ("tests/unit/test_incompatible.py::test_an_incompatible_pair_is_explained_and_nothing_is_read_or_charged",),
+    ),
+    Mutant(
         "intercept that is not counted in a row", "queries/minimum.py",
         "math.hypot(row, 1.0 if self.fit_intercept else 0.0)", "math.hypot(row, 0.0)",
         (f"{OBJECTIVE[0]}::test_no_pair_exceeds_a_pure_claim",),

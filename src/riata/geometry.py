@@ -74,7 +74,7 @@ def row_norm(bounds: Bounds, r: float, n_features: int) -> float:
     most = float(np.linalg.norm(bounds.per_column(n_features), order))
     if bounds.max_length is None:
         return most
-    return min(most, bounds.max_length * float(n_features) ** max(0.0, 1 / order - 0.5))
+    return float(min(most, bounds.max_length * n_features ** max(0.0, 1 / order - 0.5)))
 
 
 def smoothness(problem: Problem, q: float) -> float:

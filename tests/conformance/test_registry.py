@@ -299,7 +299,7 @@ class Absolute(Linear):
 
 WITHOUT_CURVATURE = {"noisy-gradient", "frank-wolfe", "gaussian-frank-wolfe", "projected"}
 WITH_CURVATURE = {
-    "class-sums", "greedy", "hard-thresholding", "objective-perturbation", "peeling",
+    "class-sums", "greedy", "hard-thresholding", "peeling",
     "posterior-sampling", "refitted-frank-wolfe", "scaled-gradient", "sufficient-statistics",
 }  # fmt: skip
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from riata.bounds import Bounds
-from riata.losses import Logistic, OneAgainstRest, Squared, Weighted
+from riata.losses import Hinge, Huber, Logistic, OneAgainstRest, Smoothed, Squared, Weighted
 from riata.losses.base import Loss
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
 from riata.queries import Minimum
 from riata.queries.minimum import SLOPE_ERROR
-from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex
+from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 
 pytestmark = pytest.mark.matrix(one_in=7)
 
@@ -40,6 +40,8 @@ LOSSES = {
     "one against rest": (OneAgainstRest(Logistic(), 1), 2.0),
     "weighted": (Weighted(OneAgainstRest(Logistic(), 1), (0.5, 4.0, 1.0)), 2.0),
     "unknown": (Unknown(), 1.0),
+    "huber": (Huber(0.4), 1.0),
+    "rounded hinge": (Smoothed(Hinge(), 0.3), 1.0),
 }
 SETS = {
     "l1": L1Ball(1.0),
@@ -47,6 +49,8 @@ SETS = {
     "l2": L2Ball(2.0),
     "simplex": Simplex(3.0),
     "groups": GroupL1Ball([0, 0, 1], 0.5),
+    "l1.5": LpBall(1.5, 2.0),
+    "hull": Polytope([[1.0, 0.0, 0.5], [-1.0, 2.0, 0.0], [0.0, -1.0, -1.0]]),
 }
 BOUNDS = {
     "entries": lambda y: Bounds(1.0, y),

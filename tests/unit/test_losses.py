@@ -15,6 +15,7 @@ from riata.losses import (
     Quantile,
     SmoothedHinge,
     Squared,
+    Weighted,
 )
 from riata.sets import L1Ball, L2Ball
 
@@ -216,10 +217,41 @@ def test_a_loss_without_a_curvature_is_fitted_or_refused_before_the_charge(loss)
             random_state=7,
         ).fit(x, y)  # fmt: skip
         assert model.coef_[0] > max(0.2, *np.abs(model.coef_[1:]))
-    with pytest.raises(Incompatible, match=r"corners|curvature|straight"):
-        PrivateErm(
-            loss, L2Ball(1.0), 1.0, 1e-6, bounds=bounds, solver="objective-perturbation"
-        ).fit(x, y)
+    for delta in (0.0, 1e-6):
+        model = PrivateErm(
+            loss, L2Ball(1.0), 50.0, delta, bounds=bounds, solver="objective-perturbation",
+            fit_intercept=False, random_state=7,
+        ).fit(x, y)  # fmt: skip
+        assert model.coef_[0] > max(0.2, *np.abs(model.coef_[1:]))
+    with pytest.raises(Incompatible, match="curvature"):
+        PrivateErm(loss, L2Ball(1.0), 1.0, 1e-6, bounds=bounds, solver="scaled-gradient").fit(x, y)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Absolute(), Quantile(0.9)], ids=repr)
+def test_a_rounded_corner_is_a_mean_over_an_interval(loss):
+    """The smoothed loss by quadrature, its error, and where it is the loss itself."""
+    margins, width = np.linspace(-3, 3, 401), 0.3
+    for y in (-1.0, 0.4, 1.0):
+        smooth, targets = loss.smoothed(width), np.full(401, y)
+        beyond, rate, _, rise = loss.corner(margins, targets)
+        around = np.linspace(-0.5, 0.5, 2001) * width
+        scale = np.where(np.broadcast_to(rate, 401) == 0, 1.0, rate)
+        mean = np.mean([loss.value(margins + a / scale, targets) for a in around], axis=0)
+        np.testing.assert_allclose(smooth.value(margins, targets), mean, atol=2e-4)
+        more = smooth.value(margins, targets) - loss.value(margins, targets)
+        assert more.min() >= -1e-12
+        assert more.max() <= smooth.smoothing_error == rise * width / 8
+        far = np.abs(beyond) > width / 2
+        np.testing.assert_allclose(
+            smooth.slope(margins, targets)[far], loss.slope(margins, targets)[far], atol=1e-12
+        )
+        fastest = np.abs(np.diff(smooth.slope(margins, targets))).max() / (margins[1] - margins[0])
+        assert fastest <= smooth.curvature_bound(abs(y)) * (1 + 1e-9)
+    coded = Weighted(OneAgainstRest(Hinge(), 1), (0.5, 3.0))
+    assert coded.smoothed(0.2).curvature_bound(1.0) == 15.0
+    assert coded.smoothed(0.2).smoothing_error == pytest.approx(3 * 0.2 / 8)
+    assert Squared().smoothed(0.2) is None
+    assert OneAgainstRest(Logistic(), 1).smoothed(0.2) is None
 
 
 def test_losses_of_extreme_margins_are_finite():

@@ -9,6 +9,7 @@ from riata.losses.logistic import Logistic
 from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.quantile import Quantile
 from riata.losses.row_loss import RowLoss
+from riata.losses.smoothed import Smoothed
 from riata.losses.smoothed_hinge import SmoothedHinge
 from riata.losses.softmax import Softmax
 from riata.losses.squared import Squared
@@ -25,6 +26,7 @@ __all__ = [
     "OneAgainstRest",
     "Quantile",
     "RowLoss",
+    "Smoothed",
     "SmoothedHinge",
     "Softmax",
     "Squared",

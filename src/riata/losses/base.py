@@ -46,6 +46,11 @@ class Loss(ABC):
         """Raise if the loss cannot be used at a public theta for rows inside the bounds."""
 
     @property
+    def smoothing_error(self) -> float:
+        """How far its values are from those of the loss that it stands in for, if it does."""
+        return 0.0
+
+    @property
     @abstractmethod
     def name(self) -> str:
         """What plans and Statements call it."""
@@ -122,6 +127,13 @@ class Loss(ABC):
         Over all targets up to `y` in size. Here without knowledge of the loss.
         """
         return np.full(np.shape(margin), self.curvature_bound(y))
+
+    def smoothed(self, width: float) -> Loss | None:
+        """This loss with its corners rounded over `width`, None if it does not know how.
+
+        Asked for only where `curvature_bound` is infinite.
+        """
+        return None
 
     @abstractmethod
     def offset_bound(self, y: float) -> float:

@@ -1,22 +1,22 @@
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.losses.base import SMALLEST_DISTANCE, Loss
+from riata.losses.smoothed import Corner, CornerLoss
 from riata.privacy.budget import check_number
 
 
 @dataclass(frozen=True)
-class Quantile(Loss):
+class Quantile(CornerLoss):
     """The pinball loss, whose minimiser predicts a quantile of y.
 
     ``quantile * (y - margin)`` where the margin is too small, and ``(1 - quantile) * (margin - y)``
-    where it is too large. It has a corner: solvers that need a bounded curvature refuse it.
+    where it is too large. It has a corner: solvers that need a bounded curvature refuse it, and
+    objective perturbation rounds it.
 
     Parameters
     ----------
@@ -42,14 +42,11 @@ class Quantile(Loss):
         beyond = np.where(margin > y, 1 - self.quantile, 0.0)
         return np.where(margin < y, -self.quantile, beyond)
 
-    def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return 0.5 / np.maximum(np.abs(margin - y), SMALLEST_DISTANCE)
+    def corner(self, margin: np.ndarray, y: np.ndarray) -> Corner:
+        return Corner(margin - y, 1.0, -self.quantile, 1.0)
 
     def slope_bound(self, margin: float, y: float) -> float:
         return max(self.quantile, 1 - self.quantile)
-
-    def curvature_bound(self, y: float) -> float:
-        return math.inf
 
     def offset_bound(self, y: float) -> float:
         return y

@@ -37,6 +37,10 @@ class Weighted(WrappedLoss):
         """The weight that all bounds are multiplied by."""
         return max(self.weights)
 
+    @property
+    def smoothing_error(self) -> float:
+        return self.largest * super().smoothing_error
+
     def of_rows(self, codes: np.ndarray) -> np.ndarray:
         """The weight of each row: a number from the table, whatever the codes are."""
         n = len(self.weights)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from riata.losses.base import Loss
@@ -32,6 +34,10 @@ class WrappedLoss(Loss):
     def twice_differentiable(self) -> bool:
         return self.loss.twice_differentiable
 
+    @property
+    def smoothing_error(self) -> float:
+        return self.loss.smoothing_error
+
     def inner_targets(self, y: np.ndarray) -> np.ndarray:
         """The targets of the inner loss."""
         return y
@@ -60,6 +66,10 @@ class WrappedLoss(Loss):
 
     def curvature_bound(self, y: float) -> float:
         return self.loss.curvature_bound(self.inner_bound(y))
+
+    def smoothed(self, width: float) -> Loss | None:
+        inner = self.loss.smoothed(width)
+        return None if inner is None else replace(self, loss=inner)  # type: ignore[type-var]
 
     def offset_bound(self, y: float) -> float:
         return self.loss.offset_bound(self.inner_bound(y))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -41,12 +41,15 @@ class ObjectivePerturbation(Mechanism):
         The weight lambda of ||theta||^2 / 2 beside the *sum* of the losses.
     stretch : float
         What the Jacobian costs: at least what `Minimum.stretch` says.
+    smoothing : float, default=0.0
+        The one of the query that it is for.
     """
 
     norm: ClassVar[str | None] = "l2"
 
     regularisation: float
     stretch: float
+    smoothing: float = field(default=0.0, kw_only=True)
 
     @abstractmethod
     def scale(self, query: Minimum) -> float:
@@ -77,13 +80,20 @@ class ObjectivePerturbation(Mechanism):
     def tolerance(self, query: Minimum) -> float:
         """The residual that a computed minimiser must not exceed: what rounding may hide."""
         smoothness = self.smoothness(query)
+        projection = self._projection_error(query)
+        projection += 2.0**-50 * self._largest(query) * math.sqrt(query.size)
+        return 2 * query.gradient_error + self.term_error(query) + 3 * smoothness * projection
+
+    def _largest(self, query: Minimum) -> float:
+        """A bound on the entries of the points that are projected."""
         size = query.set.radius_in("l2") + query.offset_bound
         pull = query.n_rows * query.row_bound("l2") + _LONGEST * self.expected_length(query)
-        largest = 2 * size + pull / smoothness
-        projection = query.set.projection_error(largest)
-        assert projection is not None
-        projection += 2.0**-50 * largest * math.sqrt(query.size)
-        return 2 * query.gradient_error + self.term_error(query) + 3 * smoothness * projection
+        return 2 * size + pull / self.smoothness(query)
+
+    def _projection_error(self, query: Minimum) -> float:
+        error = query.set.projection_error(self._largest(query))
+        assert error is not None
+        return error
 
     def radius(self, query: Minimum) -> float:
         """A bound on the distance from the rounded, computed minimiser to the exact one."""
@@ -97,6 +107,9 @@ class ObjectivePerturbation(Mechanism):
     @abstractmethod
     def charged(self, query: Minimum) -> bool:
         """Whether the event counts all of the query's stretch."""
+
+    def _corner(self) -> str:
+        return f"corner rounded over {self.smoothing:.3g}, " if self.smoothing else ""
 
     def release(self, query: Minimum, engine: Engine, noise: Noise) -> Vector:
         if not self.charged(query):
@@ -114,9 +127,11 @@ class ObjectivePerturbation(Mechanism):
             loss = sums.from_total(engine.total(sums))[: query.size]
             return loss + self.regularisation * theta + term
 
+        allowed = self._projection_error(query)
         objective = Objective(
-            gradient, lambda v: _into(query, v), self.regularisation, self.smoothness(query)
-        )
+            gradient, lambda v: _into(query, v), self.regularisation, self.smoothness(query),
+            lambda v: _certified(query, v, allowed),
+        )  # fmt: skip
         start = np.zeros(query.size)
         start[: query.set.required_size()] = query.set.start().dense()
         return minimise(objective, start, self.tolerance(query))
@@ -183,7 +198,7 @@ class GaussianObjective(ObjectivePerturbation):
             f"objective perturbation, Gaussian term of {self.noise_multiplier:.4g} x sensitivity, "
             f"regularisation {self.regularisation:.4g}, "
             f"stretch {self.stretch if self.stretch_above is None else self.stretch_above:.3g}, "
-            f"{times} releases"
+            f"{self._corner()}{times} releases"
         )
 
 
@@ -242,7 +257,7 @@ class GammaObjective(ObjectivePerturbation):
         return (
             f"objective perturbation, Gamma term at epsilon {self.epsilon:.4g}, "
             f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, "
-            f"{times} releases"
+            f"{self._corner()}{times} releases"
         )
 
 
@@ -251,6 +266,14 @@ def _into(query: Minimum, v: np.ndarray) -> np.ndarray:
     size = query.set.required_size()
     offset = np.clip(v[size:], -query.offset_bound, query.offset_bound)
     return np.concatenate([query.set.project(v[:size]), offset])
+
+
+def _certified(query: Minimum, v: np.ndarray, allowed: float) -> np.ndarray | None:
+    """The same, if its error is proven to be at most what is allowed."""
+    size = query.set.required_size()
+    nearest, error = query.set.certified_project(v[:size])
+    offset = np.clip(v[size:], -query.offset_bound, query.offset_bound)
+    return np.concatenate([nearest, offset]) if error <= allowed else None
 
 
 def _as_vector(v: np.ndarray, query: Minimum) -> Vector:

@@ -7,8 +7,9 @@ is proven from the errors stated here; docs/privacy/objective_perturbation.md ha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from riata.queries.gradient import MeanSlope
 from riata.queries.row_pairs import Changes, RowPairs, changes
 from riata.sets import ConstraintSet
 from riata.vectors import Vector
+
+if TYPE_CHECKING:
+    from riata.losses import Loss
+    from riata.problem import Problem
 
 #: A slope is split into three limbs of this many bits, so that each limb's sum is exact.
 _LIMB = 16
@@ -53,7 +58,8 @@ class FineGradient(MeanSlope):
 
     def block_sum(self, block: Block) -> np.ndarray:
         limbs = self._limbs(block)
-        return np.concatenate([block.rows.T @ limbs, limbs.sum(axis=0, keepdims=True)]).ravel()
+        sums = (np.ascontiguousarray(limbs.T) @ block.rows).T  # three times as quick as rows.T @
+        return np.concatenate([sums, limbs.sum(axis=0, keepdims=True)]).ravel()
 
     def _limbs(self, block: Block) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -87,7 +93,29 @@ class Minimum(ProblemQuery):
     """Where the regularised risk, plus a random linear term, is smallest over a set.
 
     The intercept is a coordinate like the others: its column is the constant 1.
+
+    Parameters
+    ----------
+    problem : Problem
+    smoothing : float, default=0.0
+        Over which width the corner of the loss is rounded, if it has one. Public.
     """
+
+    smoothing: float = 0.0
+
+    @cached_property
+    def smooth(self) -> Problem:
+        """The problem with the loss whose risk is minimised."""
+        if self.smoothing == 0:
+            return self.problem
+        loss = self.problem.loss.smoothed(self.smoothing)
+        if loss is None:
+            raise ValueError(f"The {self.problem.loss.name} loss has no corner to be rounded.")
+        return replace(self.problem, loss=loss)
+
+    @property
+    def loss(self) -> Loss:
+        return self.smooth.loss
 
     @property
     def set(self) -> ConstraintSet:
@@ -98,7 +126,7 @@ class Minimum(ProblemQuery):
         return self.problem.fit_intercept
 
     def gradient(self, theta: Vector) -> FineGradient:
-        return FineGradient(self.problem, theta)
+        return FineGradient(self.smooth, theta)
 
     def block_sum(self, block: Block) -> np.ndarray:
         """The gradient at the start: a minimum itself is no sum."""

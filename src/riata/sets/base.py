@@ -88,11 +88,17 @@ class ConstraintSet(ABC):
         """The largest sum of weights_j |w_j| over w in C, for non-negative weights."""
 
     def projection_error(self, largest: float) -> float | None:
-        """A proven bound on what rounding does to `project`, in l2, or None if there is none.
+        """A bound on the error of `certified_project`, in l2, or None if there is none.
 
-        `largest` bounds the entries of the point that is projected.
+        `largest` bounds the entries of the point that is projected. A set that overrides no more
+        than this has proven it for `project`.
         """
         return None
+
+    def certified_project(self, v: np.ndarray) -> tuple[np.ndarray, float]:
+        """The point of C nearest to v, and a proven bound on its error: `inf` if there is none."""
+        error = self.projection_error(float(np.abs(v).max(initial=0.0)))
+        return self.project(v), np.inf if error is None else error
 
     def contains(self, v: np.ndarray, tolerance: float = 1e-9) -> bool:
         """Whether v lies in C, up to a relative tolerance."""

@@ -69,7 +69,39 @@ class LpGeometry(Ball, Liftable):
             return rounding_of_simplex_projection(self.required_size(), self.radius, largest)
         if np.isinf(self.p):
             return 0.0
-        return 2.0**-45 * self.radius if self.p == 2 else None
+        if self.p == 2:
+            return 2.0**-45 * self.radius
+        longest = np.sqrt(self.required_size()) * largest + self.radius_in("l2")
+        return float((self.p + 16 + 1 / (self.p - 1)) * 2.0**-44 * longest)
+
+    def certified_project(self, v: np.ndarray) -> tuple[np.ndarray, float]:
+        if self.p in (1, 2, np.inf):
+            return super().certified_project(v)
+        s = self.project(v)
+        return s, self._distance(v, s)
+
+    def _distance(self, v: np.ndarray, s: np.ndarray) -> float:
+        """How far s may be from the point of the ball nearest to v, whatever s is.
+
+        s is the nearest point to s + multiplier * normal of the ball that it bounds, and that is
+        near to v, as that ball is to this one.
+        """
+        longest = length(v) + length(s)
+        rounding = (self.p + 32) * 2.0**-50 * longest
+        outside = self.minkowski_norm(s) - 1
+        if np.array_equal(s, v):
+            return rounding + max(outside, 0.0) * longest
+        size = np.abs(s)
+        normal = np.sign(s) * (size / size.max(initial=1e-300)) ** (self.p - 1)
+        rest = v - s
+        multiplier = max(float(normal @ rest / max(normal @ normal, 1e-300)), 0.0)
+        left = rest - multiplier * normal
+        # Entries below the smallest float64 are 0 in s, and may have any multiple of the normal.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.abs(v)) - np.log(multiplier)
+        gone = (size < 1e-280) & (np.log(size.max()) + logs / (self.p - 1) < -600)
+        apart = length(np.where(gone, 0.0, left))
+        return apart + 2 * (abs(outside) + 2.0**-46) * (longest + apart) + rounding
 
     def minkowski_norm(self, v: np.ndarray) -> float:
         return _length(v, self.p) / self.radius

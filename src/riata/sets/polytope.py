@@ -12,6 +12,7 @@ from riata.privacy.budget import check_scale
 from riata.projections import Projection
 from riata.public import public_normals
 from riata.sets.base import PolytopeSet
+from riata.sets.hull import nearest_in_hull
 from riata.sets.lift.equations import Linear, Matrix
 from riata.sets.lift.liftable import Liftable
 from riata.sets.simplex import Simplex
@@ -80,16 +81,24 @@ class Polytope(PolytopeSet, Liftable):
         return -np.einsum("vj,j->v", self.vertices, gradient)  # in one order, whatever the threads
 
     def project(self, v: np.ndarray) -> np.ndarray:
+        if np.abs(self.vertices - v).max() == 0:
+            return np.array(v, dtype=np.float64)
+        weights = self._weights(v)
+        return self.vertices.T @ (weights / weights.sum())
+
+    def _weights(self, v: np.ndarray) -> np.ndarray:
         # The point of the hull nearest to v is the smallest point of the hull of (vertices - v).
         # Non-negative least squares finds it: min ||W u||^2 + (sum u - 1)^2 has, along each ray,
         # a minimum that grows with ||W u / sum u||.
-        scale = np.abs(self.vertices - v).max()
-        if scale == 0:
-            return np.array(v, dtype=np.float64)
-        shifted = (self.vertices - v).T / scale
+        shifted = (self.vertices - v).T / max(np.abs(self.vertices - v).max(), 1e-300)
         system = np.vstack([shifted, np.ones(self.n_vertices)])
-        weights, _ = nnls(system, np.append(np.zeros(self.size), 1.0), maxiter=50 * self.n_vertices)
-        return self.vertices.T @ (weights / weights.sum())
+        return nnls(system, np.append(np.zeros(self.size), 1.0), maxiter=50 * self.n_vertices)[0]
+
+    def certified_project(self, v: np.ndarray) -> tuple[np.ndarray, float]:
+        return nearest_in_hull(self.vertices, v, self._weights(v))
+
+    def projection_error(self, largest: float) -> float:
+        return float(2.0**-46 * np.sqrt(self.size) * (self.radius_in("linf") + largest))
 
     def contains(self, v: np.ndarray, tolerance: float = 1e-9) -> bool:
         return bool(

@@ -148,12 +148,15 @@ def joint_rule_for(problem: Problem, budget: Budget) -> Rule | None:
     return None
 
 
+#: For losses and sets that say so little about themselves that no line above accepts them.
+FALLBACK = Rule(NoisyGradient, lambda p, b: p.set.convex, "it asks nothing of a loss and a set")
+
+
 def rule_for(problem: Problem, budget: Budget) -> Rule:
     """The line of the table that "auto" goes by: the first whose solver accepts the problem."""
-    for rule in RULES:
-        if rule.when(problem, budget) and _accepts(rule.solver(), problem, budget):
-            return rule
-    return RULES[-1]  # which says why it refuses
+    apply = [rule for rule in (*RULES, FALLBACK) if rule.when(problem, budget)]
+    accepted = (rule for rule in apply if _accepts(rule.solver(), problem, budget))
+    return next(accepted, apply[0])  # if there is none, the first says why it refuses
 
 
 def _accepts(solver: Solver, problem: Problem, budget: Budget) -> bool:

@@ -89,7 +89,7 @@ holds_zero = Requirement(
     lambda p, b: not np.any(p.set.project(np.zeros(p.n_features))),
     lambda p, b: str(p.set),
     "it returns a constant where columns say nothing, and 0 is not in the set",
-    'Use a ball, or solver="frank-wolfe"',
+    "Use a ball, or {another}",
 )
 
 
@@ -120,7 +120,7 @@ class ClassSums(Solver):
     name = "class-sums"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        positive_delta('solver="frank-wolfe"'),
+        positive_delta(),
         classes,
         bounded_curvature,
         holds_zero,

@@ -46,7 +46,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
 
     name = "gaussian-frank-wolfe"
     role = "gradient"
-    requirements = (convex_set, positive_delta('solver="frank-wolfe" on a polytope'))
+    requirements = (convex_set, positive_delta())
 
     def oracle(self, strength: float, budget: Budget) -> Mechanism:
         return GaussianMechanism(1 / strength)

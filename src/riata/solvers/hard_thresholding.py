@@ -126,7 +126,7 @@ class PrivateHardThresholding(SparseDescent):
     """
 
     name = "hard-thresholding"
-    requirements = (positive_delta('solver="peeling"'), *SparseDescent.requirements)
+    requirements = (positive_delta(), *SparseDescent.requirements)
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
         return GaussianMechanism(1 / strength)

@@ -9,7 +9,12 @@ import numpy as np
 
 from riata.curator import Curator
 from riata.errors import InvalidArgument
-from riata.mechanisms import GaussianMechanism, Mechanism, SampledGaussianMechanism
+from riata.mechanisms import (
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+    SampledGaussianMechanism,
+)
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.problem import Problem
 from riata.queries import Query, risk_gradient
@@ -40,13 +45,18 @@ MOST_PROVEN_STEPS = 4096
 #: The intercept's part of the budget: one number, released as often as a long vector, needs less.
 INTERCEPT_SHARE = 0.02
 
+_SAMPLED = positive_delta("sampling=1.0")
+
 #: Step t counts in its average with t to this power: it must suit the last coefficients.
 LATER = 8
 
 
 @dataclass(frozen=True)
 class NoisyGradient(Solver):
-    """Gradient descent whose gradients carry Gaussian noise, projected onto the set.
+    """Gradient descent whose gradients carry noise, projected onto the set.
+
+    The noise is Gaussian, or Laplace's where delta is 0: then any loss and any convex set has a
+    purely private solver, if not a precise one.
 
     Right for rows whose Euclidean length is bounded, such as texts: the noise of a step then does
     not grow with the number of columns. For rows bounded entry by entry it grows like its root.
@@ -72,8 +82,9 @@ class NoisyGradient(Solver):
     Notes
     -----
     *Privacy.* The rows are read once a step, by the noisy gradient, and once more if there is an
-    intercept. Steps on all rows compose to one Gaussian release, whose curve is exact; steps on
-    samples compose by Renyi divergences. Momentum and projection are post-processing.
+    intercept. Where delta is 0 the epsilons of all steps add up. Otherwise steps on all rows
+    compose to one Gaussian release, whose curve is exact; steps on samples compose by Renyi
+    divergences. Momentum and projection are post-processing.
 
     References
     ----------
@@ -89,7 +100,7 @@ class NoisyGradient(Solver):
 
     name = "noisy-gradient"
     row_losses = None
-    requirements = (positive_delta('solver="objective-perturbation"'), convex_set)
+    requirements = (convex_set,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,6 +116,11 @@ class NoisyGradient(Solver):
             )
         if not isinstance(self.average, bool | np.bool_):
             raise InvalidArgument(f"average={self.average!r} must be True or False.")
+
+    def check(self, problem: Problem, budget: Budget) -> None:
+        super().check(problem, budget)
+        if self.sampling < 1:
+            _SAMPLED.check(f"sampling={self.sampling}", problem, budget)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
@@ -144,7 +160,9 @@ class NoisyGradient(Solver):
         self, problem: Problem, budget: Budget, strength: float
     ) -> dict[str, Mechanism]:
         gradient: Mechanism = GaussianMechanism(1 / strength)
-        if self.sampling < 1:
+        if budget.delta == 0:
+            gradient = LaplaceMechanism(strength)
+        elif self.sampling < 1:
             gradient = SampledGaussianMechanism(1 / strength, self.sampling)
         return with_intercept("gradient", gradient, problem, budget, INTERCEPT_SHARE)
 
@@ -162,8 +180,11 @@ class NoisyGradient(Solver):
     def _noise_length(self, plan: Plan) -> float:
         """The root mean square length of the noise of a step's gradient."""
         problem, clip = plan.problem, self._clip(plan.problem)
-        sensitivity = CHANGED_CONTRIBUTIONS[problem.adjacency] * clip / problem.n_rows
         gradient = plan["gradient"]
+        if isinstance(gradient, LaplaceMechanism):
+            scale = gradient.scale(self._query(problem, problem.set.start()))
+            return scale * math.sqrt(2 * problem.n_features)
+        sensitivity = CHANGED_CONTRIBUTIONS[problem.adjacency] * clip / problem.n_rows
         assert isinstance(gradient, GaussianMechanism | SampledGaussianMechanism)
         length = gradient.noise_multiplier * sensitivity / self.sampling
         return length * math.sqrt(problem.n_features)

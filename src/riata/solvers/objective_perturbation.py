@@ -26,10 +26,10 @@ from riata.solvers.plan import (
     count_steps,
 )
 from riata.solvers.requirements import (
-    bounded_curvature,
+    convex_set,
     enforced_curvature,
     exact_projection,
-    smooth_loss,
+    smoothable_loss,
 )
 
 #: The stretch costs at most this part of epsilon, half of it where the user asks for a
@@ -68,11 +68,16 @@ class PerturbedObjective(Solver):
     regularisation : float or "auto", default="auto"
         The least weight lambda of ||theta||^2 / 2 beside the *sum* of the losses. What the budget
         needs is taken where it is more. "auto" minimises the explicit bound on the risk.
+    smoothing : float or "auto", default="auto"
+        For a loss with a corner, the length of the interval of margins over which it is rounded.
+        Other losses are minimised as they are. "auto" minimises the bound as well.
 
     Notes
     -----
     *Privacy.* The rows are read by one release. The intercept is a coordinate like the others: it
     is regularised and its column, the constant 1, counts in a row's length.
+
+    The loss may have a slope without a derivative, such as Huber's. A corner is rounded first.
 
     *Differences from the paper.* The printed noise gives epsilon 0.70 where 0.5 is claimed. The
     curvature of a row is the loss's times the *square* of its length, and the determinant costs
@@ -86,10 +91,11 @@ class PerturbedObjective(Solver):
     """
 
     regularisation: float | str = "auto"
+    smoothing: float | str = "auto"
 
     name = "objective-perturbation"
     row_losses = enforced_curvature
-    requirements = (smooth_loss, bounded_curvature, exact_projection)
+    requirements = (convex_set, smoothable_loss, exact_projection)
 
     def __post_init__(self) -> None:
         if check_steps(self.steps) not in (None, 1):
@@ -99,6 +105,8 @@ class PerturbedObjective(Solver):
         if self.regularisation != "auto":
             why = "it is the weight of the penalty beside the sum of the losses."
             check_scale("regularisation", self.regularisation, why)
+        if self.smoothing != "auto":
+            check_scale("smoothing", self.smoothing, "it is the width of a rounded corner.")
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
@@ -107,28 +115,43 @@ class PerturbedObjective(Solver):
 
     def _plans(self, problem: Problem, budget: Budget, fits: int) -> Iterator[Plan]:
         """One plan for each share of epsilon that may pay for the stretch."""
-        query = Minimum(problem)
         asked = 0.0 if self.regularisation == "auto" else float(self.regularisation)
         most = min(MOST_SHARE * budget.row_epsilon / fits, MOST_STRETCH)
         tried = np.geomspace(1e-3 * min(most, 1.0), most, CANDIDATES) if asked == 0 else [most / 2]
-        at = [
-            max(query.row_curvature / math.expm1(stretch), asked) for stretch in map(float, tried)
-        ]
+        at = [self._regularised(problem, stretch, asked) for stretch in map(float, tried)]
         if budget.delta == 0:
-            mechanisms = [_pure(query, budget.row_epsilon / fits, each) for each in at]
+            mechanisms = [_pure(query, budget.row_epsilon / fits, each) for query, each in at]
         else:
-            directions = min((1, 2), key=lambda d: _noise(query, budget, fits, at[len(at) // 2], d))
-            mechanisms = [_approximate(query, budget, fits, each, directions) for each in at]
-        for mechanism in mechanisms:
+            middle = at[len(at) // 2]
+            directions = min((1, 2), key=lambda d: _noise(*middle, budget, fits, d))
+            mechanisms = [_approximate(*each, budget, fits, directions) for each in at]
+        for (query, _), mechanism in zip(at, mechanisms, strict=True):
             risk = _excess_risk(query, mechanism)
             yield Plan(self.name, problem, budget, 1, {"minimise": mechanism}, fits, risk)
+
+    def _regularised(self, problem: Problem, stretch: float, asked: float) -> tuple[Minimum, float]:
+        """The query, and a regularisation at which the determinant costs at most `stretch`."""
+        query = Minimum(problem)
+        size = math.hypot(query.set.radius_in("l2"), query.offset_bound)
+        if problem.loss.curvature_bound(problem.y_bound) == math.inf:
+            width = self.smoothing
+            if isinstance(width, str):  # so that the two parts of the bound are equal
+                one = Minimum(problem, 1.0)
+                share = 2 * one.n_rows * one.loss.smoothing_error * math.expm1(stretch)
+                width = size * math.sqrt(one.row_curvature / share)
+            query = Minimum(problem, float(width))
+        # A straight loss has no determinant to pay for: any regularisation will do.
+        curvature = query.row_curvature or query.row_bound("l2") / size
+        return query, max(curvature / math.expm1(stretch), asked)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Algorithm 7: line 1 draws b, line 2 minimises, both inside the mechanism."""
         for _ in count_steps(plan.steps, callback):
-            theta = curator.release(Minimum(problem), plan["minimise"])
+            mechanism = plan["minimise"]
+            assert isinstance(mechanism, ObjectivePerturbation)
+            theta = curator.release(Minimum(problem, mechanism.smoothing), mechanism)
         return Solution(theta, plan.steps)
 
 
@@ -137,11 +160,12 @@ def _pure(query: Minimum, epsilon: float, regularisation: float) -> ObjectivePer
     hiding = HIDING_SHARE * epsilon
     rest = (epsilon - hiding) * (1 - 2.0**-30)
     term = _with_the_stretch(query, rest, regularisation, 2)
-    return GammaObjective(regularisation, query.stretch(regularisation, term), term, hiding)
+    stretch = query.stretch(regularisation, term)
+    return GammaObjective(regularisation, stretch, term, hiding, smoothing=query.smoothing)
 
 
 def _approximate(
-    query: Minimum, budget: Budget, fits: int, regularisation: float, directions: int
+    query: Minimum, regularisation: float, budget: Budget, fits: int, directions: int
 ) -> GaussianObjective:
     """The mechanism that spends the budget at this regularisation."""
     stretch, above, steep = query.stretch(regularisation), 0.0, None
@@ -152,16 +176,17 @@ def _approximate(
 
     def at(strength: float) -> GaussianObjective:
         return GaussianObjective(
-            regularisation, stretch, 1 / strength, HIDING / strength, directions, above, steep
-        )
+            regularisation, stretch, 1 / strength, HIDING / strength, directions, above, steep,
+            smoothing=query.smoothing,
+        )  # fmt: skip
 
     return at(calibrate(lambda s: compose((at(s).event, fits)), budget))
 
 
 def _noise(
-    query: Minimum, budget: Budget, fits: int, regularisation: float, directions: int
+    query: Minimum, regularisation: float, budget: Budget, fits: int, directions: int
 ) -> float:
-    return _approximate(query, budget, fits, regularisation, directions).scale(query)
+    return _approximate(query, regularisation, budget, fits, directions).scale(query)
 
 
 def _with_the_stretch(
@@ -179,11 +204,11 @@ def _with_the_stretch(
 
 
 def _excess_risk(query: Minimum, mechanism: ObjectivePerturbation) -> float:
-    """(2 E||b||_C* + lambda ||C||^2 / 2) / n, and what the hiding noise costs (Theorem 16.9)."""
+    """(2 E||b||_C* + lambda ||C||^2 / 2) / n (Theorem 16.9), and what hiding and smoothing cost."""
     offset = query.offset_bound
     direction = query.set.gaussian_width().value + offset * math.sqrt(2 / math.pi)
     pull = mechanism.expected_length(query) * direction / expected_l2(query.size)
     size = math.hypot(query.set.radius_in("l2"), offset)
     risk = (2 * pull + mechanism.regularisation * size**2 / 2) / query.n_rows
     hidden = mechanism.hiding_scale(query) * math.sqrt(2 * query.size) + mechanism.radius(query)
-    return risk + query.slope_bound * query.row_length * hidden
+    return risk + query.slope_bound * query.row_length * hidden + query.loss.smoothing_error

@@ -35,7 +35,7 @@ _EUCLIDEAN = Requirement(
     lambda p, b: p.set.is_euclidean_ball and p.bounds.norm == "l2",
     lambda p, b: f"{p.set} and {p.bounds}",
     "it draws from a Euclidean ball, for rows with a bound on their length",
-    'Use L2Ball and norm="l2", or solver="projected", which arranges both',
+    'Use L2Ball and norm="l2", or {another}',
 )
 
 _UNCERTAIN = Requirement(

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from numbers import Integral
 
+import numpy as np
+
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.embedding import expected_margin_distortion
@@ -56,7 +58,7 @@ class Projected(Solver):
     inner : str or Solver, default="auto"
         The solver in the projected space. "auto" is "noisy-gradient" where delta is positive, and
         under pure differential privacy "posterior-sampling" for the squared loss and
-        "objective-perturbation" for others.
+        "objective-perturbation" for others, the hinge included.
     clip : float or "auto", default="auto"
         The largest length of a projected row; longer ones are shortened. "auto" is the largest
         length of a row before.
@@ -235,7 +237,10 @@ class Projected(Solver):
         found = inner.run(replace(plan, problem=small), small, curator, callback)  # line 1
         phi = plan.projection or self._phi(problem, plan.budget)
         theta = lift_or_nearest(_liftable(problem), phi, found.theta.dense())  # line 2
-        return Solution(Vector.of(theta).with_offset(found.theta.offset), found.steps)
+        offset = found.theta.offset
+        if problem.loss.classifies:
+            offset *= _kept(found.theta.dense(), phi.forward(theta))
+        return Solution(Vector.of(theta).with_offset(offset), found.steps)
 
 
 def theorem_dimension(problem: Problem, budget: Budget) -> int:
@@ -259,6 +264,14 @@ def theorem_dimension(problem: Problem, budget: Budget) -> int:
     else:
         best = (distorted * problem.n_rows * budget.row_epsilon / (2 * changed)) ** (2 / 3)
     return max(1, int(best))
+
+
+def _kept(wanted: np.ndarray, image: np.ndarray) -> float:
+    """The part of the margins that a model keeps which is nearest to one outside of the image of C.
+
+    A label is the side of the intercept that a margin is on, so the two must shrink alike.
+    """
+    return float(np.clip(wanted @ image / max(wanted @ wanted, 1e-300), 0.0, 1.0))
 
 
 def _liftable(problem: Problem) -> Liftable:

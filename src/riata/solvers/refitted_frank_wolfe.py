@@ -45,7 +45,7 @@ class RefittedFrankWolfe(Refit):
 
     name = "refitted-frank-wolfe"
     radius_policy: ClassVar[str] = "narrow"
-    requirements = (_SIGNED_COLUMNS, *Refit.requirements)
+    requirements = (*Refit.requirements, _SIGNED_COLUMNS)
 
     def selections(self, problem: Problem, paid: Event) -> int:
         return max(1, round(ruled_selections(problem, paid) / defaults.SELECTIONS))

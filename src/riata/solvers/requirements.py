@@ -38,6 +38,15 @@ def _delta(problem: Problem, budget: Budget) -> str:
     return f"delta={budget.delta:g}"
 
 
+def another(problem: Problem) -> str:
+    """What can be used for a problem like this one, whatever the loss, the set and the budget."""
+    if problem.set.convex:
+        return 'solver="noisy-gradient"'
+    if 0 < problem.loss.curvature_bound(problem.y_bound) < math.inf:
+        return 'solver="peeling"'
+    return "a convex set, such as L1Ball"
+
+
 @dataclass(frozen=True)
 class Requirement:
     """Something that a solver cannot do without.
@@ -49,6 +58,7 @@ class Requirement:
     fact : callable
         What the solver cannot be used with, in words.
     because, instead : str
+        "{another}" stands for what can be used in its place.
     """
 
     holds: Callable[[Problem, Budget], bool]
@@ -60,7 +70,8 @@ class Requirement:
         """Raise unless it is met; `solver` is what the solver is called in messages."""
         if not self.holds(problem, budget):
             fact = self.fact(problem, budget)
-            raise Incompatible(solver, fact, because=self.because, instead=self.instead)
+            instead = self.instead.format(another=another(problem))
+            raise Incompatible(solver, fact, because=self.because, instead=instead)
 
 
 finite_epsilon = Requirement(
@@ -71,19 +82,19 @@ finite_epsilon = Requirement(
 convex_set = Requirement(
     lambda p, b: p.set.convex, _set,
     "it mixes points of the set, and mixtures leave a set that is not convex",
-    'Use solver="hard-thresholding" or "peeling"',
+    "Use {another}",
 )  # fmt: skip
 
 vertices = Requirement(
     lambda p, b: isinstance(p.set, PolytopeSet), _set,
     "it selects one of the vertices, and this set has no list of them",
-    'Use solver="gaussian-frank-wolfe"',
+    "Use {another}",
 )  # fmt: skip
 
 exact_projection = Requirement(
     lambda p, b: p.set.convex and p.set.projection_error(1.0) is not None, _set,
     "the guarantee needs a projection whose rounding error is proven",
-    "Use L1Ball, Simplex, GroupL1Ball or L2Ball",
+    "Use {another}",
 )  # fmt: skip
 
 margin_loss = Requirement(
@@ -103,37 +114,40 @@ enforced_curvature = Requirement(
 max_nonzeros = Requirement(
     lambda p, b: p.set.max_nonzeros is not None, _set,
     "it keeps the largest coefficients, and this set does not say how many",
-    "Use SparseBall(sparsity, radius)",
+    "Use {another}, or SparseBall(sparsity, radius) and a loss with a curvature",
 )  # fmt: skip
 
 refittable_set = Requirement(
     lambda p, b: p.set.supports_refit, _set,
     "it fits columns one by one and then projects, which suits balls of the l1 and the l2 norm",
-    'Use solver="frank-wolfe" or "gaussian-frank-wolfe"',
+    "Use {another}",
 )  # fmt: skip
 
 bounded_curvature = Requirement(
     lambda p, b: 0 < p.loss.curvature_bound(p.y_bound) < math.inf, _loss,
     "its steps are scaled to the largest curvature of the loss, which is 0 or infinite here",
-    'Use solver="noisy-gradient" or "gaussian-frank-wolfe", or "frank-wolfe" on a polytope',
+    "Use {another}",
 )  # fmt: skip
 
-smooth_loss = Requirement(
-    lambda p, b: p.loss.twice_differentiable, _loss,
-    "its slope has corners, and the proof differentiates it",
-    'Use Squared() or Logistic(), or solver="noisy-gradient"',
+smoothable_loss = Requirement(
+    lambda p, b: (
+        p.loss.curvature_bound(p.y_bound) < math.inf or p.loss.smoothed(1.0) is not None
+    ),
+    _loss,
+    "the determinant is paid for by its curvature, which is infinite, and it has no `smoothed`",
+    "Use {another}",
 )  # fmt: skip
 
 least_squares = Requirement(
     lambda p, b: p.loss.least_squares, _loss,
     "only a Gaussian law can be drawn exactly, and it belongs to squares",
-    'Use Squared(), or solver="objective-perturbation"',
+    "Use Squared(), or {another}",
 )  # fmt: skip
 
 classes = Requirement(
     lambda p, b: p.loss.classifies, _loss,
     "it adds up the rows of two classes, and this loss has none",
-    'Use solver="auto", or a loss that classifies: Logistic() or SmoothedHinge()',
+    "Use {another}, or a loss that classifies: Logistic() or SmoothedHinge()",
 )  # fmt: skip
 
 one_margin = Requirement(
@@ -155,7 +169,7 @@ def infinite_epsilon(instead: str) -> Requirement:
     return Requirement(lambda p, b: b.epsilon == math.inf, _epsilon, because, instead)
 
 
-def positive_delta(instead: str) -> Requirement:
+def positive_delta(instead: str = "{another}") -> Requirement:
     """Gaussian noise needs a positive delta."""
     instead = f"Pass a positive delta, or use {instead}"
     because = "Gaussian noise has no pure guarantee"

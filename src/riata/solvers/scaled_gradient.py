@@ -126,12 +126,12 @@ class ScaledGradient(Solver):
     name = "scaled-gradient"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        positive_delta('solver="greedy"'),
         refittable_set,
         bounded_curvature,
+        positive_delta('solver="greedy"'),
         columns_at_most(
             MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
-            'Use solver="noisy-gradient"',
+            "Use {another}",
         ),
     )  # fmt: skip
 

@@ -36,11 +36,11 @@ class SufficientStatistics(Refit):
     name = "sufficient-statistics"
     refits: ClassVar[tuple[defaults.Newton, ...]] = defaults.FITS_OF_ALL
     requirements = (
+        *Refit.requirements,
         columns_at_most(
             MOST_COLUMNS, f"it releases second moments of all columns, of at most {MOST_COLUMNS}",
             'Use solver="greedy"',
         ),
-        *Refit.requirements,
     )  # fmt: skip
 
     def selections(self, problem: Problem, paid: Event) -> int:
