@@ -16,6 +16,7 @@ from riata.queries.row_digest import RowDigest
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
+from riata.queries.whitening import JointMoments, PreconditionedGradient, Whitening
 
 __all__ = [
     "AbsoluteError",
@@ -34,6 +35,7 @@ __all__ = [
     "GradientEntries",
     "GradientStep",
     "Improvement",
+    "JointMoments",
     "LengthSizes",
     "LimitedSlope",
     "MarginCounts",
@@ -42,6 +44,7 @@ __all__ = [
     "Minimum",
     "OfGradient",
     "OfProblem",
+    "PreconditionedGradient",
     "PredictionError",
     "ProblemQuery",
     "Query",
@@ -58,5 +61,6 @@ __all__ = [
     "SupportCurvature",
     "SupportGradient",
     "VertexUtilities",
+    "Whitening",
     "WrongLabels",
 ]

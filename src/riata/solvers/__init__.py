@@ -26,6 +26,7 @@ from riata.solvers.projected import Projected
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.sufficient_statistics import SufficientStatistics
+from riata.solvers.whitened_gradient import WhitenedGradient
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,7 @@ __all__ = [
     "Solver",
     "Step",
     "SufficientStatistics",
+    "WhitenedGradient",
     "choose_solver",
     "rule_for",
 ]
