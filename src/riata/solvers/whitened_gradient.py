@@ -51,8 +51,12 @@ from riata.solvers.requirements import (
 from riata.vectors import Vector
 
 STEPS = 12
+LINE_CUT, MOST_PART = 3.0, 1.5
+SURE_BIN, LOW = 4.5, 0.1
+HIST = 24.0
+OFFSET_PRIOR = True
 FIRST_PART = 0.5
-SHARES = {"lengths": 0.015, "slopes": 0.015, "moments": 0.35, "first": 0.12, "gradient": 0.485, "check": 0.015}
+SHARES = {"lengths": 0.015, "slopes": 0.015, "moments": 0.35, "first": 0.12, "gradient": 0.485, "check": 0.015, "line": 0.06}
 QUANTILE, STRETCH = 0.9, 1.2
 CONSTANT = 0.5
 TOP = 1.5
@@ -88,8 +92,8 @@ class WhitenedGradient(Solver):
 
         whole = calibrate_mechanisms(alone, fits, budget)["whole"]
         assert isinstance(whole, GaussianMechanism)
-        n_rounds = rounds(problem.n_rows / whole.noise_multiplier / problem.n_features)
-        parts = shares(problem, steps, n_rounds)
+        strength = problem.n_rows / whole.noise_multiplier
+        parts = shares(problem, steps, strength)
         times = {role: count for role, (count, _) in parts.items()}
         total = sum(share for _, share in parts.values())
 
@@ -116,6 +120,7 @@ class WhitenedGradient(Solver):
             if role.startswith("moments"):
                 run.whiten(role)
         run.descend(callback)
+        run.rescale()
         return run.solution()
 
 
@@ -123,16 +128,19 @@ def rounds(strength: float) -> int:
     return next(count for least, count in ROUNDS if strength >= least)
 
 
-def shares(problem: Problem, steps: int, n_rounds: int) -> dict[str, tuple[int, float]]:
+def shares(problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
     first = int(FIRST_PART * steps)
-    found = {"lengths": (1, SHARES["lengths"])}
+    n_rounds = rounds(strength / problem.n_features)
+    of_scale = float(np.clip((HIST / strength) ** 2, 0.005, 0.1))
+    found = {"lengths": (1, of_scale)}
     if not problem.loss.classifies:
-        found["slopes"] = (1, SHARES["slopes"])
+        found["slopes"] = (1, of_scale)
     for k in range(n_rounds):
         found[f"moments {k + 1}"] = (1, SHARES["moments"] * 2**k / (2**n_rounds - 1))
     if first:
         found["first"] = (first, SHARES["first"])
     found["gradient"] = (steps - first, SHARES["gradient"])
+    found["line"] = (2, SHARES["line"])
     found["check"] = (1, SHARES["check"])
     return found
 
@@ -162,6 +170,7 @@ class Run:
             self.scale = problem.loss.slope_bound(0.0, problem.y_bound)
         else:
             self.scale = STRETCH * self._size("slopes", SlopeSizes(problem, Vector.zero(p)))
+        self.first_scale = self.scale
         self.whitening = Whitening.of(np.eye(p) / (STRETCH * lengths), np.zeros(p))
         self.length = math.sqrt(2)
         self.trace = 1.0
@@ -198,6 +207,7 @@ class Run:
         floor = max(FLOOR * math.sqrt(2 * p) * noise, 1e-12)
         values = np.maximum(raw, floor)
         turn = vectors.T / np.sqrt(values)[:, None]
+        self.ratios = np.clip(raw / values, 0.0, 1.0)
         self.trace = max(float((raw / values).sum()), 1.0)
         # The Newton step, in the new coordinates and in units of the slopes' scale.
         cross = turn @ spread[:p, p]
@@ -260,9 +270,49 @@ class Run:
         else:
             largest = (self.spread / self.curvature) ** 2
         self.w = shrunken(average[:-1], np.full(len(w), noise), largest)
+        self.now_curvature = curvature
         self.offset = float(average[-1]) if constant else 0.0
+        if OFFSET_PRIOR and constant and not problem.loss.classifies:
+            prior = (self.first_scale / self.curvature) ** 2
+            self.offset *= prior / (prior + (noise / constant) ** 2)
         self.noise = math.hypot(noise, self.scale / self.curvature / math.sqrt(problem.n_rows))
         self.offset_noise = self.noise / constant if constant else None
+
+    def rescale(self) -> None:
+        """Move along the model found, and the offset, by what two more gradients say."""
+        problem = self.problem
+        spread = math.sqrt(float(self.ratios @ np.square(self.w)))
+        if spread == 0:
+            self.w = np.full(len(self.w), 1e-9)
+            spread = math.sqrt(float(self.ratios @ np.square(self.w))) or 1e-9
+        direction = self.w / spread
+        line = Whitening.of(
+            (direction @ self.whitening.matrix)[None], np.array([direction @ self.whitening.centre])
+        )
+        constant = 1.0 if problem.fit_intercept else 0.0
+        found, noises = [], []
+        for at, size in ((0.0, self.spread), (1.0, self.scale)):
+            clip = LINE_CUT * size * math.hypot(1.0, constant)
+            limit = clip / max(constant, 1e-3)
+            query = PreconditionedGradient(
+                problem, self.model(at * self.w, self.offset), limit, line, REACH, constant, clip
+            )
+            gradient, noise = self.release("line", query)
+            found.append(gradient)
+            noises.append(noise)
+        curvature = self.now_curvature
+        change = float(found[1][0] - found[0][0])
+        if change < 3 * math.hypot(*noises):
+            change = max(change, curvature * spread)
+        part = james_stein(-float(found[0][0]) / change, noises[0] / change)
+        part = min(max(part, 0.0), MOST_PART)
+        if constant:
+            slope = (1 - part) * found[0][1] + part * found[1][1]
+            noise = math.hypot((1 - part) * noises[0], part * noises[1])
+            move = james_stein(-float(slope) / (curvature * constant), noise / (curvature * constant))
+            bound = problem.offset_bound
+            self.offset = float(np.clip(self.offset + move, -bound, bound))
+        self.w = part * self.w
 
     def solution(self) -> Solution:
         problem = self.problem
@@ -282,6 +332,11 @@ class Run:
         )  # fmt: skip
 
 
+def james_stein(value: float, noise: float) -> float:
+    """A number less by what its noise would make of 0."""
+    return value * max(0.0, 1 - (noise / value) ** 2) if value else 0.0
+
+
 def best_constant(loss: Any, slope: float, bound: float) -> tuple[float, float]:
     targets = np.array(loss.class_targets())
     positive, negative = loss.slope(np.zeros(2), targets)
@@ -299,8 +354,12 @@ def best_constant(loss: Any, slope: float, bound: float) -> tuple[float, float]:
 
 
 def quantile(counts: np.ndarray, noise: float, edges: np.ndarray, q: float) -> float:
-    sure = counts > defaults.VISIBLE * noise
-    shares = np.where(sure, counts, 0.0) if sure.any() else (counts == counts.max()) * 1.0
+    sure = counts > SURE_BIN * noise
+    if sure.any():
+        shares = np.where(sure, counts, 0.0)
+    else:
+        fits = (0.3 * counts - 0.045) / noise**2
+        shares, q = np.exp(fits - fits.max()), LOW
     below = np.cumsum(shares) / shares.sum()
     k = max(int(np.searchsorted(below, q - 1e-12)), 1)
     return float(edges[min(k, len(edges) - 1)])
