@@ -51,10 +51,10 @@ from riata.solvers.requirements import (
 from riata.vectors import Vector
 
 STEPS = 12
-LINE_CUT, MOST_PART = 3.0, 1.5
-SURE_BIN, LOW = 4.5, 0.1
+LINE_CUT, GOOD, SKEW, LINE = 2.0, 0.3, 0.1, 20.0
+QUIET_BINS, WINDOW, FILLED, LOW = 0.02, 4, 0.15, 0.05
+OFFSET = 0.5
 HIST = 24.0
-OFFSET_PRIOR = True
 FIRST_PART = 0.5
 SHARES = {"lengths": 0.015, "slopes": 0.015, "moments": 0.35, "first": 0.12, "gradient": 0.485, "check": 0.015, "line": 0.06}
 QUANTILE, STRETCH = 0.9, 1.2
@@ -140,7 +140,7 @@ def shares(problem: Problem, steps: int, strength: float) -> dict[str, tuple[int
     if first:
         found["first"] = (first, SHARES["first"])
     found["gradient"] = (steps - first, SHARES["gradient"])
-    found["line"] = (2, SHARES["line"])
+    found["line"] = (2, float(np.clip((LINE / strength) ** 2, 0.04, 0.15)))
     found["check"] = (1, SHARES["check"])
     return found
 
@@ -165,11 +165,11 @@ class Run:
         problem = self.problem
         p = problem.n_features
         support = Support(np.arange(p), problem.bounds)
-        lengths = self._size("lengths", LengthSizes(problem, support))
+        lengths = self._size("lengths", LengthSizes(problem, support), 1 - LOW)
         if problem.loss.classifies:
             self.scale = problem.loss.slope_bound(0.0, problem.y_bound)
         else:
-            self.scale = STRETCH * self._size("slopes", SlopeSizes(problem, Vector.zero(p)))
+            self.scale = STRETCH * self._size("slopes", SlopeSizes(problem, Vector.zero(p)), LOW)
         self.first_scale = self.scale
         self.whitening = Whitening.of(np.eye(p) / (STRETCH * lengths), np.zeros(p))
         self.length = math.sqrt(2)
@@ -177,9 +177,9 @@ class Run:
         self.constant = Vector.zero(p)
         self.spread = 1.0
 
-    def _size(self, role: str, query: Any) -> float:
+    def _size(self, role: str, query: Any, safe: float) -> float:
         counts, noise = self.release(role, query)
-        return float(query.top * quantile(counts, noise, query.edges, QUANTILE))
+        return float(query.top * quantile(counts, noise, query.edges, safe))
 
     @property
     def theta(self) -> Vector:
@@ -217,6 +217,8 @@ class Run:
         left = min(max(left, 2 * noise, 1e-6 * of_slopes), of_slopes)
         if role == "moments 1":
             self._first_constant(means, of_slopes)
+            if constant:
+                self.constant_noise = self.scale / self.curvature * noise / constant
         elif problem.fit_intercept:
             self.offset -= self.scale * means[p] / self.curvature
         before = self.whitening
@@ -269,12 +271,10 @@ class Run:
             largest = LARGEST_MARGINS
         else:
             largest = (self.spread / self.curvature) ** 2
+        self.largest = largest
         self.w = shrunken(average[:-1], np.full(len(w), noise), largest)
         self.now_curvature = curvature
         self.offset = float(average[-1]) if constant else 0.0
-        if OFFSET_PRIOR and constant and not problem.loss.classifies:
-            prior = (self.first_scale / self.curvature) ** 2
-            self.offset *= prior / (prior + (noise / constant) ** 2)
         self.noise = math.hypot(noise, self.scale / self.curvature / math.sqrt(problem.n_rows))
         self.offset_noise = self.noise / constant if constant else None
 
@@ -282,20 +282,18 @@ class Run:
         """Move along the model found, and the offset, by what two more gradients say."""
         problem = self.problem
         spread = math.sqrt(float(self.ratios @ np.square(self.w)))
-        if spread == 0:
-            self.w = np.full(len(self.w), 1e-9)
-            spread = math.sqrt(float(self.ratios @ np.square(self.w))) or 1e-9
+        spread = max(min(spread, math.sqrt(self.largest)), 1e-9 * math.sqrt(self.largest))
         direction = self.w / spread
         line = Whitening.of(
             (direction @ self.whitening.matrix)[None], np.array([direction @ self.whitening.centre])
         )
-        constant = 1.0 if problem.fit_intercept else 0.0
+        constant, self.shift = (1.0 if problem.fit_intercept else 0.0), 0.0
         found, noises = [], []
-        for at, size in ((0.0, self.spread), (1.0, self.scale)):
+        for model, size in ((self.constant, self.spread), (self.theta, self.scale)):
             clip = LINE_CUT * size * math.hypot(1.0, constant)
             limit = clip / max(constant, 1e-3)
             query = PreconditionedGradient(
-                problem, self.model(at * self.w, self.offset), limit, line, REACH, constant, clip
+                problem, model, limit, line, REACH, constant, clip
             )
             gradient, noise = self.release("line", query)
             found.append(gradient)
@@ -304,21 +302,27 @@ class Run:
         change = float(found[1][0] - found[0][0])
         if change < 3 * math.hypot(*noises):
             change = max(change, curvature * spread)
-        part = james_stein(-float(found[0][0]) / change, noises[0] / change)
-        part = min(max(part, 0.0), MOST_PART)
+        part = kept(-float(found[0][0]) / change, noises[0] / change)
         if constant:
             slope = (1 - part) * found[0][1] + part * found[1][1]
-            noise = math.hypot((1 - part) * noises[0], part * noises[1])
-            move = james_stein(-float(slope) / (curvature * constant), noise / (curvature * constant))
+            noise = math.hypot((1 - part) * noises[0], part * noises[1]) / (curvature * constant)
+            prior = ((1 - part) * self.constant_noise) ** 2 + (part * self.offset_noise) ** 2
+            prior += (SKEW * self.scale / curvature) ** 2
             bound = problem.offset_bound
-            self.offset = float(np.clip(self.offset + move, -bound, bound))
-        self.w = part * self.w
+            move = -float(slope) / (curvature * constant) * prior / (prior + noise**2)
+            left = 1 / (1 / prior + 1 / noise**2)
+            largest = (OFFSET * self.first_scale / curvature) ** 2
+            shrink = 1.0 if problem.loss.classifies else largest / (largest + left)
+            flat = self.constant.offset
+            self.shift = shrink * (flat + move) - flat
+        self.part = part
 
     def solution(self) -> Solution:
         problem = self.problem
         theta = self.theta
-        projected = problem.set.project(theta.dense())
-        model = Vector.of(projected).with_offset(theta.offset)
+        projected = problem.set.project(self.part * theta.dense())
+        offset = (1 - self.part) * self.constant.offset + self.part * theta.offset + self.shift
+        model = Vector.of(projected).with_offset(offset)
         high = 2 * self.spread
         most = defaults.CHECK_CUT * max(
             high**2 / (2 * self.curvature), high if problem.loss.classifies else 0.0
@@ -332,9 +336,12 @@ class Run:
         )  # fmt: skip
 
 
-def james_stein(value: float, noise: float) -> float:
-    """A number less by what its noise would make of 0."""
-    return value * max(0.0, 1 - (noise / value) ** 2) if value else 0.0
+def kept(part: float, noise: float) -> float:
+    """How much of a model to keep, by a noisy estimate: the mean if it is null, or about 1."""
+    good, null = noise**2 + GOOD**2, noise**2
+    odds = math.exp(min((part**2 / null - (part - 1) ** 2 / good) / 2, 50.0)) * math.sqrt(null / good)
+    chance = odds / (odds + 1)
+    return chance * max((part * GOOD**2 + null) / good, 0.0)
 
 
 def best_constant(loss: Any, slope: float, bound: float) -> tuple[float, float]:
@@ -353,13 +360,17 @@ def best_constant(loss: Any, slope: float, bound: float) -> tuple[float, float]:
     return middle, float(parts @ loss.curvature(np.full(2, middle), targets))
 
 
-def quantile(counts: np.ndarray, noise: float, edges: np.ndarray, q: float) -> float:
-    sure = counts > SURE_BIN * noise
-    if sure.any():
-        shares = np.where(sure, counts, 0.0)
+def quantile(counts: np.ndarray, noise: float, edges: np.ndarray, safe: float) -> float:
+    q = QUANTILE
+    if noise < QUIET_BINS:
+        shares = np.where(counts > defaults.VISIBLE * noise, counts, 0.0)
     else:
-        fits = (0.3 * counts - 0.045) / noise**2
-        shares, q = np.exp(fits - fits.max()), LOW
+        # Where would four neighbouring bins with most of the rows be? Rather too low.
+        sums = np.convolve(counts, np.ones(WINDOW))[: len(counts)]
+        fits = (FILLED * sums - WINDOW * FILLED**2 / 2) / noise**2
+        shares, q = np.exp(fits - fits.max()), safe
+    if not shares.sum():
+        return 1.0
     below = np.cumsum(shares) / shares.sum()
     k = max(int(np.searchsorted(below, q - 1e-12)), 1)
     return float(edges[min(k, len(edges) - 1)])
