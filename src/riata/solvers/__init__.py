@@ -11,7 +11,12 @@ from riata.problem import Problem
 from riata.registry import Registry
 from riata.sets import PolytopeSet
 from riata.solvers.class_sums import ClassSums
-from riata.solvers.defaults import FEW_COLUMNS, MANY_COLUMNS
+from riata.solvers.defaults import (
+    COLUMNS_A_ROW,
+    FEW_COLUMNS,
+    MANY_COLUMNS,
+    WHITENED_COLUMNS,
+)
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.greedy import PrivateGreedy
@@ -64,6 +69,15 @@ def _few_columns(problem: Problem, budget: Budget) -> bool:
     )
 
 
+def _whitened(problem: Problem, budget: Budget) -> bool:
+    if not (_ball(problem) and budget.delta > 0 and problem.n_features <= WHITENED_COLUMNS):
+        return False
+    if problem.bounds.norm == "l2":
+        return not _many_columns(problem)
+    most = COLUMNS_A_ROW * problem.n_rows * budget.row_epsilon
+    return problem.n_features <= most
+
+
 #: What "auto" stands for: the first line that applies. From public facts alone.
 RULES = (
     Rule(
@@ -83,6 +97,10 @@ RULES = (
         ),
         "rows are not negative and have a bound on their length, and columns are too many to be "
         "measured one by one, as words are",
+    ),
+    Rule(
+        WhitenedGradient, _whitened,
+        "there are so few columns for this number of rows that their correlations can be measured",
     ),
     Rule(
         ScaledGradient, lambda p, b: _in_l2(p, b) and _ball(p) and not _many_columns(p),
