@@ -16,6 +16,7 @@ from riata.solvers.defaults import (
     FEW_COLUMNS,
     MANY_COLUMNS,
     WHITENED_COLUMNS,
+    WHITENED_ENTRIES,
 )
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
@@ -69,13 +70,9 @@ def _few_columns(problem: Problem, budget: Budget) -> bool:
     )
 
 
-def _whitened(problem: Problem, budget: Budget) -> bool:
-    if not (_ball(problem) and budget.delta > 0 and problem.n_features <= WHITENED_COLUMNS):
-        return False
-    if problem.bounds.norm == "l2":
-        return not _many_columns(problem)
-    most = COLUMNS_A_ROW * problem.n_rows * budget.row_epsilon
-    return problem.n_features <= most
+def _whitened_entries(problem: Problem, budget: Budget) -> bool:
+    most = min(COLUMNS_A_ROW * problem.n_rows * budget.row_epsilon, WHITENED_ENTRIES)
+    return problem.n_features <= most and budget.delta > 0
 
 
 #: What "auto" stands for: the first line that applies. From public facts alone.
@@ -99,8 +96,13 @@ RULES = (
         "measured one by one, as words are",
     ),
     Rule(
-        WhitenedGradient, _whitened,
-        "there are so few columns for this number of rows that their correlations can be measured",
+        WhitenedGradient,
+        lambda p, b: (
+            _in_l2(p, b) and _ball(p) and not _many_columns(p)
+            and p.n_features <= WHITENED_COLUMNS
+        ),
+        "the rows have a bound on their length and so few columns that their correlations are "
+        "measured first",
     ),
     Rule(
         ScaledGradient, lambda p, b: _in_l2(p, b) and _ball(p) and not _many_columns(p),
@@ -110,6 +112,12 @@ RULES = (
     Rule(
         NoisyGradient, _in_l2,
         "the rows have a bound on their length, so noise on whole gradients is short",
+    ),
+    Rule(
+        WhitenedGradient,
+        lambda p, b: _ball(p) and _whitened_entries(p, b),
+        "there are so few columns for this number of rows that all of them can be fitted, and "
+        "their correlations measured first",
     ),
     Rule(
         SufficientStatistics,

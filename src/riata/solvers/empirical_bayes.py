@@ -23,6 +23,10 @@ QUIET, WINDOW, FILLED = 0.02, 4, 0.15
 #: that explains all, or half, a quarter and so on of what there is, in so many halvings.
 NULL, HALVINGS = 0.5, 16
 
+#: A column leaves the model while the fit would be worse by less than this times the squared error
+#: of a coefficient; it would be 2 if leaving out a column at random should cost nothing.
+WORTH = 3.0
+
 #: How far from 1 a good model's best multiple may lie.
 GOOD = 0.3
 
@@ -54,6 +58,30 @@ def shrunken(values: np.ndarray, noise: np.ndarray, most: float) -> np.ndarray:
     odds = np.exp(fits - top)
     chances = odds / (odds.sum() + math.exp(null - top))
     return np.asarray(values * (chances @ (variances[:, None] / whole)))
+
+
+def without_weak_columns(
+    w: np.ndarray, matrix: np.ndarray, error: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The model nearest to w that has no weak columns, and which columns it has.
+
+    The coefficient of a column is the inner product of w with its column of `matrix`. Errors of w
+    are independent and all alike, so to leave out a column is to project w onto what is orthogonal
+    to it. The weakest leaves first; then the others are looked at again.
+    """
+    left, kept = matrix.copy(), np.ones(matrix.shape[1], dtype=bool)
+    for _ in range(len(kept)):
+        squares = np.square(left).sum(axis=0)
+        known = kept & (squares > 1e-20 * squares.max())
+        costs = np.where(known, np.square(w @ left) / np.where(known, squares, 1.0), math.inf)
+        weakest = int(costs.argmin())
+        if not costs[weakest] < WORTH * error**2:
+            break
+        unit = left[:, weakest] / math.sqrt(squares[weakest])
+        w = w - unit * float(unit @ w)
+        left -= np.outer(unit, unit @ left)
+        kept[weakest] = False
+    return w, kept
 
 
 def part_to_keep(part: float, noise: float) -> float:

@@ -33,7 +33,13 @@ from riata.queries import (
 from riata.queries.whitening import MOST_BEFORE, MOST_COORDINATES
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
-from riata.solvers.empirical_bayes import best_constant, high_quantile, part_to_keep, shrunken
+from riata.solvers.empirical_bayes import (
+    best_constant,
+    high_quantile,
+    part_to_keep,
+    shrunken,
+    without_weak_columns,
+)
 from riata.solvers.plan import (
     Callback,
     Plan,
@@ -333,9 +339,10 @@ class Run:
                 self.offset += offset / (steps - first)
         noise /= self.curvature * math.sqrt(steps - first)
         self.most = MOST_MARGINS if classifies else (self.spread / self.curvature) ** 2
-        self.w = shrunken(self.w, np.full(len(w), noise), self.most)
         sampled = self.scale / self.curvature / math.sqrt(problem.n_rows)
         self.error = math.hypot(noise, sampled)
+        w, self.columns = without_weak_columns(self.w, self.whitening.matrix, self.error)
+        self.w = shrunken(w, np.full(len(w), noise), self.most)
         self.offset_error = self.error / constant if constant else None
 
     def shrink(self) -> None:
@@ -356,7 +363,8 @@ class Run:
             limit = clip / constant if constant else math.inf
             query = PreconditionedGradient(problem, model, limit, line, REACH, constant, clip)
             gradient, noise = self.release("along", query)
-            found.append(gradient), noises.append(noise)
+            found.append(gradient)
+            noises.append(noise)
         change = float(found[1][0] - found[0][0])
         if change < defaults.SURE * math.hypot(*noises):
             change = max(change, self.curvature * spread)
@@ -381,7 +389,7 @@ class Run:
         """The model, its errors, and a private estimate of its fit."""
         problem, theta = self.problem, self.model(self.w, self.offset)
         offset = (1 - self.kept) * self.constant.offset + self.kept * theta.offset + self.shift
-        dense = problem.set.project(self.kept * theta.dense())
+        dense = problem.set.project(np.where(self.columns, self.kept * theta.dense(), 0.0))
         model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
         high = 2 * self.spread
         straight = high if problem.loss.classifies else 0.0
