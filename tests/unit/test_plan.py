@@ -422,7 +422,7 @@ def test_estimators_choose_by_themselves():
 def test_penalty_and_radius_follow_from_the_bounds_alone(bounds, penalty, radius, expected):
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
         model = kind(1.0, bounds=bounds, classes=[0, 1], penalty=penalty, radius=radius)
-        assert model.plan(1_000, 8).problem.set == expected.sized(8)
+        assert model.plan(400, 8).problem.set == expected.sized(8)
 
 
 def test_solvers_can_be_asked_for_by_name_or_given():

@@ -25,7 +25,7 @@ from riata.solvers.empirical_bayes import (
     shrunken,
     without_weak_columns,
 )
-from riata.solvers.whitened_gradient import STEPS
+from riata.solvers.whitened_shares import STEPS
 
 ROW = Bounds(3.0, 1.0, norm="l2")
 LOSSES = [Squared(), Huber(0.5), Logistic(), SmoothedHinge(0.3), OneAgainstRest(Logistic(), 1)]

@@ -56,26 +56,12 @@ from riata.solvers.requirements import (
     positive_delta,
     refittable_set,
 )
+from riata.solvers.whitened_shares import STEPS, shares, strength_of
 from riata.vectors import Vector
 
 # The numbers below began as those of a prototype that was made with housing, diamonds and bank in
 # sight. 8 and 20 STEPS, a CUT of 1.2 and 2 and a FLOOR of 0.7 were compared on housing and on four
 # designs of benchmarks/arena_data.py: scores hardly move. The others were not varied.
-
-#: "auto" takes this many gradients, and averages what this part of them, the last ones, lead to.
-STEPS, AVERAGED = 12, 0.5
-
-#: What the rounds get of the budget, each twice the one before, and the first and the averaged
-#: gradients, and the estimate of the fit.
-SHARES = {"moments": 0.35, "first": 0.12, "gradient": 0.485, "check": 0.015}
-
-#: So many rounds from so many rows times the strength of the guarantee for each column.
-ROUNDS = ((30.0, 4), (10.0, 3), (3.0, 2), (0.0, 1))
-
-#: A scale gets the share with which three tenths of the rows are 5 standard deviations of a bin's
-#: noise, within limits; the gradients along the model that which finds a multiple of it to 0.4.
-SCALES, LEAST_FOR_SCALES, MOST_FOR_SCALES = 24.0, 0.005, 0.1
-ALONG, LEAST_ALONG, MOST_ALONG = 20.0, 0.04, 0.15
 
 #: Rows and slopes begin in units of a high quantile of their sizes, stretched by this.
 STRETCH = 1.2
@@ -84,8 +70,13 @@ STRETCH = 1.2
 CONSTANT = 0.5
 
 #: Rows are shortened to this multiple of their typical length in a round, and summands of a
-#: gradient to this multiple of theirs; in gradients along the model alone, which are skewed, more.
-LONGEST, CUT, CUT_ALONG = 1.5, 1.5, 2.0
+#: gradient to this multiple of theirs; and to more, up to a limit, where rows times strength are
+#: more than that many times the columns. Long rows were then seen to matter in housing.
+LONGEST, LONGEST_FROM, MOST_LONG = 1.5, 200.0, 3.0
+CUT, CUT_FROM, MOST_CUT = 1.5, 150.0, 5.0
+
+#: The same in gradients along the model alone.
+CUT_ALONG = 2.0
 
 #: Eigenvalues are lifted to this part of the length of the noise matrix.
 FLOOR = 0.5
@@ -151,7 +142,7 @@ class WhitenedGradient(Solver):
 
         whole = calibrate_mechanisms(alone, fits, budget)["whole"]
         assert isinstance(whole, GaussianMechanism)
-        parts = _shares(problem, steps, problem.n_rows / whole.noise_multiplier)
+        parts = shares(problem, steps, problem.n_rows / whole.noise_multiplier)
         times = {role: count for role, (count, _) in parts.items()}
         total = sum(share for _, share in parts.values())
 
@@ -183,23 +174,6 @@ class WhitenedGradient(Solver):
         return run.solution()
 
 
-def _shares(problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
-    """How often each kind of release is made, and what it gets; `strength` is that of all rows."""
-    last = math.ceil(AVERAGED * steps)
-    scale = min(max((SCALES / strength) ** 2, LEAST_FOR_SCALES), MOST_FOR_SCALES)
-    found = {"lengths": (1, scale)}
-    if not problem.loss.classifies:  # whose slopes are known at 0
-        found["slopes"] = (1, scale)
-    rounds = next(k for least, k in ROUNDS if strength / problem.n_features >= least)
-    for k in range(rounds):
-        found[f"moments {k + 1}"] = (1, SHARES["moments"] * 2**k / (2**rounds - 1))
-    if steps > last:
-        found["first"] = (steps - last, SHARES["first"])
-    found["gradient"] = (last, SHARES["gradient"])
-    along = min(max((ALONG / strength) ** 2, LEAST_ALONG), MOST_ALONG)
-    return found | {"along": (2, along), "check": (1, SHARES["check"])}
-
-
 @dataclass
 class Run:
     """One fit. A margin is <w, u> + offset, with u the row in the present coordinates.
@@ -208,6 +182,8 @@ class Run:
     ----------
     scale, scale_at_first, spread : float
         The typical size of slopes at the present model, at first, and at the best constant.
+    strength : float
+        The number of rows for each column, times the strength of the guarantee.
     trace : float
         The mean squared length of u. Where eigenvalues were lifted it is less than their number.
     curvature : float
@@ -226,6 +202,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.units = self.problem.bounds.per_column(self.problem.n_features)
+        self.strength = strength_of(self.plan, self.problem)
 
     def release(self, role: str, query: Query) -> tuple[Any, float]:
         """A release, and the standard deviation of its noise."""
@@ -293,7 +270,8 @@ class Run:
         self.scale = float(np.clip(self.scale * math.sqrt(left), _SMALLEST, _LARGEST))
         self.ratios = np.clip(raw / lifted, 0.0, 1.0)
         self.trace = max(float((raw / lifted).sum()), 1.0)
-        self.length = LONGEST * math.sqrt(self.trace + 1)
+        longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
+        self.length = longest * math.sqrt(self.trace + 1)
 
     def _find_constant(self, mean: float, of_slopes: float) -> None:
         """The best constant, from the mean slope at 0, and the curvature there."""
@@ -318,7 +296,8 @@ class Run:
         steps, first = self.plan.steps, self.plan.times.get("first", 0)
         typical = math.sqrt(self.trace + 1)
         constant = max(1.0, CONSTANT * typical) if problem.fit_intercept else 0.0
-        clip = CUT * self.scale * math.hypot(math.sqrt(self.trace), constant)
+        cut = min(max(CUT, self.strength / CUT_FROM), MOST_CUT)
+        clip = cut * self.scale * math.hypot(math.sqrt(self.trace), constant)
         limit = clip / constant if constant else math.inf
         if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
             self.curvature *= min(1.0, (self.scale / self.spread) ** 2)
