@@ -46,7 +46,7 @@ from riata.privacy.events import (
     leaves,
 )
 from riata.problem import Problem
-from riata.queries import Gradient, GradientEntries, GradientStep, Minimum, Query
+from riata.queries import Gradient, GradientEntries, GradientStep, Minimum, Query, whitening
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import (
     NoisyGradient,
@@ -54,6 +54,7 @@ from riata.solvers import (
     PrivateHardThresholding,
     PrivatePeeling,
     Projected,
+    WhitenedGradient,
 )
 from riata.vectors import Vector
 
@@ -81,6 +82,8 @@ MODELS = {
     "noisy-gradient, not clipped": erm(
         Logistic(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=None)
     ),
+    "whitened-gradient": erm(Squared(), L2Ball(1.0), LENGTH, "whitened-gradient", steps=4),
+    "whitened-gradient, entries": erm(Squared(), L1Ball(1.0), ENTRIES, WhitenedGradient(3)),
     "hard-thresholding": erm(Squared(), SPARSE, ENTRIES, "hard-thresholding", steps=4),
     "hard-thresholding, length": erm(Logistic(), SPARSE, LENGTH, PrivateHardThresholding(4)),
     "peeling": erm(Squared(), SPARSE, ENTRIES, PrivatePeeling(4, split=False)),
@@ -163,7 +166,8 @@ def caught(model, seed=5):
 @pytest.mark.parametrize(
     "name",
     ["noisy-gradient", "noisy-gradient, samples", "noisy-gradient, clipped", "hard-thresholding",
-     "peeling", "peeling, pure", "projected", "PrivateSparseRegression"],
+     "peeling", "peeling, pure", "projected", "PrivateSparseRegression", "whitened-gradient",
+     "whitened-gradient, entries"],
 )  # fmt: skip
 def test_half_the_sensitivity_is_accused(monkeypatch, name, adjacency):
     model = MODELS[name](adjacency)
@@ -190,6 +194,14 @@ def test_a_clip_that_is_only_claimed_is_accused(monkeypatch, name):
 
     model = MODELS[name](ADD_REMOVE)
     monkeypatch.setattr(ClippedGradient, "block_sum", Gradient.block_sum)
+    assert caught(model)
+
+
+@pytest.mark.parametrize("name", ["whitened-gradient", "whitened-gradient, entries"])
+def test_whitened_rows_that_are_shortened_to_twice_their_length_are_accused(monkeypatch, name):
+    model = MODELS[name](ADD_REMOVE)
+    assert not caught(model)
+    monkeypatch.setattr(whitening, "_ROOM", 2.0)
     assert caught(model)
 
 
