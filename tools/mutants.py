@@ -686,24 +686,29 @@ MUTANTS = [
     ),
     Mutant(
         "joint moments without the constant's length", "queries/whitening.py",
-        "square = self.length**2 + self.constant**2", "square = self.length**2", (f"{WHITENED[0]}::test_opposite_rows_with_a_constant_reach_the_sensitivity_too",),
+        "square = self.length**2 + self.constant**2", "square = self.length**2",
+        (f"{WHITENED[0]}::test_opposite_rows_with_a_constant_reach_the_sensitivity_too",),
     ),
     Mutant(
         "joint moments with the noise of one row's length", "queries/whitening.py",
-        "return square * self.width if norm == \"l1\" else square", "return square / 2", (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_joint_moments",),
+        "return square * self.width if norm == \"l1\" else square", "return square / 2",
+        (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_joint_moments",),
     ),
     Mutant(
         "cells off the diagonal that count twice", "queries/whitening.py",
-        "np.where(row == column, 1.0, math.sqrt(2))", "np.where(row == column, 1.0, 2.0)", (f"{WHITENED[0]}::test_noise_off_the_diagonal_is_less_by_the_root_of_two",),
+        "np.where(row == column, 1.0, math.sqrt(2))", "np.where(row == column, 1.0, 2.0)",
+        (f"{WHITENED[0]}::test_noise_off_the_diagonal_is_less_by_the_root_of_two",),
     ),
     Mutant(
         "gradients of whitened rows that are not clipped", "queries/whitening.py",
-        "kept = np.clip(slopes[few], -most, most)", "kept = slopes[few]", (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
+        "kept = np.clip(slopes[few], -most, most)", "kept = slopes[few]",
+        (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
     ),
     Mutant(
         "a clip that forgets the constant", "queries/whitening.py",
         "squares = np.einsum(\"ij,ij->i\", u, u) + float(beside) ** 2",
-        "squares = np.einsum(\"ij,ij->i\", u, u)", (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
+        "squares = np.einsum(\"ij,ij->i\", u, u)",
+        (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
     ),
     Mutant(
         "whitened rows that depend on the largest of their block", "queries/whitening.py",
