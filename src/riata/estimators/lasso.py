@@ -35,8 +35,9 @@ class PrivateLasso(PrivateRegressor):
         the bound on y over the largest bound on a column, times 10 for solvers that refit and 1000
         for those with a penalty of their own: they hardly notice it.
     solver : str or Solver, default="auto"
-        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient"
-        for rows with a bound on their length, and otherwise "greedy".
+        A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" goes by public
+        facts: with few columns for the number of rows it is "whitened-gradient", and with bounds
+        on entries otherwise "greedy".
     steps : int or "auto", default="auto"
         The number of private steps. "auto" chooses it from public facts.
     fit_intercept : bool, default=True
