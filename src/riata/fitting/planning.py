@@ -11,6 +11,7 @@ from riata.fitting.extra_planning import plan_with_extra_releases
 from riata.fitting.machine import machine
 from riata.fitting.request import Request, common_facts
 from riata.identity import canonical, digest, unnamed
+from riata.losses import Weighted
 from riata.privacy.events import to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.problem import Problem
@@ -104,7 +105,11 @@ def plan(request: Request) -> PlannedFit:
     Reads nothing and charges nothing. What cannot be fitted is refused here.
     """
     first, budget, fits = request.problems(None)[0], request.budget, len(request.losses)
-    solver = choose_solver(request.solver, first, budget, request.steps)
+    asked = first
+    if request.extra_releases.balanced and not isinstance(first.loss, Weighted):
+        # Weights that will be released: for the choice of a solver, as if they were known.
+        asked = replace(first, loss=Weighted(first.loss, (1.0,)))
+    solver = choose_solver(request.solver, asked, budget, request.steps)
     problems = request.problems(solver)
     times = request.extra_releases.times(solver, budget, fits)
     planned = plan_with_extra_releases(solver, problems[0], budget, fits, times)
@@ -115,5 +120,5 @@ def plan(request: Request) -> PlannedFit:
             instead="Use split=False",
         )  # fmt: skip
     automatic = isinstance(request.solver, str) and request.solver == "auto"
-    because = rule_for(problems[0], budget).because if automatic else ""
+    because = rule_for(replace(problems[0], loss=asked.loss), budget).because if automatic else ""
     return PlannedFit(request, solver, problems, replace(planned, because=because))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from riata.errors import Incompatible, InvalidArgument
+from riata.losses import Weighted
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.registry import Registry
@@ -72,7 +73,8 @@ def _few_columns(problem: Problem, budget: Budget) -> bool:
 
 def _whitened_entries(problem: Problem, budget: Budget) -> bool:
     most = min(COLUMNS_A_ROW * problem.n_rows * budget.row_epsilon, WHITENED_ENTRIES)
-    return problem.n_features <= most and budget.delta > 0
+    weighted = isinstance(problem.loss, Weighted)  # classes whose slopes clipping would make alike
+    return problem.n_features <= most and budget.delta > 0 and not weighted
 
 
 #: What "auto" stands for: the first line that applies. From public facts alone.
@@ -99,7 +101,7 @@ RULES = (
         WhitenedGradient,
         lambda p, b: (
             _in_l2(p, b) and _ball(p) and not _many_columns(p)
-            and p.n_features <= WHITENED_COLUMNS
+            and p.n_features <= WHITENED_COLUMNS and not isinstance(p.loss, Weighted)
         ),
         "the rows have a bound on their length and so few columns that their correlations are "
         "measured first",

@@ -75,6 +75,9 @@ CONSTANT = 0.5
 LONGEST, LONGEST_FROM, MOST_LONG = 1.5, 200.0, 3.0
 CUT, CUT_FROM, MOST_CUT = 1.5, 150.0, 5.0
 
+#: But the slope of a rare class is not cut, up to this multiple of the slopes' scale.
+MOST_STEEP = 8.0
+
 #: The same in gradients along the model alone.
 CUT_ALONG = 2.0
 
@@ -198,6 +201,7 @@ class Run:
     offset: float = 0.0
     shift: float = 0.0
     kept: float = 1.0
+    steep: float = 0.0
     offset_error: float | None = None
 
     def __post_init__(self) -> None:
@@ -208,6 +212,11 @@ class Run:
         """A release, and the standard deviation of its noise."""
         mechanism = self.plan[role]
         return self.curator.release(query, mechanism), noise_std(mechanism, query)
+
+    @property
+    def steepness(self) -> float:
+        """The slope of the rarer class, which is not to be clipped, in units of the scale."""
+        return min(self.steep / self.scale, MOST_STEEP)
 
     # Scales.
 
@@ -271,13 +280,15 @@ class Run:
         self.ratios = np.clip(raw / lifted, 0.0, 1.0)
         self.trace = max(float((raw / lifted).sum()), 1.0)
         longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
-        self.length = longest * math.sqrt(self.trace + 1)
+        self.length = math.hypot(longest * math.sqrt(self.trace + 1), self.steepness)
 
     def _find_constant(self, mean: float, of_slopes: float) -> None:
         """The best constant, from the mean slope at 0, and the curvature there."""
         problem, bound = self.problem, self.problem.offset_bound
         if problem.loss.classifies:
             self.offset, self.curvature = best_constant(problem.loss, self.scale * mean, bound)
+            targets = np.array(problem.loss.class_targets())
+            self.steep = float(np.abs(problem.loss.slope(np.full(2, self.offset), targets)).max())
         else:
             self.offset = float(np.clip(-self.scale * mean / self.curvature, -bound, bound))
         self.constant = self.constant.with_offset(self.offset)
@@ -296,7 +307,7 @@ class Run:
         steps, first = self.plan.steps, self.plan.times.get("first", 0)
         typical = math.sqrt(self.trace + 1)
         constant = max(1.0, CONSTANT * typical) if problem.fit_intercept else 0.0
-        cut = min(max(CUT, self.strength / CUT_FROM), MOST_CUT)
+        cut = max(min(max(CUT, self.strength / CUT_FROM), MOST_CUT), self.steepness)
         clip = cut * self.scale * math.hypot(math.sqrt(self.trace), constant)
         limit = clip / constant if constant else math.inf
         if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
@@ -338,7 +349,7 @@ class Run:
         found, noises = [], []
         theta = self.model(self.w, self.offset)
         for model, size in ((self.constant, self.spread), (theta, self.scale)):
-            clip = CUT_ALONG * size * math.hypot(1.0, constant)
+            clip = max(CUT_ALONG, self.steepness) * size * math.hypot(1.0, constant)
             limit = clip / constant if constant else math.inf
             query = PreconditionedGradient(problem, model, limit, line, REACH, constant, clip)
             gradient, noise = self.release("along", query)
