@@ -50,6 +50,11 @@ LADDERS = (
                 "L1Ball or L2Ball, labels,|no entry below 0, more|columns than rows / 3?",
             ),
             Rung(
+                "whitened-gradient",
+                "whitened_gradient",
+                "L1Ball or L2Ball, columns|at most rows / 3 and 512?",
+            ),
+            Rung(
                 "scaled-gradient",
                 "scaled_gradient",
                 "L1Ball or L2Ball, columns|at most rows / 3?",
@@ -60,6 +65,11 @@ LADDERS = (
     Ladder(
         "Each entry has a bound, or delta is 0",
         (
+            Rung(
+                "whitened-gradient",
+                "whitened_gradient",
+                "L1Ball or L2Ball, delta > 0,|columns at most 128 and|rows · epsilon / 100?",
+            ),
             Rung(
                 "sufficient-statistics",
                 "greedy",

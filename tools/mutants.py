@@ -53,6 +53,7 @@ COSTS = ("tests/unit/test_solver_accounting.py",)
 JOINT = ("tests/sensitivity/test_softmax_queries.py",)
 PAIRS = ("tests/sensitivity/test_row_pairs.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
+WHITENED = ("tests/sensitivity/test_whitening.py",)
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
 COMPILED = ("tests/statistical/test_compiled_selection.py",)
@@ -829,6 +830,46 @@ MUTANTS = [
         "total += (counts * SHARE_STEPS // entries).sum(axis=0)",
         "total += -(-counts * SHARE_STEPS // entries).sum(axis=0)",
         (f"{REFITS[0]}::test_a_row_has_one_vote_on_the_sizes_of_its_entries",),
+    ),
+    Mutant(
+        "whitened rows that are not shortened", "queries/whitening.py",
+        "np.trunc(h * shrink[:, None], out=h)", "np.trunc(h, out=h)", WHITENED,
+    ),
+    Mutant(
+        "whitened rows that are rounded away from 0", "queries/whitening.py",
+        "np.trunc(h * shrink[:, None], out=h)",
+        "np.copysign(np.ceil(np.abs(h * shrink[:, None])), h, out=h)", WHITENED,
+    ),
+    Mutant(
+        "joint moments without the constant's length", "queries/whitening.py",
+        "square = self.length**2 + self.constant**2", "square = self.length**2",
+        (f"{WHITENED[0]}::test_opposite_rows_with_a_constant_reach_the_sensitivity_too",),
+    ),
+    Mutant(
+        "joint moments with the noise of one row's length", "queries/whitening.py",
+        "return square * self.width if norm == \"l1\" else square", "return square / 2",
+        (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_joint_moments",),
+    ),
+    Mutant(
+        "cells off the diagonal that count twice", "queries/whitening.py",
+        "np.where(row == column, 1.0, math.sqrt(2))", "np.where(row == column, 1.0, 2.0)",
+        (f"{WHITENED[0]}::test_noise_off_the_diagonal_is_less_by_the_root_of_two",),
+    ),
+    Mutant(
+        "gradients of whitened rows that are not clipped", "queries/whitening.py",
+        "kept = np.clip(slopes[few], -most, most)", "kept = slopes[few]",
+        (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
+    ),
+    Mutant(
+        "a clip that forgets the constant", "queries/whitening.py",
+        "squares = np.einsum(\"ij,ij->i\", u, u) + float(beside) ** 2",
+        "squares = np.einsum(\"ij,ij->i\", u, u)",
+        (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
+    ),
+    Mutant(
+        "whitened rows that depend on the largest of their block", "queries/whitening.py",
+        "            u *= factors\n", "            u *= factors / max(np.abs(u).max(), 1.0)\n",
+        WHITENED,
     ),
     Mutant(
         "rows on a support that are not shortened", "queries/support.py",

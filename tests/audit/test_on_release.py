@@ -73,6 +73,7 @@ MODELS = {
     "noisy-gradient": erm("noisy-gradient", L2Ball(1.0), steps=4),
     "noisy-gradient, samples": erm(NoisyGradient(4, sampling=0.5), L2Ball(1.0)),
     "scaled-gradient": erm("scaled-gradient", bounds=LENGTH, steps=4),
+    "whitened-gradient": erm("whitened-gradient", steps=4),
     "class-sums": logistic(solver="class-sums", steps=4),
     "joint-class-sums": logistic(classes=(0, 1, 2), solver="joint-class-sums"),
     "softmax-gradient": logistic(classes=(0, 1, 2), solver="softmax-gradient", steps=4),

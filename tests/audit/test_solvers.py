@@ -47,7 +47,7 @@ from riata.privacy.events import (
     leaves,
 )
 from riata.problem import Problem
-from riata.queries import Gradient, GradientEntries, GradientStep, Minimum, Query
+from riata.queries import Gradient, GradientEntries, GradientStep, Minimum, Query, whitening
 from riata.sets import L1Ball, L2Ball, LpBall, Polytope, SparseBall
 from riata.solvers import (
     NoisyGradient,
@@ -55,6 +55,7 @@ from riata.solvers import (
     PrivateHardThresholding,
     PrivatePeeling,
     Projected,
+    WhitenedGradient,
 )
 from riata.vectors import Vector
 
@@ -83,6 +84,8 @@ MODELS = {
         Logistic(), L1Ball(1.0), ENTRIES, NoisyGradient(4, clip=None)
     ),
     "noisy-gradient, pure": erm(Absolute(), LpBall(1.5, 1.0), ENTRIES, NoisyGradient(4), 0.0),
+    "whitened-gradient": erm(Squared(), L2Ball(1.0), LENGTH, "whitened-gradient", steps=4),
+    "whitened-gradient, entries": erm(Squared(), L1Ball(1.0), ENTRIES, WhitenedGradient(3)),
     "hard-thresholding": erm(Squared(), SPARSE, ENTRIES, "hard-thresholding", steps=4),
     "hard-thresholding, length": erm(Logistic(), SPARSE, LENGTH, PrivateHardThresholding(4)),
     "peeling": erm(Squared(), SPARSE, ENTRIES, PrivatePeeling(4, split=False)),
@@ -202,7 +205,8 @@ def caught(model, seed=5):
 @pytest.mark.parametrize(
     "name",
     ["noisy-gradient", "noisy-gradient, pure", "noisy-gradient, samples", "noisy-gradient, clipped",
-     "hard-thresholding", "peeling", "peeling, pure", "projected", "PrivateSparseRegression"],
+     "hard-thresholding", "peeling", "peeling, pure", "projected", "PrivateSparseRegression",
+     "whitened-gradient", "whitened-gradient, entries"],
 )  # fmt: skip
 def test_half_the_sensitivity_is_accused(monkeypatch, name, adjacency):
     model = MODELS[name](adjacency)
@@ -229,6 +233,14 @@ def test_a_clip_that_is_only_claimed_is_accused(monkeypatch, name):
 
     model = MODELS[name](ADD_REMOVE)
     monkeypatch.setattr(ClippedGradient, "block_sum", Gradient.block_sum)
+    assert caught(model)
+
+
+@pytest.mark.parametrize("name", ["whitened-gradient", "whitened-gradient, entries"])
+def test_whitened_rows_that_are_shortened_to_twice_their_length_are_accused(monkeypatch, name):
+    model = MODELS[name](ADD_REMOVE)
+    assert not caught(model)
+    monkeypatch.setattr(whitening, "_ROOM", 2.0)
     assert caught(model)
 
 

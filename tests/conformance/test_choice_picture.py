@@ -59,6 +59,14 @@ MEANS = {
         and p.bounds.nonnegative
         and 3 * p.n_features > p.n_rows
     ),
+    "L1Ball or L2Ball, columns|at most rows / 3 and 512?": lambda p, b: (
+        isinstance(p.set, L1Ball | L2Ball) and 3 * p.n_features <= min(p.n_rows, 3 * 512)
+    ),
+    "L1Ball or L2Ball, delta > 0,|columns at most 128 and|rows · epsilon / 100?": lambda p, b: (
+        isinstance(p.set, L1Ball | L2Ball)
+        and b.delta > 0
+        and p.n_features <= min(128, p.n_rows * b.epsilon / 100)
+    ),
     "L1Ball or L2Ball, columns|at most rows / 3?": lambda p, b: (
         isinstance(p.set, L1Ball | L2Ball) and 3 * p.n_features <= p.n_rows
     ),
@@ -93,7 +101,8 @@ def test_the_questions_lead_where_the_rules_lead(picture):
     ]  # fmt: skip
     budgets = [Budget(*pair) for pair in [(1.0, 1e-6), (0.1, 1e-6), (1.0, 0.0)]]
     budgets.append(Budget(float("inf"), 0.0))
-    shapes = [(160_000, 100), (160_000, 101), (160_000, 32), (300, 100), (300, 101), (50, 1_000)]
+    shapes = [(160_000, 100), (160_000, 101), (160_000, 32), (300, 100), (300, 101), (50, 1_000),
+              (160_000, 129), (160_000, 512), (160_000, 513), (3_200, 32), (3_200, 33)]  # fmt: skip
     reached = set()
     for C, b, budget, (n, d), loss in itertools.product(
         sets, bounds, budgets, shapes, [Squared(), Logistic()]

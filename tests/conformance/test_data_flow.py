@@ -74,7 +74,7 @@ def test_every_function_of_a_figure_exists(flow):
 
 def test_a_dense_fit():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (3_000, 20))
+    X = rng.uniform(-1, 1, (3_000, 60))
     ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(2.0, 1e-6))
     model = PrivateLasso(1.0, 1e-6, bounds=Bounds(x=1.0, y=1.0), ledger=ledger)
     with first_calls() as calls:

@@ -301,6 +301,7 @@ WITHOUT_CURVATURE = {"noisy-gradient", "frank-wolfe", "gaussian-frank-wolfe", "p
 WITH_CURVATURE = {
     "class-sums", "greedy", "hard-thresholding", "peeling",
     "posterior-sampling", "refitted-frank-wolfe", "scaled-gradient", "sufficient-statistics",
+    "whitened-gradient",
 }  # fmt: skip
 
 

@@ -52,6 +52,7 @@ from riata.queries import (
     GradientStep,
     Improvement,
     Influence,
+    JointMoments,
     LengthSizes,
     LimitedSlope,
     MarginCounts,
@@ -59,6 +60,7 @@ from riata.queries import (
     MarginSlopes,
     MeanSlope,
     MeanVector,
+    PreconditionedGradient,
     RowDigest,
     RowGradient,
     RowUtilities,
@@ -74,6 +76,7 @@ from riata.queries import (
     SupportCurvature,
     SupportGradient,
     VertexUtilities,
+    Whitening,
     WrongLabels,
 )
 from riata.sets import L1Ball, L2Ball, Simplex
@@ -193,6 +196,7 @@ def queries(case: Case) -> dict[str, object]:
     few = np.unique(rng.integers(0, p, 5))
     support = Support(few, bounds)
     scaling = Scaling.of(p, few, rng.uniform(-0.5, 0.5, len(few)), rng.uniform(0.01, 2, len(few)))
+    white = Whitening.of(rng.normal(size=(4, p)) * [[1e-6], [1.0], [30.0], [1e3]], np.ones(4))
     zero = Vector.zero(p)
     at = (bounds, n, problem.adjacency)
     of_rows = replace(problem, loss=ROW_LOSS, fit_intercept=False)
@@ -221,6 +225,11 @@ def queries(case: Case) -> dict[str, object]:
         "column sums": ColumnSums(problem),
         "column squares": ColumnSquares(problem, 0.4),
         "centred gradient": CentredGradient(problem, theta, 0.4, scaling, 1.1),
+        "joint moments": JointMoments(problem, theta, 0.4, white, 0.2, 1.7, 0.6),
+        "plain joint moments": JointMoments(problem, theta, 9.0, white, 2.0, 0.1, 0.0),
+        "preconditioned gradient": PreconditionedGradient(
+            problem, theta, 0.4, white, 3.0, 1.0, 0.3
+        ),
         "improvement": Improvement(problem, theta, zero, 0.6),
         "class counts": ClassCounts(problem, 3),
         "margin counts": MarginCounts(problem, theta),

@@ -88,6 +88,7 @@ MODELS = {
 BY_NAME = {
     "refitted-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=UNIT),
     "sufficient-statistics": PrivateLasso(1.0, 1e-6, bounds=UNIT),
+    "whitened-gradient": PrivateLasso(1.0, 1e-6, bounds=UNIT),
     "gaussian-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "scaled-gradient": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "class-sums": PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]),

@@ -45,6 +45,7 @@ from riata.solvers import (
     PrivatePeeling,
     Projected,
     ScaledGradient,
+    WhitenedGradient,
 )
 from riata.solvers.posterior_sampling import MOST_COLUMNS
 
@@ -276,6 +277,7 @@ SUITED = {
     "gaussian-frank-wolfe": lambda **c: erm(solver="gaussian-frank-wolfe", **c),
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
     "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
+    "whitened-gradient": lambda **c: erm(solver="whitened-gradient", **c),
     "class-sums": lambda **c: erm(loss=Logistic(), solver="class-sums", **c),
     "joint-class-sums": lambda **c: three_classes(solver="joint-class-sums", **c),
     "softmax-gradient": lambda **c: three_classes(solver="softmax-gradient", **c),
@@ -422,6 +424,7 @@ def test_a_solver_object_refuses_a_bad_value_by_name(make, name):
 SOLVERS_WITH_STEPS = [
     NoisyGradient,
     ScaledGradient,
+    WhitenedGradient,
     PrivateHardThresholding,
     HardThresholding,
     PrivatePeeling,

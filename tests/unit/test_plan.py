@@ -57,6 +57,7 @@ from riata.solvers import (
     Projected,
     ScaledGradient,
     SufficientStatistics,
+    WhitenedGradient,
     choose_solver,
 )
 from riata.solvers.projected import MOST_NUMBERS, theorem_dimension
@@ -321,10 +322,15 @@ def test_an_unknown_selection_is_refused():
     ("problem", "epsilon", "kind"),
     [
         (unit_lasso(), 1.0, PrivateGreedy),
-        (unit_lasso(p=25), 1.0, SufficientStatistics),  # a quarter of the root of 10,000
-        (unit_lasso(p=26), 1.0, PrivateGreedy),
-        (unit_lasso(p=26), 4.0, PrivateGreedy),
-        (unit_lasso(p=13), 0.25, PrivateGreedy),
+        (unit_lasso(p=100), 1.0, WhitenedGradient),  # a hundredth of 10,000
+        (unit_lasso(p=101), 1.0, PrivateGreedy),
+        (unit_lasso(p=128), 4.0, WhitenedGradient),
+        (unit_lasso(p=129), 4.0, PrivateGreedy),
+        (unit_lasso(p=26), 0.25, PrivateGreedy),
+        (unit_lasso(p=100, set=L2Ball(1.0)), 1.0, WhitenedGradient),
+        (unit_lasso(p=100, set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
+        (unit_lasso(p=5, n=400), 1.0, SufficientStatistics),  # a quarter of the root of 400
+        (unit_lasso(p=6, n=400), 1.0, PrivateGreedy),
         (unit_lasso(set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
         (unit_lasso(set=L2Ball(1.0)), 1.0, PrivateGreedy),
         (unit_lasso(set=LpBall(1.3, 1.0)), 1.0, GaussianFrankWolfe),
@@ -333,6 +339,10 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(set=SparseBall(3)), 1.0, PrivateGreedy),
         (unit_lasso(set=SparseBall(3)), INF, HardThresholding),
         (unit_lasso(bounds=LENGTH), 1.0, ScaledGradient),
+        (unit_lasso(bounds=LENGTH, p=512), 0.1, WhitenedGradient),
+        (unit_lasso(bounds=LENGTH, p=513), 0.1, ScaledGradient),
+        (unit_lasso(bounds=LENGTH, p=333, n=1_000), 0.1, WhitenedGradient),
+        (unit_lasso(bounds=LENGTH, p=334, n=1_000), 0.1, NoisyGradient),
         (unit_lasso(bounds=LENGTH, p=3_333), 1.0, ScaledGradient),
         (unit_lasso(bounds=LENGTH, p=3_334), 1.0, NoisyGradient),
         (unit_lasso(bounds=WORDS, p=3_334), 1.0, NoisyGradient),
@@ -358,6 +368,8 @@ def test_auto_chooses_the_solver_from_public_facts(problem, epsilon, kind):
     ("problem", "kind"),
     [
         (unit_lasso(), PrivateGreedy),
+        (unit_lasso(p=25), SufficientStatistics),  # a quarter of the root of 10,000
+        (unit_lasso(p=26), PrivateGreedy),
         (unit_lasso(bounds=LENGTH), PrivateGreedy),
         (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), PrivateFrankWolfe),
         (unit_lasso(set=SparseBall(3)), PrivateGreedy),
@@ -377,8 +389,9 @@ def test_estimators_choose_by_themselves():
     common = {"epsilon": 1.0, "classes": [0, 1]}
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
         assert solver(kind(**common, bounds=Bounds(1.0))) == "greedy"
-        assert solver(kind(**common, bounds=Bounds(1.0)), 5) == "sufficient-statistics"
-        assert solver(kind(**common, bounds=LENGTH)) == "scaled-gradient"
+        assert solver(kind(**common, bounds=Bounds(1.0)), 5) == "whitened-gradient"
+        assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 5) == "sufficient-statistics"
+        assert solver(kind(**common, bounds=LENGTH)) == "whitened-gradient"
         assert solver(kind(**common, bounds=LENGTH), 500) == "noisy-gradient"
         words = Bounds(1.0, norm="l2", nonnegative=True)
         assert solver(kind(**common, bounds=words), 500) == "class-sums"
@@ -412,7 +425,7 @@ def test_estimators_choose_by_themselves():
 def test_penalty_and_radius_follow_from_the_bounds_alone(bounds, penalty, radius, expected):
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
         model = kind(1.0, bounds=bounds, classes=[0, 1], penalty=penalty, radius=radius)
-        assert model.plan(1_000, 8).problem.set == expected.sized(8)
+        assert model.plan(400, 8).problem.set == expected.sized(8)
 
 
 def test_solvers_can_be_asked_for_by_name_or_given():

@@ -34,6 +34,7 @@ from riata.solvers import (
     RefittedFrankWolfe,
     ScaledGradient,
     SufficientStatistics,
+    WhitenedGradient,
 )
 
 UNIT = Bounds(1.0, 1.0)
@@ -93,6 +94,9 @@ ESTIMATORS: dict[str, Any] = {
     ),
     "PrivateLasso, scaled gradients": PrivateLasso(
         1.0, 1e-6, bounds=LENGTH, solver=ScaledGradient(STEPS)
+    ),
+    "PrivateLasso, whitened gradients": PrivateLasso(
+        1.0, 1e-6, bounds=UNIT, solver=WhitenedGradient(STEPS)
     ),
     "ProjectedRegression": ProjectedRegression(1.0, 1e-6, bounds=LENGTH, dimension=3, steps=STEPS),
     "ProjectedRegression, pure": ProjectedRegression(1.0, 0.0, bounds=LENGTH, dimension=3),

@@ -11,6 +11,7 @@ from riata.fitting.extra_planning import plan_with_extra_releases
 from riata.fitting.machine import machine
 from riata.fitting.request import Request, common_facts
 from riata.identity import canonical, digest, unnamed
+from riata.losses import Weighted
 from riata.privacy.events import to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.problem import Problem
@@ -125,9 +126,17 @@ def _chosen(request: Request) -> tuple[Solver, tuple[Problem, ...], str]:
     if rule is not None:
         solver: Solver = rule.solver(steps=request.steps)
     else:
-        solver = choose_solver(request.solver, first, budget, request.steps)
+        solver = choose_solver(request.solver, _weighted(request, first), budget, request.steps)
     together = request.joint_problem(solver) if solver.joint else None
     if together is not None:
         return solver, (together,), "" if rule is None else rule.because
     problems = request.problems(solver)
-    return solver, problems, rule_for(problems[0], budget).because if automatic else ""
+    rule = rule_for(_weighted(request, problems[0]), budget) if automatic else None
+    return solver, problems, "" if rule is None else rule.because
+
+
+def _weighted(request: Request, problem: Problem) -> Problem:
+    """The problem with weights that will be released, for the choice of a solver."""
+    if not request.extra_releases.balanced or isinstance(problem.loss, Weighted):
+        return problem
+    return replace(problem, loss=Weighted(problem.loss, (1.0,)))

@@ -46,6 +46,7 @@ BYTES = {
     "gaussian-frank-wolfe": 15,
     "noisy-gradient": 17,
     "scaled-gradient": 51,
+    "whitened-gradient": 51,
     "class-sums": 27,
     "objective-perturbation": 15,
     "hard-thresholding": 16,

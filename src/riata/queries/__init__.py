@@ -24,6 +24,7 @@ from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.softmax import Influence, MarginLengths, SoftmaxGradient, SoftmaxLine
 from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
+from riata.queries.whitening import JointMoments, PreconditionedGradient, Whitening
 
 __all__ = [
     "AbsoluteError",
@@ -43,6 +44,7 @@ __all__ = [
     "GradientStep",
     "Improvement",
     "Influence",
+    "JointMoments",
     "LengthSizes",
     "LimitedSlope",
     "MarginCounts",
@@ -54,6 +56,7 @@ __all__ = [
     "Minimum",
     "OfGradient",
     "OfProblem",
+    "PreconditionedGradient",
     "PredictionError",
     "ProblemQuery",
     "Query",
@@ -74,6 +77,7 @@ __all__ = [
     "SupportCurvature",
     "SupportGradient",
     "VertexUtilities",
+    "Whitening",
     "WrongLabels",
     "risk_gradient",
     "vertex_utilities",

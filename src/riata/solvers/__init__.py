@@ -6,12 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from riata.errors import Incompatible, InvalidArgument
+from riata.losses import Weighted
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.registry import Registry
 from riata.sets import PolytopeSet
 from riata.solvers.class_sums import ClassSums
-from riata.solvers.defaults import COLUMNS_OF_A_CLASS, FEW_COLUMNS, MANY_COLUMNS
+from riata.solvers.defaults import (
+    COLUMNS_A_ROW,
+    COLUMNS_OF_A_CLASS,
+    FEW_COLUMNS,
+    MANY_COLUMNS,
+    WHITENED_COLUMNS,
+    WHITENED_ENTRIES,
+)
 from riata.solvers.frank_wolfe import FrankWolfe
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.greedy import PrivateGreedy
@@ -28,6 +36,7 @@ from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.softmax_gradient import SoftmaxDescent
 from riata.solvers.sufficient_statistics import SufficientStatistics
+from riata.solvers.whitened_gradient import WhitenedGradient
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,12 @@ def _few_for_classes(problem: Problem) -> bool:
     return problem.n_features <= COLUMNS_OF_A_CLASS * problem.loss.n_margins
 
 
+def _whitened_entries(problem: Problem, budget: Budget) -> bool:
+    most = min(COLUMNS_A_ROW * problem.n_rows * budget.row_epsilon, WHITENED_ENTRIES)
+    weighted = isinstance(problem.loss, Weighted)  # classes whose slopes clipping would make alike
+    return problem.n_features <= most and budget.delta > 0 and not weighted
+
+
 #: What "auto" stands for: the first line that applies. From public facts alone.
 RULES = (
     Rule(
@@ -90,6 +105,15 @@ RULES = (
         "measured one by one, as words are",
     ),
     Rule(
+        WhitenedGradient,
+        lambda p, b: (
+            _in_l2(p, b) and _ball(p) and not _many_columns(p)
+            and p.n_features <= WHITENED_COLUMNS and not isinstance(p.loss, Weighted)
+        ),
+        "the rows have a bound on their length and so few columns that their correlations are "
+        "measured first",
+    ),
+    Rule(
         ScaledGradient, lambda p, b: _in_l2(p, b) and _ball(p) and not _many_columns(p),
         "the rows have a bound on their length and are many for their columns, which are measured "
         "and scaled first",
@@ -97,6 +121,12 @@ RULES = (
     Rule(
         NoisyGradient, _in_l2,
         "the rows have a bound on their length, so noise on whole gradients is short",
+    ),
+    Rule(
+        WhitenedGradient,
+        lambda p, b: _ball(p) and _whitened_entries(p, b),
+        "there are so few columns for this number of rows that all of them can be fitted, and "
+        "their correlations measured first",
     ),
     Rule(
         SufficientStatistics,
@@ -215,6 +245,7 @@ __all__ = [
     "Solver",
     "Step",
     "SufficientStatistics",
+    "WhitenedGradient",
     "choose_solver",
     "joint_rule_for",
     "rule_for",

@@ -99,5 +99,12 @@ MANY_COLUMNS = 1 / 3
 #: 64 columns, are far better together.
 COLUMNS_OF_A_CLASS = 32
 
+#: Up to so many columns are whitened where the length of rows is bounded: a fit takes time with
+#: their square. Where entries are bounded, up to so many, and no more than this part of the rows
+#: times epsilon: among more of them a search for few relevant ones is better. Drawn on correlated
+#: and on sparse designs; at 10,000 x 100 with 3 relevant columns the search is 0.03 of R2 ahead, at
+#: 100,000 x 200 with 20 its excess risk is a tenth, and on correlated ones it is far behind.
+WHITENED_COLUMNS, WHITENED_ENTRIES, COLUMNS_A_ROW = 512, 128, 1 / 100
+
 #: A bin of sizes counts if it holds more than this many standard deviations of its noise.
 VISIBLE = 3.0

@@ -1,0 +1,265 @@
+"""Rows in whitened coordinates: their joint second moments with the slopes, and clipped gradients.
+
+A whitening is public: it was made of earlier releases, and lies on integer grids, so that a row in
+the new coordinates is a vector of integers that depends on the row alone. Proofs are in
+docs/privacy/whitened_gradient.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from riata.errors import InvalidArgument
+from riata.grid import THETA_STEPS, X_STEPS, coefficient_step, to_steps
+from riata.queries.block import Block, Reads
+from riata.queries.support import LimitedSlope
+
+#: So many coordinates at most: then squared lengths of rows are exact.
+MOST_COORDINATES = 2**10
+
+#: An entry in moments is a whole number of steps before its row is shortened, at most this many.
+MOST_BEFORE = 2**21
+
+#: The centre of a coordinate, in its steps, is at most this large.
+_MOST_CENTRE = 2.0**52
+
+#: Dense copies of rows have about this many entries at a time, to stay in the cache.
+_ENTRIES_AT_ONCE = 2**17
+
+#: Room for the rounding of a row's length, and of what is made of it.
+_ROOM = 1 - 2.0**-40
+
+#: Lengths and scales lie in this range: products of them are ordinary numbers.
+_SMALLEST, _LARGEST = 1e-70, 1e70
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """A public affine map of rows, on integer grids: u = matrix @ x - centre.
+
+    Rows x are in units of their columns' bounds.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_coordinates, n_features)
+        Whole numbers. The sizes in a row sum to at most 2^36.
+    centres : ndarray of shape (n_coordinates,)
+        Whole numbers of at most 2^52.
+    steps : ndarray of shape (n_coordinates,)
+        What a weight of 1 stands for, for each coordinate.
+    """
+
+    weights: np.ndarray
+    centres: np.ndarray
+    steps: np.ndarray
+
+    def __post_init__(self) -> None:
+        weights, centres = self.weights, self.centres
+        whole = bool((np.rint(weights) == weights).all() and (np.rint(centres) == centres).all())
+        if not whole or len(weights) != len(centres) or len(weights) != len(self.steps):
+            raise ValueError("A whitening has whole numbers for each coordinate.")
+        if len(weights) > MOST_COORDINATES or (np.abs(centres) > _MOST_CENTRE).any():
+            raise ValueError("A whitening has too many coordinates, or a centre is too large.")
+        if (np.abs(weights).sum(axis=1) > 2 * THETA_STEPS).any():
+            raise ValueError("The weights of a whitening are too large for exact sums.")
+        if not bool(((self.steps > 0) & (self.steps < math.inf)).all()):
+            raise ValueError("The steps of a whitening must be positive.")
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, centre: np.ndarray) -> Whitening:
+        """The map that is as near as the grids allow."""
+        steps = coefficient_step(np.abs(matrix).sum(axis=1))
+        centres = np.clip(np.rint(centre / steps * X_STEPS), -_MOST_CENTRE, _MOST_CENTRE)
+        return cls(np.rint(matrix / steps[:, None]), centres, steps)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return len(self.steps)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return self.weights * self.steps[:, None]
+
+    @property
+    def centre(self) -> np.ndarray:
+        return self.centres * (self.steps / X_STEPS)
+
+    def rows(self, x: Any, step: float, most: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows on the grid in the new coordinates, a few at a time, and which rows these are.
+
+        In whole steps, at most `most` in size. Each number depends on its row alone.
+        """
+        n, p = x.shape
+        several = max(1, _ENTRIES_AT_ONCE // max(p, self.size))
+        factors = self.steps / (X_STEPS * step)
+        for start in range(0, n, several):
+            few = slice(start, start + several)
+            u = np.ascontiguousarray(x[few] @ self.weights.T)
+            u -= self.centres  # exact: both sides are integers, and so is the difference
+            u *= factors
+            np.rint(u, out=u)
+            yield few, np.clip(u, -most, most, out=u)
+
+
+def _check(length: float, constant: float, scale: float) -> None:
+    """Raise unless sums over rows of these sizes are exact."""
+    ordinary = all(_SMALLEST <= size <= _LARGEST for size in (length, scale))
+    if not (ordinary and 0 <= constant <= length):
+        raise InvalidArgument(
+            f"Lengths and scales must lie between {_SMALLEST:g} and {_LARGEST:g}, and the constant "
+            f"be no larger than the length: got {length!r}, {scale!r} and {constant!r}. Sums are "
+            "exact for such rows alone."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JointMoments(LimitedSlope):
+    """The mean of h h', with h = (u, slope / scale), shortened, and a constant beside it.
+
+    The sum is the upper triangle of the matrix, row by row. Off the diagonal a cell counts
+    sqrt(2) times, for the two places that it stands for: so the noise is as short as it can be.
+
+    Parameters
+    ----------
+    limit : float
+        Where slopes are clipped.
+    whitening : Whitening
+    scale : float
+        The unit of slopes.
+    length : float
+        Rows (u, slope / scale) that are longer are shortened to this.
+    constant : float
+        The entry that stands for the intercept, at most the length, or 0 for none.
+    """
+
+    whitening: Whitening
+    scale: float
+    length: float
+    constant: float
+
+    reads: ClassVar[Reads] = Reads.ROWS
+
+    nonnegative_inner: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check(self.length, self.constant, self.scale)
+
+    @property
+    def step(self) -> float:
+        """What a step of an entry is."""
+        return self.length / X_STEPS
+
+    @property
+    def width(self) -> int:
+        """The number of entries of h."""
+        return self.whitening.size + 1 + bool(self.constant)
+
+    def rows(self, block: Block) -> Iterator[np.ndarray]:
+        """The rows h in steps, a few at a time: whole numbers."""
+        most = self.scale * self.step * MOST_BEFORE / self.slope_unit
+        slopes = to_steps(self.slopes(block), most, MOST_BEFORE)
+        for few, u in self.whitening.rows(block.rows, self.step, MOST_BEFORE):
+            h = np.column_stack([u, slopes[few]])
+            squares = np.einsum("ij,ij->i", h, h)
+            with np.errstate(divide="ignore"):
+                shrink = np.minimum(1.0, X_STEPS * _ROOM / np.sqrt(squares))
+            np.trunc(h * shrink[:, None], out=h)
+            if self.constant:
+                h = np.column_stack([h, np.full(len(h), math.floor(self.constant / self.step))])
+            yield h
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        total = np.zeros((self.width, self.width))
+        for h in self.rows(block):
+            total += h.T @ h
+        return total[np.triu_indices(self.width)]
+
+    @cached_property
+    def _counted(self) -> np.ndarray:
+        """How often each cell counts."""
+        row, column = np.triu_indices(self.width)
+        return np.where(row == column, 1.0, math.sqrt(2))
+
+    @property
+    def unit(self) -> Any:
+        return self._counted * (self.step**2 / self.n_rows)
+
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        """The matrix of means."""
+        whole = np.empty((self.width, self.width))
+        upper = np.triu_indices(self.width)
+        whole[upper] = whole.T[upper] = total * (self.step**2 / self.n_rows)
+        return whole
+
+    def row_bound(self, norm: str) -> float:
+        square = self.length**2 + self.constant**2
+        return square * self.width if norm == "l1" else square
+
+
+@dataclass(frozen=True, eq=False)
+class PreconditionedGradient(LimitedSlope):
+    """The mean of slope * (u, constant), with each row's summand shortened to a public length.
+
+    Shortening is done to the slope, which is rounded towards 0: what is summed stays a whole number
+    times whole numbers.
+
+    Parameters
+    ----------
+    limit : float
+        Where slopes are clipped.
+    whitening : Whitening
+    reach : float
+        Coordinates of u that are larger count as this.
+    constant : float
+        The entry that stands for the intercept, at most the reach, or 0 for none.
+    clip : float
+        The largest length of a summand.
+    """
+
+    whitening: Whitening
+    reach: float
+    constant: float
+    clip: float
+
+    reads: ClassVar[Reads] = Reads.ROWS
+
+    def __post_init__(self) -> None:
+        _check(self.reach, self.constant, self.clip)
+
+    @property
+    def step(self) -> float:
+        """What a step of an entry is."""
+        return self.reach / X_STEPS
+
+    @property
+    def width(self) -> int:
+        """The number of entries, the constant included."""
+        return self.whitening.size + bool(self.constant)
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        slopes, total = self.slopes(block), np.zeros(self.width)
+        beside = math.floor(self.constant / self.step)
+        allowed = self.clip * _ROOM / (self.slope_unit * self.step)
+        for few, u in self.whitening.rows(block.rows, self.step, X_STEPS):
+            squares = np.einsum("ij,ij->i", u, u) + float(beside) ** 2
+            with np.errstate(divide="ignore"):
+                most = np.floor(np.minimum(allowed / np.sqrt(squares), self.slope_steps))
+            kept = np.clip(slopes[few], -most, most)
+            total[: self.whitening.size] += kept @ u
+            if self.constant:
+                total[-1] += beside * kept.sum()
+        return total
+
+    @property
+    def unit(self) -> Any:
+        return self.slope_unit * self.step / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return self.clip * (math.sqrt(self.width) if norm == "l1" else 1.0)

@@ -1,0 +1,50 @@
+"""How the whitened gradient divides its budget, by public facts."""
+
+from __future__ import annotations
+
+import math
+
+from riata.mechanisms import GaussianMechanism
+from riata.problem import Problem
+from riata.solvers.plan import Plan
+
+#: "auto" takes this many gradients, and averages what this part of them, the last ones, lead to.
+STEPS, AVERAGED = 12, 0.5
+
+#: What the rounds get of the budget, each twice the one before, and the first and the averaged
+#: gradients, and the estimate of the fit.
+SHARES = {"moments": 0.35, "first": 0.12, "gradient": 0.485, "check": 0.015}
+
+#: So many rounds from so many rows times the strength of the guarantee for each column.
+ROUNDS = ((30.0, 4), (10.0, 3), (3.0, 2), (0.0, 1))
+
+#: A scale gets the share with which three tenths of the rows are 5 standard deviations of a bin's
+#: noise, within limits; the gradients along the model that which finds a multiple of it to 0.4.
+SCALES, LEAST_FOR_SCALES, MOST_FOR_SCALES = 24.0, 0.005, 0.1
+ALONG, LEAST_ALONG, MOST_ALONG = 20.0, 0.04, 0.15
+
+
+def shares(problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
+    """How often each kind of release is made, and what it gets; `strength` is that of all rows."""
+    last = math.ceil(AVERAGED * steps)
+    scale = min(max((SCALES / strength) ** 2, LEAST_FOR_SCALES), MOST_FOR_SCALES)
+    found = {"lengths": (1, scale)}
+    if not problem.loss.classifies:  # whose slopes are known at 0
+        found["slopes"] = (1, scale)
+    rounds = next(k for least, k in ROUNDS if strength / problem.n_features >= least)
+    for k in range(rounds):
+        found[f"moments {k + 1}"] = (1, SHARES["moments"] * 2**k / (2**rounds - 1))
+    if steps > last:
+        found["first"] = (steps - last, SHARES["first"])
+    found["gradient"] = (last, SHARES["gradient"])
+    along = min(max((ALONG / strength) ** 2, LEAST_ALONG), MOST_ALONG)
+    return found | {"along": (2, along), "check": (1, SHARES["check"])}
+
+
+def strength_of(plan: Plan, problem: Problem) -> float:
+    """The number of rows for each column, times the strength of a plan's guarantee."""
+    spent = 0.0
+    for role, mechanism in plan.mechanisms.items():
+        assert isinstance(mechanism, GaussianMechanism)
+        spent += plan.times[role] / mechanism.noise_multiplier**2
+    return problem.n_rows * math.sqrt(spent) / problem.n_features
