@@ -183,7 +183,7 @@ MUTANTS = [
     ),
     Mutant(
         "Lipschitz constant that forgets the iterate", "queries/gradient.py",
-        "reach = self.reach + abs(self.theta.offset)", "reach = 0.0",
+        "reach = self.margin_reach + abs(self.theta.offset)", "reach = 0.0",
         SENSITIVITY,
     ),
     Mutant(
@@ -589,8 +589,8 @@ MUTANTS = [
     ),
     Mutant(
         "clipping by one bound for all columns", "queries/block.py",
-        "return np.sqrt(squared_lengths(x, weights)) * (unit / X_STEPS)",
-        "return np.sqrt(squared_lengths(x)) * (np.min(bounds.x) / X_STEPS)",
+        "return np.sqrt(bounds.squared_lengths(x)) * (bounds.largest / X_STEPS)",
+        "return np.sqrt(bounds.squared_lengths(x)) * (np.min(bounds.x) / X_STEPS)",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
@@ -605,8 +605,8 @@ MUTANTS = [
     ),
     Mutant(
         "entries with the noise of one", "queries/gradient.py",
-        "return self.slope_bound() * bounds.row_norm(norm, len(self.columns))",
-        'return self.slope_bound() * bounds.row_norm("linf", len(self.columns))',
+        "self.bounds.row_norm(norm, self.theta.size, self.columns)",
+        'self.bounds.row_norm("linf", self.theta.size, self.columns)',
         (f"{CLIPS[0]}::test_entries_of_a_gradient_keep_their_sensitivity",),
     ),
     Mutant(

@@ -71,7 +71,7 @@ class MeanSlope(ProblemQuery):
         return self._slope_bound
 
     @property
-    def reach(self) -> float:
+    def margin_reach(self) -> float:
         """The largest size of an inner product of a row with theta as it is rounded."""
         if self.bounds.max_length is None:
             return self.coefficients.reach
@@ -80,7 +80,7 @@ class MeanSlope(ProblemQuery):
     @cached_property
     def _slope_bound(self) -> float:
         # Once: the unit and the sensitivity must be made from the same number.
-        reach = self.reach + abs(self.theta.offset)
+        reach = self.margin_reach + abs(self.theta.offset)
         bound = float(self.loss.slope_bound(reach, self.y_bound))
         if not SMALLEST_SLOPE <= bound <= LARGEST_SLOPE:
             raise InvalidArgument(

@@ -52,7 +52,7 @@ class FineGradient(MeanSlope):
         return upper + lower + self.theta.offset
 
     @property
-    def reach(self) -> float:
+    def margin_reach(self) -> float:
         """That of theta itself: what is clipped at a rounded one would count as an error."""
         return self.bounds.reach(self.theta) * ROUNDED_UP
 
