@@ -141,10 +141,18 @@ def _sparse(values: Any, name: str) -> Any:
         raise InvalidArgument(f"Expected 2D array, got {values.ndim}D array instead.")
     if values.format not in ("csr", "csc"):  # entries at one place are added as in CSR: as floats
         values = values.astype(np.float64).tocsr()
+    elif _stays(values.dtype):
+        return values  # before the charge nothing of them is touched
     data = _dense(values.data, name)
     if data is values.data:
         return values
     return type(values)((data, values.indices, values.indptr), shape=values.shape)
+
+
+def _stays(kind: np.dtype[Any]) -> bool:
+    """Whether numbers of a type are read as they are."""
+    plain = kind.kind in "iu" or (kind.kind == "f" and kind.char != "g" and kind.itemsize >= 4)
+    return plain and kind.isnative
 
 
 def _nested(values: Sequence[Any], name: str) -> np.ndarray:

@@ -194,10 +194,8 @@ def _local_margins(graph: _Graph, model: LocalEstimator) -> None:
     away = graph("Sub", graph("Min", graph("Max", _present(graph), low), high), center)
     encoded = graph("Where", missing, np.float64(0.0), graph("Mul", away, scale))
     encoded = graph("Div", encoded, np.float64(task.encoding.length))
-    squares = graph("ReduceSum", graph("Mul", encoded, encoded), np.array([1]), keepdims=1)
-    shortened = graph("Div", encoded, graph("Max", graph("Sqrt", squares), np.float64(1.0)))
     theta = math.sqrt(1.0 - task.intercept) * learned.theta
-    margins = graph("Add", graph("MatMul", shortened, theta[:, None]), np.float64(learned.offset))
+    margins = graph("Add", graph("MatMul", encoded, theta[:, None]), np.float64(learned.offset))
     if isinstance(model, LocalLasso):
         assert task.target is not None
         margins = graph("Mul", margins, np.float64(task.target.reach))

@@ -118,7 +118,7 @@ def test_default_delta_is_far_below_one_over_n():
 def test_the_statement_reads_well_everywhere():
     statement = logistic().fit(X, LABELS).privacy_
     text, page = str(statement), statement._repr_html_()
-    for part in ("(1, 1e-06)-differentially private", "replacement of one row", "noisy"):
+    for part in ("(1, 1e-06)-differentially private", "replacement of one row", "gradient"):
         assert part in text
         assert part in page
     assert "classes" in text

@@ -121,6 +121,9 @@ class Bare(Loss):
 
     name = "bare"
 
+    def __repr__(self):
+        return "Bare()"
+
     def value(self, margin, y):
         return np.maximum(margin - y, 0.0)
 

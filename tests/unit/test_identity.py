@@ -126,6 +126,12 @@ def test_every_field_of_a_request_is_part_of_its_identity(field):
         others["solver"] = "gaussian-frank-wolfe"
         others["bounds"] = Bounds(1.0, 1.0, norm="l2")
         request = dataclasses.replace(request, bounds=others["bounds"])
+    if field == "joint_loss":  # of a solver that fits all classes together
+        request = dataclasses.replace(
+            request, losses=(losses.OneAgainstRest(losses.Logistic(), 1),) * 3, n_rows=400,
+            solver="softmax-gradient", joint_loss=losses.Softmax(3),
+        )  # fmt: skip
+        others["joint_loss"] = losses.Softmax(4)
     after = dataclasses.replace(request, **{field: others[field]})
     assert name_of(after) != name_of(request)
 
@@ -140,6 +146,8 @@ def components():
     special = {
         "OneAgainstRest": losses.OneAgainstRest(losses.Logistic(), 1),
         "Weighted": losses.Weighted(losses.OneAgainstRest(losses.Logistic(), 1), (1.0, 2.0)),
+        "Softmax": losses.Softmax(3),
+        "Smoothed": losses.Smoothed(losses.Hinge(), 0.5),
         "GroupL1Ball": sets.GroupL1Ball([0, 0, 1, 1], 1.0),
         "LpBall": sets.LpBall(1.5, 1.0),
         "Polytope": sets.Polytope(RNG.normal(size=(5, 4))),

@@ -18,7 +18,7 @@ from riata.fitting.progress import progress_bar
 from riata.fitting.statement import statement
 from riata.mechanisms.noise import Noise
 from riata.privacy.statement import Statement
-from riata.solvers import Callback, Solution
+from riata.solvers import Callback, Plan, Solution
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
     from riata.privacy.ledger import Ledger
@@ -69,12 +69,8 @@ def run(
         Whether to draw a progress bar.
     """
     request, plan = planned.request, planned.plan
-    asked = request.n_rows, request.n_features
-    if rows.shape not in (None, asked):
-        raise InvalidArgument(
-            f"The rows have the shape {rows.shape} and the plan is for {asked}: noise and means "
-            "follow from it. Plan for the shape of the rows."
-        )
+    if rows.shape is not None:
+        check_shape(rows.shape, plan)
     check_engine(engine)
     check_ledger(ledger, request.seed)
     if checkpoint is not None:
@@ -107,6 +103,18 @@ def run(
         solutions = solve(planned, curator, stack.enter_context(bar))
         curator.close()
     return Fitted(planned, solutions, statement(planned, solutions, noise.seeded, identity.digest))
+
+
+def check_shape(shape: tuple[int, int], plan: Plan) -> None:
+    """Rows must have the planned shape; projected ones may come with the dimension of that."""
+    problem = plan.problem
+    columns = [each.n_features for each in (problem, plan.compressed) if each is not None]
+    if shape[0] != problem.n_rows or shape[1] not in columns:
+        raise InvalidArgument(
+            f"The rows have the shape {shape} and the plan is for {problem.n_rows} rows and "
+            f"{columns[-1]} columns: noise and means follow from it. Plan for the shape of the "
+            "rows."
+        )
 
 
 def solve(
