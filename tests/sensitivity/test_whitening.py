@@ -310,7 +310,7 @@ def test_a_gradient_that_is_not_clipped_is_the_mean_of_slopes_times_rows():
 @pytest.mark.parametrize("query_of", [moments_of, gradient_of])
 def test_rows_whose_length_is_measured_before_whitening_are_caught(query_of, monkeypatch):
     x, y = hostile_rows(np.random.default_rng(9), 12)
-    query = query_of(problem_of(n=3), Vector.zero(P), "steep", constant=0.01)
+    query = query_of(problem_of(n=3), Vector.zero(P), "turned", constant=0.01)
     assert_no_neighbour_exceeds(query, summands(query, x, y), ["l2"])
     honest = np.einsum
 
