@@ -65,7 +65,7 @@ class JointClassSums(JointSolver):
     name = "joint-class-sums"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        positive_delta('solver="frank-wolfe"'),
+        positive_delta(),
         several_classes,
         holds_zero,
         columns_at_most(

@@ -159,7 +159,7 @@ one_margin = Requirement(
 several_classes = Requirement(
     lambda p, b: p.loss.n_margins > 1, _loss,
     "it fits the models of three classes or more together, and this loss has one margin",
-    'Use solver="auto", or PrivateLogisticRegression with three classes or more',
+    "Use {another}, or PrivateLogisticRegression with three classes or more",
 )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ class SoftmaxDescent(JointSolver):
     name = "softmax-gradient"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        positive_delta('solver="greedy"'),
+        positive_delta(),
         several_classes,
         refittable_set,
         columns_at_most(

@@ -128,7 +128,7 @@ class WhitenedGradient(Solver):
     name = "whitened-gradient"
     radius_policy: ClassVar[str] = "open"
     requirements = (
-        positive_delta('solver="sufficient-statistics"'),
+        positive_delta(),
         refittable_set,
         bounded_curvature,
         columns_at_most(
