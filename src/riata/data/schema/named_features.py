@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -49,11 +48,6 @@ class NamedFeatures:
     def likely_entries(self) -> int:
         """About how many entries of an encoded row are not 0: a guess from public facts."""
         return sum(feature.likely_entries for feature in self.each)
-
-    @property
-    def longest(self) -> float:
-        """The largest length of an encoded row: each feature has at most length 1."""
-        return math.sqrt(len(self.each))
 
     def encode(self, columns: Mapping[str, Column], n_rows: int) -> sparse.csr_array:
         """Rows from columns by name. No value raises."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +33,6 @@ class NumericBlock:
     def likely_entries(self) -> int:
         """About how many entries of a row are not 0: a guess from public facts."""
         return min(self.count, _ENTRIES_OF_ROW)
-
-    @property
-    def longest(self) -> float:
-        """The largest length of an encoded row."""
-        return math.sqrt(self.count)
 
     @property
     def names(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -195,7 +196,7 @@ class Schema:
         if self.unnamed or _FULL_ROWS * self.likely_entries > self.n_features:
             return promise
         # Each feature adds at most 1 to the square of a row's length, and rounding a little.
-        length = self.features.longest * (1 + 2.0**-10)
+        length = math.sqrt(len(self.columns)) * (1 + 2.0**-10)
         return replace(promise, length=length, nonzeros=self.likely_entries)
 
     @property
