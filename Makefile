@@ -82,6 +82,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/speed.py --dense
 	$(BIN)/python benchmarks/speed.py --growth
 	$(BIN)/python benchmarks/lower_bound.py
+	$(BIN)/python benchmarks/lift.py
 	$(BIN)/python benchmarks/dp_sgd.py
 	$(BIN)/python benchmarks/menu.py
 	$(BIN)/python benchmarks/accuracy.py
@@ -93,6 +94,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/local.py
 	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/real_text.py
+	$(BIN)/python benchmarks/pure_svm.py
 	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/scale.py

@@ -1,4 +1,4 @@
-"""The data of the arena: dense or one-hot tables with a public encoding, and designs of our own.
+"""The data of the arena: tables of few columns with a public encoding, and designs of our own.
 
 Ranges and categories are facts about the columns, written down here and not taken from rows. The
 real data lies in the folder that the environment variable RIATA_DATA names.
@@ -13,20 +13,42 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import statsmodels.api as sm
+from sklearn.datasets import load_breast_cancer, load_digits
 
 from riata import Bounds
 
 from menu_data import FOLDER
 
+statsmodels = sm.datasets
+
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and targets with what is public about them. Labels are -1 and 1."""
+    """Rows and targets with what is public about them.
+
+    Labels are -1 and 1 for two classes, 0 to K - 1 for more; `n_classes` is 0 for regression.
+    """
 
     x: Any
     y: np.ndarray
     bounds: Bounds
-    classifies: bool = False
+    n_classes: int = 0
+
+    @property
+    def classifies(self) -> bool:
+        return self.n_classes > 0
+
+    @property
+    def classes(self) -> list[float]:
+        return [-1.0, 1.0] if self.n_classes == 2 else [float(k) for k in range(self.n_classes)]
+
+    def sample(self, n: int, seed: int = 0) -> Table:
+        """So many of the rows at random, or all."""
+        if self.x.shape[0] <= n:
+            return self
+        few = np.random.default_rng([7, seed]).choice(self.x.shape[0], n, replace=False)
+        return replace(self, x=self.x[few], y=self.y[few])
 
     def entrywise(self) -> Table:
         """The same table with the weaker promise that no entry exceeds 1."""
@@ -34,8 +56,10 @@ class Table:
 
     def widened(self, factor: float) -> Table:
         """The same table with bounds that are too wide by a factor."""
-        y = None if self.bounds.y is None else factor * self.bounds.y
-        return replace(self, bounds=replace(self.bounds, x=factor * self.bounds.x, y=y))
+        bounds = self.bounds
+        y = None if bounds.y is None else factor * bounds.y
+        length = None if bounds.length is None else factor * bounds.length
+        return replace(self, bounds=replace(bounds, x=factor * bounds.x, y=y, length=length))
 
     def shuffled(self, seed: int) -> Table:
         """The same rows with targets that have nothing to do with them."""
@@ -99,71 +123,50 @@ def bank() -> Table:
     parts += [_binned(frame["age"], [25, 30, 35, 40, 50, 60]), _binned(frame["pdays"], [7, 998])]
     parts.append(_numbers(frame, {"age": (17, 98), "campaign": (1, 40)}))
     y = np.where(frame["y"] == "yes", 1.0, -1.0)
-    return Table(np.hstack(parts), y, Bounds(14**0.5, norm="l2"), classifies=True)
+    return Table(np.hstack(parts), y, Bounds(14**0.5, norm="l2"), n_classes=2)
 
 
-def _design(x: np.ndarray, signal: np.ndarray, noise: float, rng: Any, length: float) -> Table:
-    """Rows inside a length, targets inside 1 nearly always."""
-    y = signal / signal.std() + noise * rng.standard_normal(len(x))
-    return Table(x, np.clip(y / 4, -1, 1), Bounds(length, 1.0, norm="l2"))
+def digits() -> Table:
+    """1,797 pictures of 64 pixels in ten classes."""
+    x, y = load_digits(return_X_y=True)
+    return Table(x / 16, y.astype(float), Bounds(5.0, norm="l2", nonnegative=True), n_classes=10)
 
 
-def correlated(n: int = 20_000, p: int = 50, seed: int = 0) -> Table:
-    """Columns whose eigenvalues fall as 1 / j, all of them relevant."""
-    rng = np.random.default_rng([1, seed])
-    turn = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    x = rng.standard_normal((n, p)) / np.sqrt(1 + np.arange(p)) @ turn
-    length = float(np.sqrt(np.sum(1 / (1 + np.arange(p)))))
-    signal = x @ turn.T @ rng.standard_normal(p)
-    return _design(x / (2 * length), signal, 0.5, rng, 1.0)
+def cancer() -> Table:
+    """569 tumours, benign or not, from 30 measurements scaled by round numbers."""
+    x, y = load_breast_cancer(return_X_y=True)
+    caps = 10.0 ** np.ceil(np.log10(_CANCER_LARGEST))
+    return Table(x / caps, np.where(y == 1, 1.0, -1.0), Bounds(30**0.5, norm="l2"), n_classes=2)
 
 
-def heavy(n: int = 10_000, p: int = 20, seed: int = 0) -> Table:
-    """Correlated columns with tails of a Student law of three degrees, and such noise."""
-    rng = np.random.default_rng([2, seed])
-    x = rng.standard_t(3, (n, p)) @ (np.eye(p) + 0.3 * rng.standard_normal((p, p)) / p**0.5)
-    y = x @ rng.standard_normal(p) / p**0.5 + rng.standard_t(3, n)
-    return Table(np.clip(x / 20, -1, 1), np.clip(y / 10, -1, 1), Bounds(3.0, 1.0, norm="l2"))
+#: What these measurements of tumours reach, roughly; only the power of ten above is used.
+_CANCER_LARGEST = np.array([28, 39, 188, 2500, 0.16, 0.34, 0.42, 0.2, 0.3, 0.09, 2.8, 4.8, 21, 540,
+                            0.03, 0.13, 0.39, 0.05, 0.07, 0.02, 36, 49, 251, 4200, 0.22, 1.05, 1.25,
+                            0.29, 0.66, 0.2])  # fmt: skip
 
 
-def categories(n: int = 20_000, seed: int = 0) -> Table:
-    """Six categories of 2 to 20 values with unequal frequencies, as one-hot columns."""
-    rng = np.random.default_rng([3, seed])
-    parts, signal = [], np.zeros(n)
-    for size in (2, 3, 5, 8, 12, 20):
-        often = rng.dirichlet(np.full(size, 0.7))
-        value = rng.choice(size, n, p=often)
-        parts.append(np.eye(size)[value])
-        signal += rng.standard_normal(size)[value]
-    return _design(np.hstack(parts), signal, 1.0, rng, 6**0.5)
+def visits() -> Table:
+    """Log of 1 + visits to a doctor of 20,190 people (RAND experiment), nine numbers and flags."""
+    frame = statsmodels.randhie.load_pandas().data
+    x = _numbers(frame, {
+        "lncoins": (0, 5), "idp": (0, 1), "lpi": (0, 8), "fmde": (0, 10), "physlm": (0, 1),
+        "disea": (0, 60), "hlthg": (0, 1), "hlthf": (0, 1), "hlthp": (0, 1),
+    })  # fmt: skip
+    return Table(x, np.log1p(frame["mdvis"].to_numpy()) / 2.5 - 0.5, Bounds(3.0, 1.5, norm="l2"))
 
 
-def many_for_few(n: int = 2_000, p: int = 100, seed: int = 0) -> Table:
-    """Few rows, many columns, one dominant direction."""
-    rng = np.random.default_rng([4, seed])
-    common = rng.standard_normal((n, 1))
-    x = (common + 0.6 * rng.standard_normal((n, p))) / (2 * p**0.5)
-    return _design(x, x @ (1 + 0.5 * rng.standard_normal(p)), 0.5, rng, 1.0)
+def affairs() -> Table:
+    """Which of 6,366 people had an affair (32%): eight numbers (Fair 1978)."""
+    frame = statsmodels.fair.load_pandas().data
+    x = _numbers(frame, {
+        "rate_marriage": (1, 5), "age": (15, 60), "yrs_married": (0, 30), "children": (0, 6),
+        "religious": (1, 4), "educ": (9, 20), "occupation": (1, 6), "occupation_husb": (1, 6),
+    })  # fmt: skip
+    y = np.where(frame["affairs"] > 0, 1.0, -1.0)
+    return Table(x, y, Bounds(8**0.5, norm="l2"), n_classes=2)
 
 
-def small(n: int = 1_000, p: int = 8, seed: int = 0) -> Table:
-    """Few rows and few columns."""
-    rng = np.random.default_rng([5, seed])
-    x = rng.uniform(-1, 1, (n, p)) @ (np.eye(p) + 0.4) / 2
-    return _design(np.clip(x, -1, 1), x @ rng.standard_normal(p), 0.5, rng, p**0.5)
-
-
-def classes(n: int = 20_000, p: int = 20, seed: int = 0) -> Table:
-    """Two classes, one of them rare, from correlated columns."""
-    table = correlated(n, p, seed + 100)
-    rng = np.random.default_rng([6, seed])
-    margins = 6 * table.y - 1.5
-    y = np.where(rng.random(n) < 1 / (1 + np.exp(-margins)), 1.0, -1.0)
-    return Table(table.x, y, Bounds(1.0, norm="l2"), classifies=True)
-
-
-REAL: dict[str, Callable[[], Table]] = {"housing": housing, "diamonds": diamonds, "bank": bank}
-DESIGNS: dict[str, Callable[[], Table]] = {
-    "correlated": correlated, "heavy tails": heavy, "categories": categories,
-    "2,000 x 100": many_for_few, "1,000 x 8": small, "two classes": classes,
+TABLES: dict[str, Callable[[], Table]] = {
+    "housing": housing, "diamonds": diamonds, "bank": bank, "digits": digits, "cancer": cancer,
+    "visits": visits, "affairs": affairs,
 }  # fmt: skip

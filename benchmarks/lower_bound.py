@@ -28,7 +28,7 @@ from riata import Bounds, PrivateErm
 from riata.curator import Curator
 from riata.errors import InvalidArgument
 from riata.hard_instances import HardInstance
-from riata.losses import Logistic, Squared
+from riata.losses import Linear, Logistic, Squared
 from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy import Budget
@@ -170,6 +170,9 @@ def ranges() -> list[dict[str, object]]:
         ("squared", Squared(), L2Ball(1.0), length),
         ("logistic", Logistic(), L2Ball(1.0), length),
         ("logistic", Logistic(), L1Ball(1.0), BOUNDS),
+        ("linear", Linear(), L1Ball(1.0), BOUNDS),
+        ("linear", Linear(), Simplex(1.0), BOUNDS),
+        ("linear", Linear(), L2Ball(1.0), length),
     ]
     rows = []
     for n, p in ((8_196, 8_192), (131_080, 65_536)):

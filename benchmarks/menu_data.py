@@ -141,12 +141,7 @@ _CAPS = {
 _LEFT_OUT = {"encounter_id", "patient_nbr", "time_in_hospital", "readmitted", *_CAPS}
 
 
-def stays(*, first_only: bool = True) -> tuple[Any, np.ndarray, float]:
-    """Rows and days in hospital of stays, or of the first of each patient, and a row's length.
-
-    A stay has 39 categories, two of them under one hash at times, and seven numbers. Days run from
-    1 to 14, and -1 to 1 stands for them.
-    """
+def _stays(first_only: bool) -> list[dict[str, str]]:
     with gzip.open(FOLDER / "diabetes130_raw.csv.gz", "rt", encoding="utf-8") as file:
         found = list(csv.DictReader(file))
     if first_only:
@@ -156,6 +151,21 @@ def stays(*, first_only: bool = True) -> tuple[Any, np.ndarray, float]:
             if known is None or int(stay["encounter_id"]) < int(known["encounter_id"]):
                 first[stay["patient_nbr"]] = stay
         found = list(first.values())
+    return found
+
+
+def readmitted() -> np.ndarray:
+    """Whether each patient came back after the first stay: 1 or -1."""
+    return np.array([-1.0 if stay["readmitted"] == "NO" else 1.0 for stay in _stays(True)])
+
+
+def stays(*, first_only: bool = True) -> tuple[Any, np.ndarray, float]:
+    """Rows and days in hospital of stays, or of the first of each patient, and a row's length.
+
+    A stay has 39 categories, two of them under one hash at times, and seven numbers. Days run from
+    1 to 14, and -1 to 1 stands for them.
+    """
+    found = _stays(first_only)
     named = [k for k in found[0] if k not in _LEFT_OUT]
     hasher = FeatureHasher(CATEGORY_COLUMNS, input_type="string", alternate_sign=False)
     categories = hasher.transform([f"{k}={stay[k]}" for k in named] for stay in found)

@@ -41,8 +41,9 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.sets import L1Ball
-from riata.solvers.plan import Plan, Solution
+from riata.solvers.plan import Plan
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
+from riata.solvers.solution import Solution
 
 from results import FOLDER, keep, peak_rss_mb, show
 from speed_data import RADIUS, SHAPES, Shape, make_x, make_y, margins, one_pass

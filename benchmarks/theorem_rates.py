@@ -4,7 +4,8 @@ Each case measures an error for several numbers of rows, people or steps, and fi
 logarithms.
 "bound" is the same slope for what the plan proves beforehand. The data is simulated: x uniform in
 the unit ball or the cube, y = x . theta* + 0.1 N(0, 1), so its risk is strongly convex, and slopes
-may be steeper than those for the worst data.
+may be steeper than those for the worst data. Of a theorem that is a lower bound the proven number
+is taken, which needs no data.
 
     python benchmarks/theorem_rates.py [--quick]
 """
@@ -22,20 +23,29 @@ from rich.progress import track
 
 from riata import (
     Bounds,
+    Budget,
     PrivateErm,
     PrivateSparseRegression,
     ProjectedRegression,
 )
+from riata.hard_instances import HardInstance
 from riata.local.paper import PaperKernelRidge, PaperL1Regression, PaperSmoothGLM, PaperSparseMean
-from riata.losses import Logistic, Squared
+from riata.losses import Linear, Logistic, Squared
+from riata.lower_bounds import lower_bound
+from riata.problem import Problem
 from riata.sets import L1Ball, L2Ball
+from riata.solvers import NoisyGradient
 
 from results import FOLDER, keep, show
 
 P, SUPPORT, NOISE = 6, 3, 0.1
 
-#: Plans cost nothing, so their bounds are taken where they are no longer trivial.
+#: Plans cost nothing, so their bounds are taken where they are no longer trivial ...
 PLANNED = (10**5, 3 * 10**5, 10**6)
+#: ... and those of projections where there is memory for the theorem's dimensions.
+PROJECTED = (2_000, 4_000, 8_000)
+#: Under pure privacy exact draws in 256 dimensions have the smaller bound for fewer rows.
+PURE = (16_000, 32_000, 64_000)
 CUBE, BALL = Bounds(1.0, 1.0), Bounds(1.0, 1.0, norm="l2")
 
 
@@ -97,19 +107,20 @@ class Rate:
     error: Measure
     bound: Callable[[int], float] | None = None
     why: str = ""
+    planned: tuple[int, ...] = PLANNED
 
     def row(self, repeats: int) -> dict[str, object]:
         errors = [
             max(float(np.mean([self.error(n, seed) for seed in range(repeats)])), 1e-300)
             for n in self.sizes
         ]
-        bounds = [self.bound(n) for n in PLANNED] if self.bound else None
+        bounds = [self.bound(n) for n in self.planned] if self.bound else None
         return {
             "theorem": self.theorem,
             "what": self.what,
             "claimed": self.claimed,
             "measured": round(exponent(self.sizes, errors), 2),
-            "bound": None if bounds is None else round(exponent(PLANNED, bounds), 2),
+            "bound": None if bounds is None else round(exponent(self.planned, bounds), 2),
             "why": self.why,
             "sizes": list(self.sizes),
             "errors": errors,
@@ -155,15 +166,47 @@ def erm(loss, constraint, delta, bounds, solver, epsilon=1.0, steps="auto"):
     )  # fmt: skip
 
 
-def moments(learner: Callable[[int], object], p: int = P) -> Measure:
-    """A local learner on the moments of so many people, with x of variance 1 / p."""
+def averaged(n: int) -> float:
+    """The bound of noisy gradients with the theorem's n^2 steps, averaged."""
+    problem = Problem(Squared(), L2Ball(1.0), BALL, n, P)
+    solver = NoisyGradient(n**2, clip=None, momentum=0.0, average=True)
+    return solver.plan(problem, Budget(1.0, 1e-6)).excess_risk
+
+
+def code(n: int, seed: int) -> float:
+    """The lower bound of the hardest data of n rows, with the theorem's epsilon and delta."""
+    epsilon, delta = 0.1, 0.01 / n**2
+    return HardInstance.hardest(n, epsilon, delta, seed).lower_bound(epsilon, delta)
+
+
+def vertex(n: int, seed: int, p: int = 64) -> float:
+    """The excess risk of a linear loss on four rows e_j among rows of 0: the mean of 20 fits."""
+    x, found = np.zeros((n, p)), []
+    x[:4, seed % p] = 1.0
+    for again in range(20):
+        model = erm(Linear(), L1Ball(1.0), 1e-6, CUBE, "frank-wolfe")(20 * seed + again)
+        found.append(model.fit(x, np.ones(n)).coef_[seed % p])
+    return float(4 / n * (1 - np.mean(found)))
+
+
+def below(n: int, p: int) -> float:
+    """What no private model undercuts for a linear loss over the unit ball."""
+    found = lower_bound(Problem(Linear(), L2Ball(1.0), BALL, n, p), Budget(1.0, 1e-9))
+    assert found is not None
+    return found.value
+
+
+def moments(learner: Callable[[int], object], p: int = P, decay: float = 0.0) -> Measure:
+    """A local learner on the moments of so many people, with variances of x that sum to 1."""
+    variances = np.arange(1, p + 1) ** -decay
+    variances /= variances.sum()
     theta = np.zeros(p)
     theta[:SUPPORT] = (0.5, -0.3, 0.2)
 
     def error(n: int, seed: int) -> float:
-        second = np.eye(p) / p
+        second = np.diag(variances)
         fitted = learner(seed).fit_moments(n, second, second @ theta, 0.1)  # type: ignore[attr-defined]
-        return float(np.sum((fitted.coef_ - theta) ** 2) / (2 * p))
+        return float(variances @ (fitted.coef_ - theta) ** 2 / 2)
 
     return error
 
@@ -185,15 +228,28 @@ def kernel(n: int, seed: int) -> float:
     return float(np.mean((features @ (found - limit)) ** 2))
 
 
-def sparse_mean(n: int, seed: int) -> float:
-    data = Data.drawn(n, seed, ball=True)
-    found = PaperSparseMean(epsilon=1.0, delta=1e-6, random_state=seed).fit(data.x + 0.1).mean_
-    return float(np.linalg.norm(found - 0.1)) + 1e-12
+def sparse_mean(tolerance: float | str, groups: int | str) -> Measure:
+    """The distance from a mean with 3 entries of 512 that are not 0, of projected rows."""
+
+    def error(n: int, seed: int) -> float:
+        rng = np.random.default_rng([n, seed])
+        mean = np.zeros(512)
+        mean[:SUPPORT] = (0.5, -0.3, 0.2)
+        x = mean + rng.standard_normal((n, 512)) * 0.02
+        model = PaperSparseMean(
+            epsilon=4.0, delta=1e-6, tolerance=tolerance, groups=groups, random_state=seed
+        )
+        return float(np.linalg.norm(model.fit(x).mean_ - mean))
+
+    return error
 
 
 def cases(quick: bool) -> list[Rate]:
     rows = tuple(2**k for k in ((10, 12, 14) if quick else (10, 11, 12, 13, 14, 15, 16)))
+    fewer = rows if quick else rows[:-2]
+    few = tuple(2**k for k in (9, 11, 13)) if quick else tuple(2**k for k in range(9, 14))
     people = tuple(10**k for k in (8, 9, 10, 11, 12))
+    crowd = tuple(round(10**k) for k in (6, 6.5, 7, 7.5, 8))
     steps = (4, 8, 16, 32, 64, 128)
     kind = "the risk is strongly convex"
     polytope = erm(Squared(), L1Ball(1.0), 1e-6, CUBE, "frank-wolfe")
@@ -228,6 +284,16 @@ def cases(quick: bool) -> list[Rate]:
         return PaperSmoothGLM(epsilon=40.0, delta=1e-6, degree=1, random_state=seed)
 
     return [
+        Rate("T 1.1, linear losses", "Frank-Wolfe in one step", "-1", rows, vertex,
+             lambda n: erm(Linear(), L1Ball(1.0), 1e-6, CUBE, "frank-wolfe")(0)
+             .plan(n, 64).excess_risk, "on the data of the lower bound"),
+        Rate("T 1.2, 3.1", "lower bound for the LASSO", "-2/3",
+             tuple(2**k for k in (20, 25, 30, 35, 40)), code, None,
+             "steeper for fewer rows, where a code has few rows too"),
+        Rate("K section 4, in n", "lower bound for linear losses", "-1", PLANNED,
+             lambda n, seed: below(n, 64)),
+        Rate("K section 4, in d", "lower bound for linear losses", "1/2", (16, 64, 256, 1024),
+             lambda d, seed: below(10**6, d)),
         Rate("T 2.2", "Frank-Wolfe over T steps", "-1", steps, converge, None,
              "the minimum lies inside the set, and the risk is strongly convex"),
         Rate("T 2.5, W 16.2, 16.3", "Frank-Wolfe, l1 ball", "-2/3", rows,
@@ -241,22 +307,28 @@ def cases(quick: bool) -> list[Rate]:
              planned(peeled), "the claim has two terms"),
         Rate("W 16.9", "objective perturbation", "-1", rows,
              of_fit(objective, ball=True), planned(objective),
-             f"{kind}; the bound counts rounding, which grows with n"),
-        Rate("K 3.6", "noisy gradients", "-1", rows, of_fit(gradient, ball=True),
-             planned(gradient), f"{kind}; the bound is that of at most 512 steps"),
+             f"{kind}; the bound counts the noise that hides rounding, which grows with n"),
+        Rate("K 3.6", "noisy gradients", "-1", rows, of_fit(gradient, ball=True), averaged,
+             f"{kind}; the bound is that of n^2 averaged steps, the data's of at most 512"),
         Rate("K 3.6 pure", "posterior samples", "-1", rows, of_fit(posterior, ball=True),
              planned(posterior), kind),
-        Rate("K 3.11", "projected", "-1/2", rows, of_fit(projected(1e-6), ball=True, p=64),
-             planned(projected(1e-6), 10_000),
-             "the automatic dimension has a limit, and its distortion stays"),
-        Rate("K 3.11 pure", "projected", "-1/3", rows, of_fit(projected(0.0), ball=True, p=64),
-             planned(projected(0.0), 10_000), "as above"),
-        Rate("Z 2", "sparse mean, distance", "-1/4", rows, sparse_mean, None,
-             "0 is feasible for the printed tolerance, so the answer is 0 for every n"),
-        Rate("Z 3", "l1 regression, no projection", "-1/4", people,
+        Rate("K 3.11", "projected", "-1/2", fewer, of_fit(projected(1e-6), ball=True, p=64),
+             planned(projected(1e-6), 20_000), kind, PROJECTED),
+        Rate("K 3.11 pure", "projected", "-1/3", fewer, of_fit(projected(0.0), ball=True, p=64),
+             planned(projected(0.0), 20_000),
+             "64 columns are fitted, with more noise than signal until the last size", PURE),
+        Rate("Z 2", "sparse mean as printed, distance", "-1/4", few, sparse_mean(100.0, "paper"),
+             None, "0 is feasible for the printed tolerance, so the answer is 0 for every n"),
+        Rate("Z 2, tolerance auto", "sparse mean, distance", "-1/4", few,
+             sparse_mean("auto", 1), None, "one group; at the least n the answer is nearly 0"),
+        Rate("Z 3", "l1 regression, balanced dimension", "-1/4", crowd,
+             moments(lambda seed: PaperL1Regression(
+                 epsilon=1.0, delta=1e-6, dimension="balanced", random_state=seed), 128, 1.0),
+             None, "projected to 8 to 79 of 128 columns"),
+        Rate("Z 3, no projection", "l1 regression", "-1/2", people,
              moments(lambda seed: PaperL1Regression(
                  epsilon=1.0, delta=1e-6, dimension=None, random_state=seed)),
-             None, "without a projection, and the risk is strongly convex"),
+             None, "Lemma 6 with m = d; the risk is strongly convex"),
         Rate("Z Corollary 2", "kernel ridge, distance from its limit", "-1/4", people, kernel, None,
              "squared distance of predictions, with 24 features at most"),
         Rate("Z 5, 6", "smooth losses, degree 1", "-1/2", (2**10, 2**13, 2**16),

@@ -16,6 +16,10 @@ settings.register_profile(
 )
 settings.load_profile("riata")
 
+#: Two processes share two cores: threads that wait for each other would only take their time.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
 #: Compiled selections are compared with plain sums at a random step of every release.
 os.environ.setdefault("RIATA_SELF_CHECK", "1")
 

@@ -50,9 +50,14 @@ LADDERS = (
                 "L1Ball or L2Ball, labels,|no entry below 0, more|columns than rows / 3?",
             ),
             Rung(
+                "averaged-gradient",
+                "averaged_gradient",
+                "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 75)?",
+            ),
+            Rung(
                 "whitened-gradient",
                 "whitened_gradient",
-                "L1Ball or L2Ball, columns|at most rows / 3 and 512?",
+                "L1Ball or L2Ball, at most|512 columns?",
             ),
             Rung(
                 "scaled-gradient",
@@ -66,9 +71,15 @@ LADDERS = (
         "Each entry has a bound, or delta is 0",
         (
             Rung(
+                "averaged-gradient",
+                "averaged_gradient",
+                "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|"
+                "40 √columns (labels: 75)?",
+            ),
+            Rung(
                 "whitened-gradient",
                 "whitened_gradient",
-                "L1Ball or L2Ball, delta > 0,|columns at most 128 and|rows · epsilon / 100?",
+                "L1Ball or L2Ball, delta > 0,|few columns*?",
             ),
             Rung(
                 "sufficient-statistics",

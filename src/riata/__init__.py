@@ -3,147 +3,100 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from riata.errors import BudgetExceeded, RiataError
+from riata.errors import BudgetExceeded as BudgetExceeded, RiataError as RiataError
 
 if TYPE_CHECKING:
-    from riata.bounds import Bounds
-    from riata.data import Schema, Source, read
+    from riata.bounds import Bounds as Bounds
+    from riata.data import (
+        Schema as Schema,
+        SchemaEncoder as SchemaEncoder,
+        Source as Source,
+        read as read,
+    )
     from riata.estimators import (
-        HeavyTailedRegression,
-        LocalKernelRidge,
-        LocalLasso,
-        LocalLogisticRegression,
-        LocalSparseMean,
-        PrivateErm,
-        PrivateLasso,
-        PrivateLinearSVC,
-        PrivateLogisticRegression,
-        PrivateSparseRegression,
-        ProjectedClassifier,
-        ProjectedRegression,
+        HeavyTailedRegression as HeavyTailedRegression,
+        LocalKernelRidge as LocalKernelRidge,
+        LocalLasso as LocalLasso,
+        LocalLogisticRegression as LocalLogisticRegression,
+        LocalPoissonRegression as LocalPoissonRegression,
+        LocalSparseMean as LocalSparseMean,
+        PrivateErm as PrivateErm,
+        PrivateGammaRegression as PrivateGammaRegression,
+        PrivateLasso as PrivateLasso,
+        PrivateLinearSVC as PrivateLinearSVC,
+        PrivateLogisticRegression as PrivateLogisticRegression,
+        PrivateNegativeBinomialRegression as PrivateNegativeBinomialRegression,
+        PrivatePoissonRegression as PrivatePoissonRegression,
+        PrivateQuantileRegression as PrivateQuantileRegression,
+        PrivateSparseRegression as PrivateSparseRegression,
+        PrivateTweedieRegression as PrivateTweedieRegression,
+        ProjectedClassifier as ProjectedClassifier,
+        ProjectedRegression as ProjectedRegression,
     )
-    from riata.fitting import peel
+    from riata.fitting import peel as peel
     from riata.forecasting import (
-        Comparison,
-        Forecast,
-        ForecastCurve,
-        Required,
-        compare_solvers,
-        forecast,
-        forecast_curve,
-        required_epsilon,
-        required_rows,
+        Comparison as Comparison,
+        Forecast as Forecast,
+        ForecastCurve as ForecastCurve,
+        Required as Required,
+        compare_solvers as compare_solvers,
+        forecast as forecast,
+        forecast_curve as forecast_curve,
+        required_epsilon as required_epsilon,
+        required_rows as required_rows,
     )
-    from riata.model_file import load, save
-    from riata.onnx_graph import export_onnx
-    from riata.privacy import Budget, Ledger, Statement
-    from riata.tuning import PrivateSearch, SearchPlan
+    from riata.model_file import (
+        load as load,
+        save as save,
+    )
+    from riata.onnx_graph import export_onnx as export_onnx
+    from riata.privacy import (
+        Budget as Budget,
+        Ledger as Ledger,
+        Statement as Statement,
+    )
+    from riata.tuning import (
+        PrivateSearch as PrivateSearch,
+        SearchPlan as SearchPlan,
+    )
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Bounds",
-    "Budget",
-    "BudgetExceeded",
-    "Comparison",
-    "Forecast",
-    "ForecastCurve",
-    "HeavyTailedRegression",
-    "Ledger",
-    "LocalKernelRidge",
-    "LocalLasso",
-    "LocalLogisticRegression",
-    "LocalSparseMean",
-    "PrivateErm",
-    "PrivateLasso",
-    "PrivateLinearSVC",
-    "PrivateLogisticRegression",
-    "PrivateSearch",
-    "PrivateSparseRegression",
-    "ProjectedClassifier",
-    "ProjectedRegression",
-    "Required",
-    "RiataError",
-    "Schema",
-    "SearchPlan",
-    "Source",
-    "Statement",
-    "compare_solvers",
-    "export_onnx",
-    "forecast",
-    "forecast_curve",
-    "load",
-    "peel",
-    "read",
-    "required_epsilon",
-    "required_rows",
-    "save",
-]
-
-#: Where the names above are. A module is imported when a name from it is first used, because the
-#: estimators bring scikit-learn with them, and the ledger a database.
+#: Where the public names are. A module is imported when a name from it is first used, because the
+#: estimators bring scikit-learn with them, and the ledger a database. The imports above tell type
+#: checkers the same, and a test holds the two together.
 _NAMES = {
-    "riata.bounds": ("Bounds",),
-    "riata.data": ("Schema", "Source", "read"),
+    "riata.bounds": "Bounds",
+    "riata.data": "Schema SchemaEncoder Source read",
     "riata.estimators": (
-        "HeavyTailedRegression",
-        "LocalKernelRidge",
-        "LocalLasso",
-        "LocalLogisticRegression",
-        "LocalSparseMean",
-        "PrivateErm",
-        "PrivateLasso",
-        "PrivateLinearSVC",
-        "PrivateLogisticRegression",
-        "PrivateSparseRegression",
-        "ProjectedClassifier",
-        "ProjectedRegression",
+        "HeavyTailedRegression LocalKernelRidge LocalLasso LocalLogisticRegression "
+        "LocalPoissonRegression LocalSparseMean PrivateErm PrivateGammaRegression PrivateLasso "
+        "PrivateLinearSVC PrivateLogisticRegression PrivateNegativeBinomialRegression "
+        "PrivatePoissonRegression PrivateQuantileRegression PrivateSparseRegression "
+        "PrivateTweedieRegression ProjectedClassifier ProjectedRegression"
     ),
-    "riata.fitting": ("peel",),
+    "riata.fitting": "peel",
     "riata.forecasting": (
-        "Comparison",
-        "Forecast",
-        "ForecastCurve",
-        "Required",
-        "compare_solvers",
-        "forecast",
-        "forecast_curve",
-        "required_epsilon",
-        "required_rows",
+        "Comparison Forecast ForecastCurve Required compare_solvers forecast forecast_curve "
+        "required_epsilon required_rows"
     ),
-    "riata.model_file": ("load", "save"),
-    "riata.onnx_graph": ("export_onnx",),
-    "riata.privacy": ("Budget", "Ledger", "Statement"),
-    "riata.tuning": ("PrivateSearch", "SearchPlan"),
+    "riata.model_file": "load save",
+    "riata.onnx_graph": "export_onnx",
+    "riata.privacy": "Budget Ledger Statement",
+    "riata.tuning": "PrivateSearch SearchPlan",
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(["BudgetExceeded", "RiataError", *_MODULE_OF])
 
 #: The documented modules, which need no import of their own either: `riata.sets.L1Ball`.
 _MODULES = (
-    "audit",
-    "curator",
-    "data",
-    "datasets",
-    "embedding",
-    "engines",
-    "errors",
-    "fitting",
-    "forecasting",
-    "geometry",
-    "hard_instances",
-    "local",
-    "losses",
-    "lower_bounds",
-    "mechanisms",
-    "privacy",
-    "problem",
-    "projections",
-    "queries",
-    "report",
-    "sets",
-    "simulation",
-    "solvers",
-    "vectors",
-)
+    "audit", "curator", "data", "datasets", "embedding", "engines", "errors", "estimators",
+    "evaluation",
+    "fitting", "forecasting", "geometry", "hard_instances", "local", "losses", "lower_bounds",
+    "mechanisms", "privacy", "problem", "projections", "queries", "report", "sets",
+    "simulation", "solvers", "vectors",
+)  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for one from here
 
@@ -151,10 +104,9 @@ if not TYPE_CHECKING:  # a type checker would take every misspelt name for one f
         """A public name that is used for the first time."""
         if name in _MODULES:
             return import_module(f"riata.{name}")
-        for module, names in _NAMES.items():
-            if name in names:
-                value = globals()[name] = getattr(import_module(module), name)
-                return value
+        if name in _MODULE_OF:
+            value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+            return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

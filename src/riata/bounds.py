@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from riata.errors import InvalidArgument
-from riata.grid import X_STEPS, row_sums, squared_lengths
+from riata.grid import ROUNDED_UP, X_STEPS, canonical_rows, row_sums, squared_lengths
 from riata.privacy.budget import check_scale
+from riata.row_norms import (
+    checked_norm,
+    conjugate,
+    embedding_norm,
+    lr_norm,
+    most_columns,
+    norm_order,
+)
+from riata.row_norms import (
+    shrinks as shrinks_in,
+)
 from riata.vectors import Vector
 from riata.vectors import length as length_of
-
-NORMS = ("inf", "l2")
 
 #: Dense rows are put on the grid so many entries at a time, which fit a processor's cache.
 ENTRIES_AT_ONCE = 2**16
 
-#: The squared bounds of all columns are about this many steps together, for the lengths of rows.
-_WEIGHT_STEPS = 2.0**27
+#: The squared bounds of all columns are about this many steps together, for the lengths of rows,
+#: and each is rounded up by less than one. So many columns may have a bound of their own.
+_WEIGHT_STEPS, _MOST_BOUNDS = 2**27, 2**29
 
 _PUBLIC = (
     "noise is scaled to it. Pass the largest absolute value that a row could have, from public "
@@ -40,11 +51,12 @@ class Bounds:
     ----------
     x : float or array-like of shape (n_features,)
         With ``norm="inf"``, the largest |x_j|, one number for all columns or one for each.
-        With ``norm="l2"``, the largest Euclidean norm of a row: one number.
+        With any other norm, the largest norm of a row: one number.
     y : float, optional
         The largest |y|. Classifiers do not need it.
-    norm : {"inf", "l2"}, default="inf"
-        In which norm a row is bounded.
+    norm : {"inf", "l2"} or float, default="inf"
+        In which norm a row is bounded. A number r >= 1 is the lr norm: dual to the lq ball with
+        1/q + 1/r = 1.
     nonnegative : bool, default=False
         Whether no entry of a row is below 0, as in counts of words. Entries below count as 0.
     length : float, optional
@@ -67,31 +79,40 @@ class Bounds:
 
     x: Any
     y: float | None = None
-    norm: str = "inf"
+    norm: str | float = "inf"
     nonnegative: bool = False
     length: float | None = None
     nonzeros: int | None = None
 
     def __post_init__(self) -> None:
-        if self.norm not in NORMS:
-            raise InvalidArgument(
-                f"norm={self.norm!r} is not known: it says how a row is bounded. "
-                'Use "inf" for a bound on every entry or "l2" for one on the length of the row.'
-            )
+        object.__setattr__(self, "norm", checked_norm(self.norm))
         if not isinstance(self.nonnegative, bool):
             raise InvalidArgument(f"nonnegative={self.nonnegative!r} must be True or False.")
+        if isinstance(self.x, tuple) and len(self.x) == 2:
+            raise InvalidArgument(
+                f"Bounds x={self.x!r} could be an interval, or the bounds of two columns. A bound "
+                "is the largest absolute value: for numbers between 18 and 90 write x=90, or move "
+                "them to their middle, or describe them in a schema. For two columns write a list: "
+                f"x={list(self.x)!r}."
+            )
         try:
-            x = np.array(self.x, dtype=np.float64)
+            x = np.asarray(self.x, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidArgument(
                 f"Bounds x must be a number or one number for each column, got "
                 f"{type(self.x).__name__}."
             ) from None
-        if x.ndim > 1 or (x.ndim == 1 and self.norm == "l2"):
+        if x.ndim > 1 or (x.ndim == 1 and self.norm != "inf"):
             raise InvalidArgument(
                 f"Bounds x has {x.ndim} dimensions with norm={self.norm!r}: a bound is one number, "
                 'or with norm="inf" one number for each column.'
             )
+        if x.size > _MOST_BOUNDS:
+            raise InvalidArgument(
+                f"Bounds x has {x.size:,} numbers, and {_MOST_BOUNDS:,} is the most. Pass one "
+                "number for all columns."
+            )
+        x = np.array(x)
         for extreme in (x.min(initial=np.inf), x.max(initial=-np.inf)):
             check_scale("Bounds x", float(extreme), _PUBLIC)
         if self.y is not None:
@@ -102,6 +123,10 @@ class Bounds:
         x.flags.writeable = False
         object.__setattr__(self, "x", float(x) if x.ndim == 0 else x)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: a copy is the same whatever was computed before."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """After a copy x is as fixed as before: identities of requests rest on it."""
         self.__dict__.update(state)
@@ -109,10 +134,10 @@ class Bounds:
             self.x.flags.writeable = False
 
     def _check_length(self) -> None:
-        if self.norm == "l2" and not (self.length is None and self.nonzeros is None):
+        if self.norm != "inf" and not (self.length is None and self.nonzeros is None):
             raise InvalidArgument(
-                'With norm="l2" x is already the length of a row. To bound entries as well, pass '
-                'Bounds(x=<largest entry>, length=<largest length>) with norm="inf".'
+                f"With norm={self.norm!r} x is already the length of a row. To bound entries as "
+                'well, pass Bounds(x=<largest entry>, length=<largest length>) with norm="inf".'
             )
         if self.length is not None:
             length = check_scale("Bounds length", self.length, _PUBLIC)
@@ -126,9 +151,11 @@ class Bounds:
                 )
             object.__setattr__(self, "nonzeros", int(self.nonzeros))
 
-    @property
+    @cached_property
     def max_length(self) -> float | None:
         """The largest Euclidean norm of a row, if one was promised."""
+        if not isinstance(self.norm, str):
+            return self.x if self.norm < 2 else None
         if self.norm == "l2" or self.nonzeros is None:
             return self.x if self.norm == "l2" else self.length
         # A little more than the root: so many entries at their bound are not too long.
@@ -136,26 +163,50 @@ class Bounds:
         return longest if self.length is None else min(longest, self.length)
 
     @property
+    def order(self) -> float:
+        """The exponent of the norm in which a row is bounded."""
+        return self.norm if not isinstance(self.norm, str) else {"l2": 2.0}.get(self.norm, math.inf)
+
+    @property
+    def _other(self) -> bool:
+        """Whether rows are bounded in another norm than "inf" and "l2"."""
+        return not isinstance(self.norm, str)
+
+    @property
+    def shortens(self) -> bool:
+        """Whether a row may be shortened as a whole, and not only entry by entry."""
+        return self._other or self.max_length is not None
+
+    @property
     def favours_gradients(self) -> bool:
         """Whether rows are known to be short beside what their entries alone would allow."""
-        return self.norm == "l2" or self.nonzeros is not None
+        in_one_entry = self.length is not None and self.largest >= self.length
+        return self.order <= 2 or self.nonzeros is not None or in_one_entry
 
     def with_y(self, y: float) -> Bounds:
         return replace(self, y=y)
 
     def check_size(self, n_features: int) -> None:
-        """Raise unless a bound for each column has one for each of `n_features` columns."""
+        """Raise unless rows of `n_features` columns can be put inside these bounds, exactly."""
         if np.ndim(self.x) == 1 and len(self.x) != n_features:
             raise InvalidArgument(
                 f"Bounds x has {len(self.x)} entries and the data {n_features} columns: each "
                 "column needs its own public bound. Pass one number for all, or one for each."
+            )
+        most = most_columns(self.norm)
+        if n_features > most:
+            other = "" if isinstance(self.norm, str) else ', or use norm="l2" or norm="inf"'
+            raise InvalidArgument(
+                f"The data has {n_features:,} columns, and with norm={self.norm!r} {most:,} is the "
+                "most: the length of a longer row does not fit a 64-bit integer. Hash or project "
+                f"the columns to fewer{other}."
             )
 
     def per_column(self, n_features: int) -> np.ndarray:
         """The largest |x_j| of each column."""
         return np.broadcast_to(np.asarray(self.x, dtype=np.float64), (n_features,))
 
-    @property
+    @cached_property
     def largest(self) -> float:
         """The largest bound of a column."""
         return self.x if isinstance(self.x, float) else float(self.x.max())
@@ -167,12 +218,17 @@ class Bounds:
     def reach(self, theta: Vector) -> float:
         """The largest |<x, theta>| over all rows x that keep the promise."""
         reach = float(np.sum(np.abs(theta.values) * self.of_columns(theta.support)))
+        if self._other:
+            length = lr_norm(theta.values, conjugate(self.order))
+            return min(reach, float(self.x * length * ROUNDED_UP))
         longest = self.max_length
         return reach if longest is None else min(reach, longest * length_of(theta.values))
 
     def unit_length(self, columns: Any, size: int) -> float:
         """The largest length of a row on `size` columns, in units of their bounds."""
-        if self.max_length is None:
+        if self._other and size:
+            return embedding_norm(size, self.order, 2.0) * ROUNDED_UP
+        if self.max_length is None or size == 0:
             return math.sqrt(size)
         return min(math.sqrt(size), self.max_length / float(np.min(self.of_columns(columns))))
 
@@ -180,7 +236,10 @@ class Bounds:
         """The largest length of a row, or of some columns of it, in "l1", "l2" or "linf"."""
         limits = np.array(self.per_column(n_features)[columns])
         if norm == "linf":
-            return float(limits.max())
+            return float(limits.max(initial=0.0))
+        if self._other and len(limits):
+            longest = embedding_norm(len(limits), self.order, norm_order(norm))
+            return float(self.x * longest * ROUNDED_UP)
         most = length_of(limits) if norm == "l2" else float(limits.sum())
         if self.max_length is None:
             return most
@@ -192,28 +251,41 @@ class Bounds:
             if sparse.issparse(x):
                 rows = canonical_rows(x)
                 rows.data = self._clip_entries(rows.data, self.of_columns(rows.indices))
-                if self.max_length is not None:
-                    lengths = np.sqrt(sparse.csr_array(rows / self.max_length).power(2).sum(axis=1))
+                if self.shortens:
+                    units = sparse.csr_array(abs(rows) / self._longest)
+                    lengths = units.power(self._power).sum(axis=1) ** (1 / self._power)
                     rows.data /= np.repeat(np.maximum(lengths, 1.0), np.diff(rows.indptr))
                 return rows
             rows = self._clip_entries(np.ascontiguousarray(x), self.x)
-            if self.max_length is not None:
-                lengths = np.sqrt(np.square(rows / self.max_length).sum(axis=1, keepdims=True))
+            if self.shortens:
+                units = np.abs(rows) / self._longest
+                lengths = (units**self._power).sum(axis=1, keepdims=True) ** (1 / self._power)
                 rows /= np.maximum(lengths, 1.0)
             return rows
+
+    @property
+    def _longest(self) -> float:
+        """The largest norm of a row that is shortened as a whole, in the norm of `_power`."""
+        longest = self.x if self._other else self.max_length
+        assert longest is not None
+        return float(longest)
+
+    @property
+    def _power(self) -> float:
+        return self.order if self._other else 2.0
 
     def grid_x(self, x: Any) -> Any:
         """The rows inside the bounds, in steps of a column's bound / `X_STEPS`: integers.
 
-        Entries are rounded first. A row that is longer than `max_length` then is shortened, by a
-        factor that follows from its integers: it is the same in every container.
+        Entries are rounded first. A row that is too long then is shortened, by a factor that
+        follows from its integers: it is the same in every container.
         """
         if sparse.issparse(x):
             rows = canonical_rows(x)
             self._round_entries(rows.data, self.of_columns(rows.indices), rows.data)
-            if self.max_length is not None:
+            if self.shortens:
                 rows.data *= np.repeat(self._shrinks_of(rows), np.diff(rows.indptr))
-                np.rint(rows.data, out=rows.data)
+                self._round_again(rows.data)
             return rows
         steps = np.empty(x.shape)
         several = max(1, ENTRIES_AT_ONCE // max(x.shape[1], 1))
@@ -224,7 +296,7 @@ class Bounds:
 
     def shrinks(self, x: np.ndarray) -> np.ndarray | None:
         """What dense rows on the grid are multiplied by to be short enough, each; None for 1."""
-        if self.max_length is None:
+        if not self.shortens:
             return None
         return self._shrinks_of(self._round_entries(x, self.x, np.empty(x.shape)))[:, None]
 
@@ -246,8 +318,12 @@ class Bounds:
         self._round_entries(x, limit, out)
         if shrinks is not None:
             np.multiply(out, shrinks, out=out)
-            np.rint(out, out=out)
+            self._round_again(out)
         return out
+
+    def _round_again(self, steps: np.ndarray) -> None:
+        """Whole steps of shortened rows: towards 0 where `_shrinks_of` leaves no room for more."""
+        (np.trunc if self._other else np.rint)(steps, out=steps)
 
     def _round_entries(self, x: np.ndarray, limit: Any, out: np.ndarray) -> np.ndarray:
         """Each entry inside its own bound, in whole steps; missing ones as 0."""
@@ -265,6 +341,8 @@ class Bounds:
         A row of k integers that are not 0 becomes longer by at most sqrt(k) / 2 when it is rounded,
         in steps of the largest column.
         """
+        if self._other:
+            return shrinks_in(rows, self.order)
         assert self.max_length is not None
         squares, most = self.squared_lengths(rows), X_STEPS * (self.max_length / self.largest)
         if sparse.issparse(rows):
@@ -278,19 +356,28 @@ class Bounds:
         """The squared length of each row on the grid, or a little more, in the largest steps."""
         if isinstance(self.x, float):
             return squared_lengths(rows)
-        # The squared bounds of the columns in whole steps, rounded up.
+        weights, step = self._weights
+        return np.asarray(squared_lengths(rows, weights) * step)
+
+    @cached_property
+    def _weights(self) -> tuple[np.ndarray, float]:
+        """The squared bounds of the columns in whole steps, rounded up, and the step.
+
+        The step follows from a sum of integers, which is the same on every machine.
+        """
         squares = np.square(self.x / self.largest)
-        step = squares.sum() / _WEIGHT_STEPS
-        return np.asarray(squared_lengths(rows, np.ceil(squares / step).astype(np.int64)) * step)
+        whole = np.ceil(squares * _WEIGHT_STEPS).astype(np.int64)
+        step = int(whole.sum()) / _WEIGHT_STEPS**2
+        return np.ceil(squares / step).astype(np.int64), step
 
     def _clip_entries(self, entries: Any, limit: Any) -> np.ndarray:
         clipped = _clip(entries, limit)
         return np.maximum(clipped, 0.0, out=clipped) if self.nonnegative else clipped
 
     def clip_y(self, y: np.ndarray) -> np.ndarray:
-        """A copy of the targets inside the bounds."""
+        """A copy of the targets inside the bounds, without a sign of 0."""
         with np.errstate(all="ignore"):
-            return _clip(y, np.float64(self.y if self.y is not None else 1.0))
+            return _clip(y, np.float64(self.y if self.y is not None else 1.0)) + 0.0
 
     def __repr__(self) -> str:
         x = self.x if np.ndim(self.x) == 0 else f"<{len(self.x)} columns>"
@@ -300,27 +387,8 @@ class Bounds:
         return f"Bounds(x={x}, y={self.y}, norm={self.norm!r}{more})"
 
 
-def norm_order(norm: str) -> float:
-    """The exponent that a norm's name stands for."""
-    return {"l1": 1.0, "l2": 2.0, "linf": np.inf}[norm]
-
-
 def _clip(values: Any, limit: Any) -> np.ndarray:
     """NaN to 0, everything else into [-limit, limit]; the same work whatever the values are."""
     values = np.asarray(values, dtype=np.float64)
     kept = np.where(np.isnan(values), 0.0, values)
     return np.clip(kept, -limit, limit, out=kept)
-
-
-def canonical_rows(x: Any) -> sparse.csr_array:
-    """A copy of sparse rows with one entry for each place, or two of them would escape clipping.
-
-    Entries that share a place are added row by row and in float64: sorted by columns, the order of
-    a row's duplicates could depend on other rows.
-    """
-    with np.errstate(all="ignore"):  # of numbers too large for float64
-        if x.format == "coo":  # which would be added as they are
-            x = sparse.coo_array((x.data.astype(np.float64), x.coords), shape=x.shape)
-        rows = sparse.csr_array(x, dtype=np.float64, copy=True)
-    rows.sum_duplicates()
-    return rows

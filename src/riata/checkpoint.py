@@ -13,9 +13,10 @@ import contextlib
 import errno
 import hashlib
 import hmac
+import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,15 @@ import numpy as np
 
 from riata.errors import CheckpointError
 from riata.files import durable
+from riata.grid import MOST_ROWS
 from riata.identity import digest
 from riata.mechanisms.noise import Noise
+from riata.privacy.budget import REPLACE_ONE
 from riata.privacy.events import Event, to_json
 from riata.queries import RowDigest
 from riata.release_text import release_from_text, release_to_text
 
-VERSION = 2
+VERSION = 3
 
 #: The length of a key, and of the code of the rows behind it.
 _KEY_BYTES, _CODE_DIGITS = 32, 64
@@ -84,23 +87,33 @@ class Checkpoint:
         """Whether anything may still be released: the key of a run that is over was destroyed."""
         return self._key is not None
 
-    def row_digest(self, adjacency: str) -> RowDigest:
-        """What is to be summed over the rows for `bind`."""
-        return RowDigest(self._keyed(b"digest"), 1, adjacency)
+    def row_digest(self) -> RowDigest:
+        """What is to be summed over every view of the rows for `code_of`."""
+        return RowDigest(self._keyed(b"digest"), MOST_ROWS, REPLACE_ONE)
 
-    def code_of(self, total: np.ndarray) -> str:
-        """The code of the rows with this sum of `row_digest`."""
-        return self._keyed(b"rows", np.asarray(total, dtype="<i8").tobytes()).hex()
+    def code_of(self, totals: Mapping[str, np.ndarray]) -> str:
+        """The code of the rows whose views, by name, have these sums of `row_digest`."""
+        each = sorted(totals.items())
+        said = [(name.encode(), np.asarray(found, "<i8").tobytes()) for name, found in each]
+        return self._keyed(b"rows", *itertools.chain(*said)).hex()
 
-    def bind(self, code: str, recorded: str | None = None) -> None:
-        """Go on only with the rows that the run began with, by their code and a ledger's record."""
-        if recorded is not None and not self._rows:
-            self._rows = recorded
+    def bind(self, code: str, record: Callable[[str], str] | None = None) -> None:
+        """Go on only with the rows that the run began with, by their code.
+
+        `record` tells a ledger of it, and returns what the ledger has. The files are asked first,
+        so that a ledger is told of no other rows, and a file alone is not believed: a copy may
+        have met other rows without the ledger.
+        """
+        self._check_code(code, self._rows)
+        if record is not None:
+            self._check_code(code, record(code))
         if not self._rows:
             self._rows = code
             if self._seed is None:
                 self._write_key(code.encode(), _KEY_BYTES)
-        elif not hmac.compare_digest(self._rows, code):
+
+    def _check_code(self, code: str, known: str) -> None:
+        if known and not hmac.compare_digest(known, code):
             raise CheckpointError(
                 f"{self.path} belongs to a run over other rows. {_CHARGED} Go on with the rows "
                 "that the run began with, or name another file for these."

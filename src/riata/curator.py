@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,6 +98,10 @@ class SumsAlone(Engine):
         return SumsAlone(self._engine.part(part, parts))
 
 
+#: The view of the rows that queries are about, unless they name another one.
+ROWS = "rows"
+
+
 class Curator:
     """Answers queries through mechanisms, within a plan that has been paid for.
 
@@ -111,11 +116,13 @@ class Curator:
         parts: int = 1,
         adaptive: bool = False,
         checkpoint: Checkpoint | None = None,
+        views: Mapping[str, Engine] | None = None,
     ) -> None:
-        self._engine = engine
+        self._views = {**(views or {}), ROWS: engine}
         self._noise = noise
         self._checkpoint = checkpoint
         self._paid_for = [(Filter if adaptive else Listed)(event) for _ in range(parts)]
+        self._coded: tuple[int, ...] = ()  # the readings of the rows whose code is known
         self._turn = threading.Lock()
         self._numbers = itertools.count()
 
@@ -126,6 +133,7 @@ class Curator:
         *,
         cost: Event | None = None,
         read: Callable[[], Engine],
+        views: Mapping[str, Callable[[], Engine]] | None = None,
         noise: Noise,
         adjacency: str,
         parts: int = 1,
@@ -145,6 +153,10 @@ class Curator:
             The same between neighbours, if they may differ by several rows.
         read : callable
             Builds the engine. It is called only after the charge is durable.
+        views : mapping of str to callable, optional
+            Engines with other views of the same rows, by name, built when the rows are read. What
+            is seen there of a row must depend on that row alone. There are no others: the code of
+            the rows in a checkpoint is of all that may be asked.
         noise : Noise
         adjacency : str
         parts : int, default=1
@@ -163,7 +175,8 @@ class Curator:
         if parts > 1 and adjacency != REPLACE_ONE:
             raise ValueError("A row that is taken away would move the others to other parts.")
         if checkpoint is not None and not checkpoint.needs_rows:
-            return cls(_NoRows(), event, noise, parts, adaptive, checkpoint)
+            nothing = {name: _NoRows() for name in views or {}}
+            return cls(_NoRows(), event, noise, parts, adaptive, checkpoint, nothing)
         if ledger is not None:
             facts = dict(summary or {})
             paid = None
@@ -175,44 +188,93 @@ class Curator:
             else:
                 _check_charge(paid, cost or event, adjacency, unit, facts)
         engine = read()
+        others = {name: build() for name, build in (views or {}).items()}
+        opened = cls(engine, event, noise, parts, adaptive, checkpoint, others)
         if checkpoint is not None:
-            code = checkpoint.code_of(engine.total(checkpoint.row_digest(adjacency)))
-            known = None if ledger is None else ledger.bind_rows(checkpoint.run_id, code)
-            checkpoint.bind(code, known)
-        return cls(engine, event, noise, parts, adaptive, checkpoint)
+            run = checkpoint.run_id
+            opened._bind(checkpoint, None if ledger is None else partial(ledger.bind_rows, run))
+        return opened
 
-    def release(self, query: Query | FrankWolfePath, mechanism: Mechanism, part: int = 0) -> Any:
-        """Answer one query. The only way that anything about the rows gets out."""
-        found = self._release(query, mechanism, part)
+    def release(
+        self,
+        query: Query | FrankWolfePath,
+        mechanism: Mechanism,
+        part: int = 0,
+        *,
+        view: str = ROWS,
+    ) -> Any:
+        """Answer one query. The only way that anything about the rows gets out.
+
+        `view` is one of those that the curator was opened with.
+        """
+        found = self._release(query, mechanism, part, view)
         notify(query, mechanism, found, part=part, numbers=self._numbers)
         return found
 
-    def _release(self, query: Query | FrankWolfePath, mechanism: Mechanism, part: int) -> Any:
+    def _release(
+        self,
+        query: Query | FrankWolfePath,
+        mechanism: Mechanism,
+        part: int,
+        view: str,
+    ) -> Any:
         if not 0 <= part < len(self._paid_for):
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
+        if view not in self._views:
+            raise ValueError(f"There is no view {view!r} of the rows: {list(self._views)}.")
         with self._turn:
             self._paid_for[part].take(mechanism.event)
             if self._checkpoint is None:
-                return mechanism.release(query, self._part(part), self._noise)
+                return mechanism.release(query, self._engine(view, part), self._noise)
             known, found = self._checkpoint.known(mechanism.event)
             if not known:
-                sums = SumsAlone(self._part(part))
-                found = mechanism.release(query, sums, self._checkpoint.noise(query))
+                found = self._of_bound_rows(query, mechanism, self._engine(view, part))
                 self._checkpoint.keep(mechanism.event, found)
             return found
+
+    def _of_bound_rows(self, query: Any, mechanism: Mechanism, engine: Engine) -> Any:
+        """A release over the rows that the run is bound to, though some may be read again.
+
+        Noise that follows from the code of rows must not meet other rows.
+        """
+        checkpoint = self._checkpoint
+        assert checkpoint is not None
+        while True:
+            if checkpoint.needs_rows and self._coded != self._readings:
+                self._bind(checkpoint)
+            noise = checkpoint.noise(query)
+            found = mechanism.release(query, SumsAlone(engine), noise)
+            if self._coded == self._readings:
+                return found
+
+    def _bind(self, checkpoint: Checkpoint, record: Callable[[str], str] | None = None) -> None:
+        """Go on only if the rows, as the engines have them now in every view, are the run's."""
+        query = checkpoint.row_digest()
+        while True:
+            readings = self._readings
+            totals = {name: engine.total(query) for name, engine in self._views.items()}
+            if readings == self._readings:
+                checkpoint.bind(checkpoint.code_of(totals), record)
+                self._coded = readings
+                return
+
+    @property
+    def _readings(self) -> tuple[int, ...]:
+        return tuple(engine.readings for engine in self._views.values())
 
     def compiles(self, query: FrankWolfePath, epsilon: float) -> bool:
         """Whether a whole path is best released at once. Depends on public facts alone."""
         alone = len(self._paid_for) == 1 and self._checkpoint is None
-        return alone and self._engine.compiles(query, epsilon)
+        return alone and self._views[ROWS].compiles(query, epsilon)
 
-    def _part(self, part: int) -> Engine:
-        parts = len(self._paid_for)
-        return self._engine if parts == 1 else self._engine.part(part, parts)
+    def _engine(self, view: str, part: int) -> Engine:
+        engine, parts = self._views[view], len(self._paid_for)
+        return engine if parts == 1 else engine.part(part, parts)
 
     def close(self) -> None:
         """Everything that was planned has been released."""
-        self._engine.close()
+        for engine in self._views.values():
+            engine.close()
         if self._checkpoint is not None:
             self._checkpoint.close(over=True)
 

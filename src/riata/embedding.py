@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import gammaln
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import gammaln, logsumexp
 
 from riata.errors import InvalidArgument
-from riata.privacy.budget import check_number
+from riata.privacy.budget import check_number, check_open_unit
 
 #: No dimension above this is looked for.
 _MOST_DIMENSIONS = 2**60
@@ -32,7 +35,7 @@ def embedding_failure(dimension: int, width: float, distortion: float) -> float:
     distortion : float
         Between 0 and 1.
     """
-    m, gamma = _dimension(dimension), _share("distortion", distortion)
+    m, gamma = _dimension(dimension), check_open_unit("distortion", distortion)
     width = _size("width", width)
     root = math.sqrt(m)
     above = root * (math.sqrt(1 + gamma) - 1) - width
@@ -51,7 +54,7 @@ def embedding_dimension(width: float, distortion: float, failure: float) -> int:
     distortion, failure : float
         Between 0 and 1.
     """
-    allowed = _share("failure", failure)
+    allowed = check_open_unit("failure", failure)
     high = 1
     while embedding_failure(high, width, distortion) > allowed:
         high *= 2
@@ -91,7 +94,7 @@ def margin_distortion(
         Between 0 and 1.
     """
     m, width, radius = _dimension(dimension), _size("width", width), _size("radius", radius)
-    s = math.sqrt(2 * math.log(3 * n_rows / _share("failure", failure)))
+    s = math.sqrt(2 * math.log(3 * n_rows / check_open_unit("failure", failure)))
     root = math.sqrt(m)
     longest, shortest = 1 + s / root, max(0.0, (_mean_length(m) - s) / root)
     along = max(longest**2 - 1, 1 - shortest**2)
@@ -132,10 +135,40 @@ def lift_error(
         The largest distance of the two projections, if they agree only nearly.
     """
     m, width, radius = _dimension(dimension), _size("width", width), _size("radius", radius)
-    room = _mean_length(m) - math.sqrt(2 * math.log(1 / _share("failure", failure)))
+    room = _mean_length(m) - math.sqrt(2 * math.log(1 / check_open_unit("failure", failure)))
     if room <= 0:
         return 2 * radius
     return min(2 * radius, (2 * width + _size("missed", missed) * math.sqrt(m)) / room)
+
+
+def psi2_norm(values: ArrayLike, probabilities: ArrayLike | None = None) -> float:
+    """The subgaussian norm of a variable with finitely many values (Definition 4).
+
+    The smallest t with E exp(a^2 / t^2) <= 2: sqrt(8 / 3) = 1.63 for a standard normal one.
+
+    Parameters
+    ----------
+    values : array-like
+    probabilities : array-like, optional
+        Of the values; all alike if left out.
+    """
+    squares = np.square(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+    weights = np.ones(squares.shape) if probabilities is None else np.asarray(probabilities, float)
+    if squares.ndim != 1 or weights.shape != squares.shape or not np.isfinite(squares).all():
+        raise InvalidArgument("Pass finite values, and one probability for each.")
+    if not (weights.min() >= 0 and 0 < weights.sum() < math.inf):
+        raise InvalidArgument("Probabilities must not be negative, and not all of them 0.")
+    squares, weights = squares[weights > 0], weights[weights > 0] / weights.sum()
+    largest = float(squares.max())
+    if largest == 0:
+        return 0.0
+
+    def excess(inverse: float) -> float:  # of the mean exponential at 1 / t^2, as a logarithm
+        return float(logsumexp(squares * inverse, b=weights)) - math.log(2)
+
+    # One value alone bounds the root: its own probability times the exponential is at most 2.
+    high = math.log(2 / float(weights[squares.argmax()])) / largest
+    return 1 / math.sqrt(float(brentq(excess, 0.0, high * (1 + 1e-9), xtol=1e-15 / largest)))
 
 
 def _mean_length(m: int) -> float:
@@ -158,17 +191,11 @@ def _size(name: str, value: float) -> float:
     return number
 
 
-def _share(name: str, value: float) -> float:
-    number = check_number(name, value)
-    if not 0 < number < 1:
-        raise InvalidArgument(f"{name}={value!r} must lie between 0 and 1.")
-    return number
-
-
 __all__ = [
     "embedding_dimension",
     "embedding_failure",
     "expected_margin_distortion",
     "lift_error",
     "margin_distortion",
+    "psi2_norm",
 ]

@@ -93,3 +93,11 @@ class InternalError(RiataError):
 
 class DiskFull(RiataError, OSError):
     """Rows that do not fit into memory do not fit on the disk either."""
+
+
+class PrivacyWarning(UserWarning):
+    """Something beside a fit may reveal rows, and no budget pays for it. Says nothing of a row."""
+
+
+class DataQualityWarning(UserWarning):
+    """What private counts say about missing and impossible cells. They were paid for."""

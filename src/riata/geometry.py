@@ -18,16 +18,8 @@ from riata.errors import InvalidArgument
 from riata.privacy.budget import check_number
 from riata.problem import Problem
 from riata.public import public_normals
-from riata.sets import (
-    ConstraintSet,
-    GroupL1Ball,
-    L1Ball,
-    Polytope,
-    Simplex,
-    SparseBall,
-    Width,
-)
-from riata.sets.base import conjugate
+from riata.row_norms import NORMS, conjugate, embedding_norm
+from riata.sets import ConstraintSet, L1Ball, Polytope, Simplex, Width
 from riata.sets.lp import LpGeometry
 
 
@@ -42,22 +34,12 @@ def set_norm(constraint: ConstraintSet, q: float) -> float:
         At least 1, infinity included.
     """
     order = _order(q)
-    if isinstance(constraint, L1Ball | Simplex):
-        return constraint.radius
-    if isinstance(constraint, Polytope):
-        return float(np.linalg.norm(constraint.vertices, order, axis=1).max())
-    if isinstance(constraint, LpGeometry):
-        own, spread = constraint.p, constraint.required_size()
-    elif isinstance(constraint, GroupL1Ball):
-        own, spread = 2.0, int(np.bincount(constraint.codes()).max())
-    elif isinstance(constraint, SparseBall):
-        own, spread = 2.0, constraint.sparsity
-    else:
+    if type(constraint).size_in is ConstraintSet.size_in and order not in (1, 2, math.inf):
         raise InvalidArgument(
-            f"The l_q norms of {constraint!r} are not known. Use `constraint.radius_in`, which has "
-            'those in "l1", "l2" and "linf".'
+            f"The l_q norms of {constraint!r} are not known. Use `constraint.size_in`, a bound, or "
+            '`constraint.radius_in`, which has those in "l1", "l2" and "linf".'
         )
-    return float(constraint.radius * spread ** max(0.0, 1 / order - 1 / own))
+    return constraint.size_in(order)
 
 
 def row_norm(bounds: Bounds, r: float, n_features: int) -> float:
@@ -71,10 +53,12 @@ def row_norm(bounds: Bounds, r: float, n_features: int) -> float:
     n_features : int
     """
     order = _order(r)
+    if bounds.norm not in NORMS:
+        return float(bounds.x * embedding_norm(n_features, bounds.order, order))
     most = float(np.linalg.norm(bounds.per_column(n_features), order))
     if bounds.max_length is None:
         return most
-    return float(min(most, bounds.max_length * n_features ** max(0.0, 1 / order - 0.5)))
+    return min(most, bounds.max_length * embedding_norm(n_features, 2.0, order))
 
 
 def smoothness(problem: Problem, q: float) -> float:

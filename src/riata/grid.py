@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 #: Changes whenever a release may be another one for the same rows, plan and noise.
-ARITHMETIC = 3
+ARITHMETIC = 5
 
 #: An entry of a row is a whole number of steps, at most this many in size.
 X_STEPS = 2**16
@@ -29,10 +29,13 @@ THETA_STEPS, _SMALLEST_TOTAL = 2**35, 2.0**-960
 BLOCK_ROWS = 2**53 // (X_STEPS * MOST_SLOPE_STEPS)
 
 #: Sums over all rows stay below this, with room for one more bit in 64-bit integers.
-_MOST_TOTAL = 2**62
+MOST_TOTAL = 2**62
 
 #: And so many rows in 64-bit integers: then slopes still have as many steps as entries.
-MOST_ROWS = _MOST_TOTAL // X_STEPS**2
+MOST_ROWS = MOST_TOTAL // X_STEPS**2
+
+#: The squared length of a row of so many columns is exact too.
+MOST_COLUMNS = MOST_TOTAL // X_STEPS**2
 
 #: More than what a handful of roundings can make of the number 1.
 ROUNDED_UP = 1 + 2.0**-40
@@ -40,7 +43,7 @@ ROUNDED_UP = 1 + 2.0**-40
 
 def slope_steps(n_rows: int) -> int:
     """How many steps the largest slope has: as many as sums over so many rows have room for."""
-    room = max(_MOST_TOTAL // (X_STEPS * n_rows), X_STEPS)
+    room = max(MOST_TOTAL // (X_STEPS * n_rows), X_STEPS)
     return int(min(MOST_SLOPE_STEPS, 1 << (room.bit_length() - 1)))
 
 
@@ -75,10 +78,11 @@ def squared_lengths(x: Any, weights: np.ndarray | None = None) -> np.ndarray:
     Parameters
     ----------
     x : ndarray or scipy sparse of shape (n_rows, n_features)
-        Rows on the grid. Sparse ones in CSR format.
+        Rows on the grid, with at most `MOST_COLUMNS`. Sparse ones in CSR format.
     weights : ndarray of int64 of shape (n_features,), optional
         At most 2^30 together; 1 if left out.
     """
+    check_columns(x, MOST_COLUMNS)
     if sparse.issparse(x):
         steps = x.data.astype(np.int64)
         terms = steps * steps if weights is None else steps * steps * weights[x.indices]
@@ -96,6 +100,14 @@ def squared_lengths(x: Any, weights: np.ndarray | None = None) -> np.ndarray:
     return total
 
 
+def check_columns(x: Any, most: int) -> None:
+    """Raise unless a sum over one row fits an integer: for callers that did not check before."""
+    if x.shape[1] > most:
+        raise ValueError(
+            f"Rows of {x.shape[1]:,} columns: sums over a row are exact up to {most:,}."
+        )
+
+
 #: float64 adds so many squares of entries without rounding.
 _EXACT_COLUMNS = 2**53 // X_STEPS**2
 
@@ -106,3 +118,17 @@ def row_sums(terms: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     if full.any():
         total[full] = np.add.reduceat(terms, indptr[:-1][full])
     return total
+
+
+def canonical_rows(x: Any) -> sparse.csr_array:
+    """A copy of sparse rows with one entry for each place, or two of them would escape clipping.
+
+    Entries that share a place are added row by row and in float64: sorted by columns, the order of
+    a row's duplicates could depend on other rows.
+    """
+    with np.errstate(all="ignore"):  # of numbers too large for float64
+        if x.format == "coo":  # which would be added as they are
+            x = sparse.coo_array((x.data.astype(np.float64), x.coords), shape=x.shape)
+        rows = sparse.csr_array(x, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    return rows

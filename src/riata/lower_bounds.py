@@ -217,7 +217,7 @@ def _direction(case: _Case) -> Iterator[float]:
     for b in _powers(problem.n_features):
         even = _even(problem, b)
         assert even is not None
-        length = case.column * (math.sqrt(b) if problem.bounds.norm == "inf" else 1.0)
+        length = case.column * b ** (0.5 - 1 / problem.bounds.order)
         top = length * even[1]
         for w in case.rows(min(case.n, b / (2 * case.epsilon) + 1)):
             for t in np.linspace(0.1, 0.95, 18):

@@ -99,6 +99,20 @@ def as_labels(values: Any, name: str = "y") -> np.ndarray:
     return _labels_of_column(values)
 
 
+def as_cells(values: Any, name: str = "X") -> Any:
+    """Cells of rows as they are, in an array whose type does not follow from any of them.
+
+    Arrays and sparse rows are passed on. A list of rows becomes an array of objects: of each row
+    only how long it is is looked at, and all must be of one length. A cell may be anything.
+    """
+    if sparse.issparse(values) or isinstance(values, np.ma.MaskedArray):
+        return values
+    if not _is_list(values):
+        return _array(values, name)
+    shape = _shape(values, name)
+    return _objects([cell for row in values for cell in row]).reshape(shape)
+
+
 def _cells(values: Iterable[Any], shape: tuple[int, ...]) -> np.ndarray:
     """Each value on its own."""
     with np.errstate(all="ignore"):
@@ -156,7 +170,13 @@ def _stays(kind: np.dtype[Any]) -> bool:
 
 
 def _nested(values: Sequence[Any], name: str) -> np.ndarray:
-    """A list of rows. Only how long they are is looked at: it is the shape, and public."""
+    """A list of rows."""
+    shape = _shape(values, name)
+    return _cells((cell for row in values for cell in row), shape)
+
+
+def _shape(values: Sequence[Any], name: str) -> tuple[int, int]:
+    """Of a list of rows. Only how long they are is looked at: it is the shape, and public."""
     lengths = {len(row) if _is_row(row) else -1 for row in values}
     if -1 in lengths or not lengths:
         raise InvalidArgument(
@@ -166,9 +186,9 @@ def _nested(values: Sequence[Any], name: str) -> np.ndarray:
     if len(lengths) > 1:
         raise InvalidArgument(
             f"The rows of {name} have different lengths. Pass rows of one length, with None where "
-            "a number is missing."
+            "a value is missing."
         )
-    return _cells((cell for row in values for cell in row), (len(values), lengths.pop()))
+    return len(values), lengths.pop()
 
 
 def _bare(values: Sequence[Any], name: str) -> list[Any]:
@@ -247,16 +267,21 @@ def _column(column: Any, name: str) -> np.ndarray:
         return _polars_column(column, name)
     if package == "pyarrow" and hasattr(column, "type"):
         return _arrow_column(column, name)
+    return _dense(_array(column, name), name)
+
+
+def _array(values: Any, name: str) -> np.ndarray:
+    """What says itself how it is an array."""
     try:
-        found = np.asarray(column)
+        found = np.asarray(values)
     except (TypeError, ValueError, OverflowError):
         found = np.empty((), dtype=object)
     if found.ndim == 0:
         raise InvalidArgument(
-            f"{name} is not numeric: it is a {type(column).__name__}, which has no rows. Expected "
+            f"{name} is not numeric: it is a {type(values).__name__}, which has no rows. Expected "
             "array-like: pass an array, a data frame or a list."
         )
-    return _dense(found, name)
+    return found
 
 
 def _pandas_column(column: Any, name: str) -> np.ndarray:

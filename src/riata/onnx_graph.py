@@ -17,6 +17,8 @@ from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.local import LocalLasso, LocalLogisticRegression
 from riata.estimators.local_base import LocalEstimator
+from riata.estimators.pipelines import inner_model, schema_of
+from riata.row_norms import NORMS
 
 #: The version of ONNX's operators, and of the file format that goes with them: old enough for
 #: runtimes of some years ago.
@@ -37,7 +39,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : fitted estimator
-        Any linear one: all but `LocalSparseMean` and `LocalKernelRidge`.
+        Any linear one: all but `LocalSparseMean` and `LocalKernelRidge`. Or a pipeline of
+        `SchemaEncoder` and such a one: the graph begins after the encoder.
     path : path-like
         The file is replaced if there is one.
 
@@ -45,10 +48,13 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     -----
     The input is called "X", of shape (rows, columns) and type double. The outputs are called
     "prediction", for numbers; or "label", "decision" and, for logistic models, "probabilities".
-    The Statement is in the metadata of the file, as JSON under "riata.statement".
+    The Statement is in the metadata of the file, as JSON under "riata.statement". Of a model with a
+    schema "X" is an encoded row, and the schema is there too, under "riata.schema".
 
     *Privacy.* The file holds the coefficients, the bounds and the Statement. It holds no row.
     """
+    whole, model = model, inner_model(model)
+    schema = schema_of(whole) if whole is not model else getattr(model, "schema_", None)
     _check(model)
     graph = _Graph(model.n_features_in_)
     if isinstance(model, LocalEstimator):
@@ -61,7 +67,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     else:
         link = getattr(getattr(model, "loss", None), "link", "identity")
         graph.output(graph(_INVERSE_LINKS[link], "margins"), "prediction", [None])
-    Path(path).write_bytes(graph.finished(model))
+    Path(path).write_bytes(graph.finished(model, "" if schema is None else schema.toml()))
 
 
 def _check(model: Any) -> None:
@@ -119,7 +125,7 @@ class _Graph:
         made = self._helper.make_tensor_value_info(name, kind or self._double, shape)
         self.outputs.append(made)
 
-    def finished(self, model: Any) -> bytes:
+    def finished(self, model: Any, schema: str) -> bytes:
         """The bytes of the file."""
         import onnx
 
@@ -137,7 +143,8 @@ class _Graph:
             doc_string=model.privacy_.sentence,
         )
         said = json.dumps(model.privacy_.to_dict(), default=str)
-        self._helper.set_model_props(made, {"riata.statement": said})
+        more = {"riata.schema": schema} if schema else {}
+        self._helper.set_model_props(made, {"riata.statement": said, **more})
         onnx.checker.check_model(made, full_check=True)
         content: bytes = made.SerializeToString(deterministic=True)
         return content
@@ -173,8 +180,14 @@ def _inside(graph: _Graph, bounds: Any) -> str:
     reach = np.asarray(bounds.x, dtype=np.float64)
     lowest = np.zeros_like(reach) if bounds.nonnegative else -reach
     rows = graph("Min", graph("Max", _present(graph), lowest), reach)
-    if bounds.max_length is None:
+    if not bounds.shortens:
         return rows
+    if bounds.norm not in NORMS:
+        units = graph("Div", graph("Abs", rows), np.float64(bounds.x))
+        powers = graph("Pow", units, np.float64(bounds.order))
+        total = graph("ReduceSum", powers, np.array([1]), keepdims=1)
+        longer = graph("Max", graph("Pow", total, np.float64(1 / bounds.order)), np.float64(1.0))
+        return graph("Div", rows, longer)
     scaled = graph("Div", rows, np.float64(bounds.max_length))
     squares = graph("ReduceSum", graph("Mul", scaled, scaled), np.array([1]), keepdims=1)
     longer = graph("Max", graph("Sqrt", squares), np.float64(1.0))

@@ -13,10 +13,11 @@ from riata.errors import InvalidArgument
 
 #: What may be the case with a statement.
 STATES = {
-    "holds": "as printed, up to constants where none is printed",
-    "corrected": "with another constant or step, which the proof needs",
-    "disproved": "there is a counterexample to what is printed",
-    "open": "neither is known",
+    "holds": "true as printed; where only an order of magnitude is printed, with constants",
+    "corrected": "a slip of notation, a gap or a missing condition; true with the change that is "
+    "named, and no counterexample to its claim of privacy or of risk is known",
+    "disproved": "what is printed has a counterexample, which is named; the line runs what is true",
+    "open": "neither a proof nor a counterexample is known",
     "definition": "nothing is claimed",
 }
 

@@ -59,7 +59,8 @@ class Problem:
                 "fit_intercept=False, and give the rows a column of ones if the loss needs one."
             )
         check_adjacency(self.adjacency)
-        self.bounds.check_size(self.n_features)
+        for bounds in (self.bounds, self.gradient_bounds):
+            bounds.check_size(self.n_features)
         object.__setattr__(self, "set", self.set.sized(self.n_features))
 
     @property

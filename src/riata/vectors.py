@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,12 +11,19 @@ from typing import Any
 import numpy as np
 
 _ONE = Fraction(1)
+_SMALLEST, _LARGEST = 1e-140, 1e140
 _SMALLEST_RATIO = Fraction(1, 2**80)
 
 
 def length(v: np.ndarray) -> float:
-    """||v||_2, summed in pairs: BLAS may lose a digit an entry, and others on other threads."""
-    return float(np.sqrt(np.square(v).sum()))
+    """||v||_2, summed in pairs: BLAS may lose a digit an entry, and others on other threads.
+
+    Of entries whose squares would vanish or overflow too.
+    """
+    largest = float(np.abs(v).max(initial=0.0))
+    if _SMALLEST <= largest <= _LARGEST or not 0 < largest < math.inf:
+        return float(np.sqrt(np.square(v).sum()))
+    return largest * float(np.sqrt(np.square(v / largest).sum()))
 
 
 @dataclass(frozen=True, eq=False)

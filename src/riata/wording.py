@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import reprlib
 from collections.abc import Iterable
@@ -13,6 +14,18 @@ _QUOTED = 80
 def number_of(n: int, one: str, many: str | None = None) -> str:
     """Such as "1 report" or "2,000 reports"."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def near_word(value: object, known: Iterable[str]) -> str:
+    """The known word that was perhaps meant, or ""."""
+    near = difflib.get_close_matches(value, list(known), n=1) if isinstance(value, str) else []
+    return near[0] if near else ""
+
+
+def did_you_mean(value: object, known: Iterable[str]) -> str:
+    """A question to put after an error about a word, with a space before it; or ""."""
+    near = near_word(value, known)
+    return f" Did you mean {near!r}?" if near else ""
 
 
 def facts_html(sentence: str, rows: Iterable[tuple[str, str]], edge: str, colour: str) -> str:

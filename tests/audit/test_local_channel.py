@@ -86,6 +86,7 @@ def statistics(task, pair, devices, judge=None, seed=1):
     ]
 
 
+@pytest.mark.matrix(one_in=5)
 @every_channel
 def test_reports_cost_what_they_claim_and_no_more(degree, epsilon):
     task = made(degree, epsilon)

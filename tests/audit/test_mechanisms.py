@@ -40,7 +40,7 @@ from riata.queries import Gradient, MeanSlope, VertexUtilities
 from riata.sets import L1Ball, Simplex
 from riata.solvers import PrivateFrankWolfe
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 #: Even; enough that a balance (below) of a few rows to either side exists.
 N_ROWS = 8

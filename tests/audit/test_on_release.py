@@ -38,7 +38,7 @@ from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import SOLVERS, NoisyGradient, PrivateGreedy, PrivatePeeling, Projected
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 N_ROWS, N_COLUMNS = 211, 7  # no other array of a fit has as many rows
 RNG = np.random.default_rng(4)
@@ -74,6 +74,7 @@ MODELS = {
     "noisy-gradient, samples": erm(NoisyGradient(4, sampling=0.5), L2Ball(1.0)),
     "scaled-gradient": erm("scaled-gradient", bounds=LENGTH, steps=4),
     "whitened-gradient": erm("whitened-gradient", steps=4),
+    "averaged-gradient": erm("averaged-gradient", steps=4),
     "class-sums": logistic(solver="class-sums", steps=4),
     "joint-class-sums": logistic(classes=(0, 1, 2), solver="joint-class-sums"),
     "softmax-gradient": logistic(classes=(0, 1, 2), solver="softmax-gradient", steps=4),

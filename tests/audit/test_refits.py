@@ -36,7 +36,7 @@ from riata.solvers import PrivateGreedy, RefittedFrankWolfe, SufficientStatistic
 from riata.solvers.adaptive_budget import RemainingBudget
 from riata.solvers.refit import Run
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 N_ROWS, N_COLUMNS = 12, 8
 PAIRS = 20

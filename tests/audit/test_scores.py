@@ -36,7 +36,7 @@ from riata.queries import SumsByClass
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import ClassSums, PrivatePeeling
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 UNIT, LENGTH = Bounds(1.0, 1.0), Bounds(1.0, 1.0, norm="l2")
 FALSE_ALARM = 1e-9

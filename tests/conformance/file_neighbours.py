@@ -51,6 +51,20 @@ FEATURES = [
     {"name": "smoker", "kind": "yes-no"},
     {"name": "note", "kind": "text", "buckets": 3},
 ]
+#: The same columns as other kinds of features.
+OTHERS = [
+    {"name": "age", "kind": "count", "most": 100, "knots": 4},
+    {"name": "ward", "kind": "hash", "buckets": 3},
+    {"name": "smoker", "kind": "date", "bounds": ["2013-01-01", "2013-12-31"]},
+    {"name": "note", "kind": "text", "buckets": 3, "ngrams": 2},
+    {"kind": "interaction", "of": ["age", "smoker"]},
+]
+MORE = [
+    {"name": "age", "kind": "number", "bounds": [0, 100], "bins": 3},
+    {"name": "ward", "kind": "choice", "choices": ["north", "south", "east"], "ordered": True},
+    *OTHERS[2:],
+]
+DATES = [b"2013-05-17", b"2013-13-41", b"9999-12-31T23:59:59.999999+23:59", b"0001-01-01", b"2013"]
 
 
 @dataclass(frozen=True)
@@ -67,12 +81,15 @@ class Kind:
         From rows and a folder to what `riata.read` takes.
     wide : bool
         Whether it has no named columns.
+    features : list
+        What its columns are.
     """
 
     plain: Any
     hostile: list
     write: Any
     wide: bool = False
+    features: Any = None
 
 
 def _text(name, header=b"age,ward,smoker,note,cost\n", opened=open):
@@ -116,6 +133,13 @@ def _pandas(rows, folder):
             for n, k in zip(NAMES, kinds, strict=True)
         }
     )
+
+
+def _times(rows, folder):
+    """With a column of a type for times, far beyond those of Python."""
+    columns = _columns(rows)
+    columns["smoker"] = pl.Series(columns["smoker"], dtype=pl.Int64).cast(pl.Datetime("us"))
+    return pl.DataFrame(columns, schema=_POLARS | {"smoker": pl.Datetime("us")}, strict=False)
 
 
 def _objects(rows, folder):
@@ -170,6 +194,27 @@ KINDS = {
         [*CELLS, *([value[0]] * 5 for value in OBJECTS), [datetime.time(1)] * 5],
         _objects,
     ),
+    "CSV, other kinds": Kind(
+        PLAIN,
+        [*LINES, *(b"41,north," + date + b",a fall,0.5" for date in DATES)],
+        _text("others.csv"),
+        features=OTHERS,
+    ),
+    "polars, times": Kind(
+        (50.0, "south", 0, "", 0.0),
+        [
+            (*row[:2], time, *row[3:])
+            for row, time in zip(CELLS, [None, 2**62, -(2**62), 1, -1, 2**40, 2**50], strict=True)
+        ],
+        _times,
+        features=MORE,
+    ),
+    "pandas, more kinds": Kind(
+        (50.0, "south", "no", "", 0.0),
+        [*CELLS, (7, "east", "2013-05-17", "a", 1.0)],
+        _pandas,
+        features=MORE,
+    ),
     "svmlight": Kind(b"1", SVMLIGHT, _text("rows.svmlight", b""), wide=True),
     "NumPy": Kind([0.0] * 6, FLOATS, _numpy(np.float64), wide=True),
     "NumPy, longdouble": Kind([0.0] * 6, LONG, _numpy(np.longdouble), wide=True),
@@ -182,7 +227,8 @@ def schema(kind, classes):
     target = {"classes": [0, 1]} if classes else {"bounds": [-1, 1]}
     if KINDS[kind].wide:
         return {"features": {"count": 6, "bound": 1.0}, "target": target}
-    return {"features": FEATURES, "target": {"name": "cost"} | target}
+    features = KINDS[kind].features or FEATURES
+    return {"features": features, "target": {"name": "cost"} | target}
 
 
 def neighbours(kind):

@@ -2,11 +2,13 @@
 
 import importlib.util
 import itertools
+import math
 import re
 import sys
 from pathlib import Path
 
 import pytest
+from scipy.stats import norm
 
 from riata import Bounds, Budget
 from riata.losses import Logistic, Squared
@@ -45,6 +47,19 @@ def test_every_leaf_has_a_page(picture):
     assert all((ROOT / "docs" / "algorithms" / f"{page}.md").exists() for page in pages)
 
 
+def few_rows(p, b):
+    """Whether a release of strength 40 √columns / rows, or 75 for labels, is within the budget."""
+    mu = (75 if isinstance(p.loss, Logistic) else 40) * p.n_features**0.5 / p.n_rows
+    below = norm.cdf(-b.epsilon / mu + mu / 2)
+    return below - math.exp(b.epsilon) * norm.cdf(-b.epsilon / mu - mu / 2) > b.delta
+
+
+def few_columns(p, b):
+    """The footnote: at most 128 columns, and for numbers not 33 or more with so many rows."""
+    searched = p.n_features > 32 and 8 <= p.n_rows * b.epsilon / p.n_features < 100
+    return p.n_features <= 128 and not (searched and isinstance(p.loss, Squared))
+
+
 #: What the words of each question mean, read without the code of the rules.
 MEANS = {
     "Epsilon is infinite: nothing is protected": lambda p, b: b.epsilon == float("inf"),
@@ -59,13 +74,22 @@ MEANS = {
         and p.bounds.nonnegative
         and 3 * p.n_features > p.n_rows
     ),
-    "L1Ball or L2Ball, columns|at most rows / 3 and 512?": lambda p, b: (
-        isinstance(p.set, L1Ball | L2Ball) and 3 * p.n_features <= min(p.n_rows, 3 * 512)
+    "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 75)?": (
+        lambda p, b: isinstance(p.set, L1Ball | L2Ball) and p.n_features <= 512 and few_rows(p, b)
     ),
-    "L1Ball or L2Ball, delta > 0,|columns at most 128 and|rows · epsilon / 100?": lambda p, b: (
-        isinstance(p.set, L1Ball | L2Ball)
-        and b.delta > 0
-        and p.n_features <= min(128, p.n_rows * b.epsilon / 100)
+    "L1Ball or L2Ball, at most|512 columns?": lambda p, b: (
+        isinstance(p.set, L1Ball | L2Ball) and p.n_features <= 512
+    ),
+    "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|40 √columns (labels: 75)?": (
+        lambda p, b: (
+            isinstance(p.set, L1Ball | L2Ball)
+            and b.delta > 0
+            and few_columns(p, b)
+            and few_rows(p, b)
+        )
+    ),
+    "L1Ball or L2Ball, delta > 0,|few columns*?": lambda p, b: (
+        isinstance(p.set, L1Ball | L2Ball) and b.delta > 0 and few_columns(p, b)
     ),
     "L1Ball or L2Ball, columns|at most rows / 3?": lambda p, b: (
         isinstance(p.set, L1Ball | L2Ball) and 3 * p.n_features <= p.n_rows
@@ -102,7 +126,8 @@ def test_the_questions_lead_where_the_rules_lead(picture):
     budgets = [Budget(*pair) for pair in [(1.0, 1e-6), (0.1, 1e-6), (1.0, 0.0)]]
     budgets.append(Budget(float("inf"), 0.0))
     shapes = [(160_000, 100), (160_000, 101), (160_000, 32), (300, 100), (300, 101), (50, 1_000),
-              (160_000, 129), (160_000, 512), (160_000, 513), (3_200, 32), (3_200, 33)]  # fmt: skip
+              (160_000, 129), (160_000, 512), (160_000, 513), (3_200, 32), (3_200, 33),
+              (2_000, 100), (2_000, 33)]  # fmt: skip
     reached = set()
     for C, b, budget, (n, d), loss in itertools.product(
         sets, bounds, budgets, shapes, [Squared(), Logistic()]

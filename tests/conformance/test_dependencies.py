@@ -77,6 +77,6 @@ def test_no_private_part_of_another_library_is_imported():
 
 
 def test_what_is_replaced_in_other_libraries_has_an_upper_bound():
-    """`_html_repr` of scikit-learn's estimators, in estimators/notebook.py."""
+    """`_html_repr` of scikit-learn's estimators, in estimators/summary_mixin.py."""
     (bound,) = (r.specifier for r in asked() if canonicalize_name(r.name) == "scikit-learn")
     assert any(part.operator == "<" for part in bound)

@@ -34,7 +34,7 @@ from riata.projections import GaussianProjection
 from riata.sets import L1Ball, L2Ball
 from riata.solvers import NoisyGradient, PerturbedObjective, PrivatePeeling
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 N, P = 400, 10
 ENTRIES, LENGTH = Bounds(1.0, 2.0), Bounds(4.0, 2.0, norm="l2")

@@ -18,6 +18,7 @@ from riata import (
     PrivateLasso,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateSearch,
     PrivateSparseRegression,
     ProjectedClassifier,
     ProjectedRegression,
@@ -27,6 +28,7 @@ from riata import (
 from riata.curator import Curator
 from riata.data import people as people_module
 from riata.errors import BudgetExceeded, DataError, InvalidArgument
+from riata.evaluation import private_score
 from riata.fitting import plan
 from riata.losses import Huber, Logistic, Squared
 from riata.sets import L1Ball
@@ -194,6 +196,35 @@ def test_bounds_and_classes_that_disagree_are_refused_before_the_charge(tmp_path
     PrivateLasso(**given, bounds=Bounds(1.0)).fit(numbers)
     PrivateLogisticRegression(**given, classes=["well", "ill"]).fit(labels)
     assert len(ledger.charges) == 2
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan", "disk", "dask"])
+def test_a_row_that_is_not_there_is_no_blank_row_under_add_remove(tmp_path, engine):
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(10.0, 1e-5))
+    given = {"adjacency": "add-remove", "engine": engine}
+    fixed = read(FRAME, replace(NUMBERS, rows=N + 50))
+    for more in ({}, {"data_quality": True}):
+        model = PrivateLasso(1.0, 1e-6, ledger=ledger, **given, **more)
+        with pytest.raises(InvalidArgument, match=r"does not go with rows=350.*leave rows out"):
+            model.fit(fixed)
+    search = PrivateSearch(PrivateLasso(None, **given), {"radius": [1.0]}, 1.0, ledger=ledger)
+    with pytest.raises(InvalidArgument, match="does not go with rows"):
+        search.fit(fixed)
+    fitted = PrivateLasso(1.0, 1e-6, adjacency="add-remove").fit(read(FRAME, NUMBERS))
+    assert fitted.privacy_.adjacency == "add-remove"
+    with pytest.raises(InvalidArgument, match="does not go with rows"):
+        private_score(fitted, fixed, epsilon=1.0, ledger=ledger)
+    assert not ledger.charges
+    PrivateLasso(1.0, 1e-6, adjacency="replace-one").fit(fixed)
+
+
+def test_a_blank_row_changes_sums_like_any_other_row():
+    """Why add-remove is refused: 2 contributions differ where a row is taken out of the file."""
+    table = {"features": [{"name": "w", "kind": "choice", "choices": ["x"]}], "rows": 2}
+    found = Schema.from_table(table | {"target": {"name": "y", "classes": ["no", "yes"]}})
+    full = pl.DataFrame({"w": ["x", "x"], "y": ["yes", "yes"]})
+    (x, _), (fewer, _) = read(full, found).load(), read(full.head(1), found).load()
+    assert abs(x - fewer).sum() == 2
 
 
 def test_the_charge_comes_before_the_rows(tmp_path, monkeypatch):

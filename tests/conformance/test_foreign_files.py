@@ -120,7 +120,7 @@ FOREIGN = {
     "path": "riata.local.Task.load",
 }
 OWN = {
-    **dict.fromkeys(("out", "plot", "page", "report"), WRITES),
+    **dict.fromkeys(("out", "plot", "page", "report", "train", "held_out"), WRITES),
     **dict.fromkeys(("data", "file"), ROWS),
     "head": LEDGER,
     "checkpoint": "The user's own, and bound to one run.",

@@ -19,6 +19,7 @@ from riata import (
     LocalKernelRidge,
     LocalLasso,
     LocalLogisticRegression,
+    LocalPoissonRegression,
     LocalSparseMean,
     Statement,
 )
@@ -26,7 +27,7 @@ from riata.errors import InvalidArgument
 from riata.local import Task
 from riata.local.task_plan import TaskPlan
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 N, P = 600, 6
 BOUNDS, LENGTH = Bounds(1.0, 2.0), Bounds(2.0, 2.0, norm="l2")
@@ -47,11 +48,12 @@ MAKERS = {
     "kernel": lambda **c: LocalKernelRidge(
         **{"epsilon": 4.0, "bounds": BOUNDS, "pairs": 6, "width": 2.0} | c
     ),
+    "poisson": lambda **c: LocalPoissonRegression(**{"epsilon": 4.0, "bounds": BOUNDS} | c),
     "logistic": lambda **c: LocalLogisticRegression(
         **{"epsilon": 4.0, "bounds": LENGTH, "classes": ["no", "yes"]} | c
     ),
 }
-MEANS, LINEAR = ("mean", "plain mean"), ("lasso", "ridge", "logistic")
+MEANS, LINEAR = ("mean", "plain mean"), ("lasso", "ridge", "logistic", "poisson")
 every = pytest.mark.parametrize("name", MAKERS)
 predicting = pytest.mark.parametrize("name", [name for name in MAKERS if name not in MEANS])
 regressor = pytest.mark.parametrize("name", ["lasso", "ridge", "kernel"])
@@ -125,7 +127,7 @@ def test_clones_pickles_and_parameters(name):
     assert repr(model)
     assert model._repr_html_()
     assert is_classifier(model) is (name == "logistic")
-    assert is_regressor(model) is (name in ("lasso", "ridge", "kernel"))
+    assert is_regressor(model) is (name in ("lasso", "ridge", "kernel", "poisson"))
 
 
 @predicting
@@ -211,7 +213,9 @@ def test_predictions_are_intercept_and_coefficients(name, intercept, per_column)
         np.testing.assert_allclose(chance.sum(axis=1), 1.0)
         np.testing.assert_array_equal(model.predict(X) == "yes", chance[:, 1] > 0.5)
     else:
-        np.testing.assert_allclose(model.predict(X), X @ coef + start)
+        margins = X @ coef + start
+        means = np.minimum(np.exp(margins), bounds.y) if name == "poisson" else margins
+        np.testing.assert_allclose(model.predict(X), means)
         np.testing.assert_allclose(model.predict(X), learned.predict(X))
 
 

@@ -21,7 +21,7 @@ from riata.problem import Problem
 from riata.sets import L1Ball, L2Ball, LpBall, Polytope, SparseBall
 from riata.solvers import SOLVERS, PerturbedObjective, Projected, choose_solver
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=17)
 
 N, P = 30, 4
 RNG = np.random.default_rng(12)
@@ -95,6 +95,20 @@ def test_every_solver_that_an_error_names_accepts_the_problem(name, delta):
             assert named_in(message) or "L1Ball" in message
 
 
+def has_determinant(loss):
+    """Whether objective perturbation can pay for the curvature: bounded, or once it is smoothed."""
+    return loss.curvature_bound(1.0) < np.inf or loss.smoothed(1.0) is not None
+
+
+def refused_for_another(solver, problem, budget):
+    """The error names a solver that fits the problem, and the loss with a bound of its own does."""
+    with pytest.raises(Incompatible) as refused:
+        solver.plan(problem, budget)
+    assert "of bounded curvature" in str(refused.value)
+    for name in named_in(str(refused.value)):
+        fitted(SOLVERS[name](), problem, budget)
+
+
 @every_loss
 @every_set
 @every_norm
@@ -103,17 +117,27 @@ def test_every_solver_that_an_error_names_accepts_the_problem(name, delta):
 def test_objective_perturbation_fits_every_loss_over_every_convex_set(
     loss, C, norm, delta, adjacency
 ):
-    if C.convex:
-        problem = problem_of(loss, C, norm, fit_intercept=norm == "l2", adjacency=adjacency)
-        fitted(PerturbedObjective(1, 0.5), problem, Budget(2.0, delta, adjacency))
+    if not C.convex:
+        return
+    problem = problem_of(loss, C, norm, fit_intercept=norm == "l2", adjacency=adjacency)
+    budget = Budget(2.0, delta, adjacency)
+    if has_determinant(loss):
+        fitted(PerturbedObjective(1, 0.5), problem, budget)
+    else:
+        refused_for_another(PerturbedObjective(1, 0.5), problem, budget)
 
 
 @every_loss
 @every_set
 @every_delta
 def test_every_loss_over_every_set_with_a_lift_is_fitted_behind_a_projection(loss, C, delta):
-    if C.convex:
-        fitted(Projected(dimension=2), problem_of(loss, C, "l2"), Budget(2.0, delta))
+    if not C.convex:
+        return
+    problem, budget = problem_of(loss, C, "l2"), Budget(2.0, delta)
+    if delta > 0 or has_determinant(loss):
+        fitted(Projected(dimension=2), problem, budget)
+    else:
+        refused_for_another(Projected(dimension=2), problem, budget)
 
 
 class Bare(Loss):

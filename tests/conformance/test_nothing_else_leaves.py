@@ -46,7 +46,7 @@ from riata.sets import L1Ball
 
 from model_cases import BOUNDS, ESTIMATORS, LENGTH, N_COLUMNS, N_ROWS, PHI, labels_for
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=13)
 
 INSIDE = 0.7310585786300049
 OUTSIDE = 123456.789
@@ -163,6 +163,9 @@ def everything_said_about(model):
     return {
         "repr": repr(model),
         "html": model._repr_html_(),
+        "summary": str(model.summary()),
+        "summary's records": repr(model.summary().records()),
+        "intervals": model.conf_int().tobytes(),
         "parameters": repr(model.get_params()),
         "statement": str(statement),
         "statement's repr": repr(statement),

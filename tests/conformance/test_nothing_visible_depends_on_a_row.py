@@ -161,11 +161,13 @@ def cell_of(name):
     return every[8 * list(CASES).index(name) % len(every)]
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("name", CASES)
 def test_no_row_in_memory_shows(name):
     assert compare_cell(name, *cell_of(name)) >= 3
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("kind", ["float64, C", "CSR", "CSC"])
 def test_a_row_alone_among_zeros_does_not_show_on_disk(kind):
     for scene in ("zeros", "alone"):
@@ -187,11 +189,19 @@ FROM_SOURCES = {
     "logistic": lambda **how: PrivateLogisticRegression(1.0, 1e-6, **how),
     "support vectors": lambda **how: PrivateLinearSVC(1.0, 1e-6, **how),
 }
+#: The same with counts of what is wrong with the rows, of files with named columns.
+COUNTED = {
+    "lasso, counted": lambda **how: PrivateLasso(1.0, 1e-6, data_quality=True, **how),
+    "logistic, counted": lambda **how: PrivateLogisticRegression(
+        1.0, 1e-6, data_quality=True, **how
+    ),
+}
 
 
 def compare_sources(name, kind, engine, kept):
     rows, others = file_neighbours.neighbours(kind)
-    table = file_neighbours.schema(kind, name in ("logistic", "support vectors"))
+    labels = ("logistic", "logistic, counted", "support vectors")
+    table = file_neighbours.schema(kind, name in labels)
     return _compare_files(
         name, engine, kept, file_neighbours.KINDS[kind].write, table, rows, others, kind
     )
@@ -209,7 +219,7 @@ def _compare_files(name, engine, kept, write, table, rows, others, about):
 
         def make(rows):
             source = read(write(rows, Path(folder)), table)
-            model = FROM_SOURCES[name](engine=engine, verbose=True)
+            model = (FROM_SOURCES | COUNTED)[name](engine=engine, verbose=True)
             return lambda folder: left_of(model, folder, kept, source)
 
         return compare(make, rows, others, (name, about, engine, kept))
@@ -225,8 +235,20 @@ def source_cells(every):
             yield name, kind, ENGINES[(at + shift) % len(ENGINES)], KEPT[at % len(KEPT)]
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize(("name", "kind", "engine", "kept"), list(source_cells(False)))
 def test_no_row_of_a_file_shows(name, kind, engine, kept):
+    assert compare_sources(name, kind, engine, kept) >= 7
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "engine", "kept"),
+    [
+        ("logistic, counted", "CSV", "auto", "ledger"),
+        ("lasso, counted", "polars, times", "disk", "checkpoint"),
+    ],
+)
+def test_no_row_of_a_file_shows_in_counts(name, kind, engine, kept):
     assert compare_sources(name, kind, engine, kept) >= 7
 
 

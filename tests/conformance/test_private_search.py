@@ -24,6 +24,8 @@ from riata import (
     PrivateLasso,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivatePoissonRegression,
+    PrivateQuantileRegression,
     PrivateSearch,
     PrivateSparseRegression,
     ProjectedClassifier,
@@ -37,7 +39,7 @@ from riata.projections import GaussianProjection
 from riata.sets import L1Ball, L2Ball
 from riata.tuning import search as module
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 BOX, LENGTH = Bounds(1.0, 1.0), Bounds(1.5, 1.0, norm="l2")
 RNG = np.random.default_rng(0)
@@ -272,6 +274,50 @@ def test_bad_arguments_stop_a_search_before_a_row_is_read(change, message, monke
     monkeypatch.setattr(PrivateSearch, "_best", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(InvalidArgument, match=message):
         small().set_params(**change).fit(X, Y)
+
+
+def quantile(**more):
+    return PrivateQuantileRegression(None, bounds=Bounds(1.0, 1.0), **more)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "said"),
+    [
+        (lambda: quantile(), {"data_quality": [False, True]}, "count the rows anew"),
+        (lambda: quantile(), {"max_weight": [None, 2.0]}, "no weights"),
+        (lambda: quantile(max_weight=2.0), {"radius": [0.5, 1.0]}, "max_weight=None"),
+        (
+            lambda: PrivatePoissonRegression(None, bounds=Bounds(1.0, 1.0), max_exposure=1.0),
+            {"radius": [0.5, 1.0]}, "max_exposure=None",
+        ),
+    ],
+)  # fmt: skip
+def test_weights_and_counts_of_bad_cells_are_refused_before_the_charge(estimator, grid, said):
+    ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(9.0, 1e-5))
+    search = PrivateSearch(estimator(), grid, 1.0, 1e-6, ledger=ledger)
+    with pytest.raises(InvalidArgument, match=said):
+        search.fit(X, Y)
+    with pytest.raises(InvalidArgument, match=said):
+        search.plan(*X.shape)
+    assert ledger.charges == []
+
+
+class RefusesLate(PrivateLasso):
+    """Whose plans say nothing of what its fits refuse."""
+
+    def request(self, X, y=None, **of_rows):
+        if self.radius == 2.0:
+            raise InvalidArgument("not with this radius")
+        return super().request(X, y, **of_rows)
+
+
+def test_what_a_fit_of_any_candidate_refuses_is_refused_before_the_charge():
+    ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(9.0, 1e-5))
+    lasso = RefusesLate(None, bounds=Bounds(1.0, 1.0), solver="frank-wolfe", steps=2)
+    search = PrivateSearch(lasso, {"radius": [1.0, 2.0]}, 1.0, 1e-6, ledger=ledger)
+    with pytest.raises(InvalidArgument, match="not with this radius"):
+        search.fit(X, Y)
+    assert ledger.charges == []
 
 
 def test_a_seed_and_a_ledger_contradict_each_other():

@@ -16,7 +16,7 @@ from riata.queries import Gradient
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.solvers import FrankWolfe, NoisyGradient, PerturbedObjective
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 INF = float("inf")
 NEARLY_INFINITE = 1e9

@@ -24,14 +24,19 @@ from riata.engines import dense, local, shard
 from riata.engines.choice import Arrays, open_engine
 from riata.engines.local import LocalEngine
 from riata.losses import (
+    Gamma,
     Huber,
     Logistic,
+    NegativeBinomial,
     OneAgainstRest,
+    Poisson,
     RowLoss,
     SmoothedHinge,
     Softmax,
     Squared,
+    Tweedie,
     Weighted,
+    WeightedRows,
 )
 from riata.preparation import Preparation
 from riata.problem import Problem
@@ -47,6 +52,7 @@ from riata.queries import (
     Correlations,
     EntrySizes,
     FineGradient,
+    FlagCounts,
     FrankWolfePath,
     Gradient,
     GradientStep,
@@ -58,6 +64,7 @@ from riata.queries import (
     MarginCounts,
     MarginLengths,
     MarginSlopes,
+    MeanCurvature,
     MeanSlope,
     MeanVector,
     PreconditionedGradient,
@@ -88,6 +95,8 @@ VALUES = [0.0, -0.0, 1.0, -1.0, 0.3, -0.7, 0.999, 1e-3, -1e-9, 1e-320, 5.0, -1e3
 LOSSES = [
     Squared(), Logistic(), Huber(0.4), SmoothedHinge(0.7), OneAgainstRest(Logistic(), 1),
     Weighted(OneAgainstRest(SmoothedHinge(0.3), 0), (0.4, 1.6)),
+    Poisson(2.0), Gamma(0.1), Tweedie(1.7, 0.3, 3.0), NegativeBinomial(0.4),
+    WeightedRows(Poisson(2.0), 1.0, 3.0, 1.0),
 ]  # fmt: skip
 
 #: A function of whole rows: inner products, and what is no number.
@@ -209,6 +218,7 @@ def queries(case: Case) -> dict[str, object]:
         "short row gradient": RowGradient(short, theta, 0.4),
         "row utilities": RowUtilities(of_rows, theta),
         "mean vector": MeanVector(bounds, p, n, problem.adjacency),
+        "flag counts": FlagCounts(replace(bounds, nonnegative=True), p, n, problem.adjacency),
         "mean entries": MeanVector(bounds, p, n, problem.adjacency).entries(few),
         "gradient step": GradientStep(problem, theta, 0.5),
         "mean slope": MeanSlope(problem, theta),
@@ -217,6 +227,7 @@ def queries(case: Case) -> dict[str, object]:
         "fine entry sizes": EntrySizes(problem, 8),
         "length sizes": LengthSizes(problem, support),
         "limited slope": LimitedSlope(problem, theta, 0.4),
+        "mean curvature": MeanCurvature(problem, theta, 0.4),
         "correlations": Correlations(problem, theta, 0.4, 0.3),
         "whole correlations": Correlations(problem, theta, 0.4, 1.0),
         "coordinate": Coordinate(problem, theta, 0.4, 0.3, int(few[0])),

@@ -9,6 +9,7 @@ from riata import (
     LocalKernelRidge,
     LocalLasso,
     LocalLogisticRegression,
+    LocalPoissonRegression,
     LocalSparseMean,
     PrivateErm,
     PrivateLasso,
@@ -53,6 +54,7 @@ EXPECTED_FAILURES = {
     LocalLasso: BAD_TARGETS,
     LocalKernelRidge: BAD_TARGETS,
     LocalLogisticRegression: OBJECTS,
+    LocalPoissonRegression: BAD_TARGETS,
     LocalSparseMean: OBJECTS,
     PrivateSearch: BAD_TARGETS,
 }
@@ -93,6 +95,7 @@ def expected_failures(estimator):
         LocalKernelRidge(1.0, bounds=BOUNDS, pairs=8),
         LocalKernelRidge(1.0, bounds=LENGTH, pairs=4, random_state=0),
         LocalLogisticRegression(1.0, bounds=BOUNDS),
+        LocalPoissonRegression(1.0, bounds=BOUNDS),
         LocalLogisticRegression(1.0, bounds=LENGTH, fit_intercept=False, random_state=0),
     ],
     expected_failed_checks=expected_failures,

@@ -101,6 +101,7 @@ def shown(estimator, x, y, runs, **options):
     return found
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("case", CASES)
 def test_the_number_of_runs_shows_nowhere(case):
     once = shown(*CASES[case], 1)

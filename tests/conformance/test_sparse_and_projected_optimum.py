@@ -27,7 +27,7 @@ from riata.solvers import (
     Projected,
 )
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 NEARLY_INFINITE = 1e8
 N, P, S = 2_000, 12, 3

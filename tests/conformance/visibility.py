@@ -42,7 +42,7 @@ class Releases:
         """Curators and devices release through this object."""
         self._seen, release, randomize = [], Curator.release, riata.estimators.local_base.randomize
 
-        def from_curator(curator, query, mechanism, part=0):
+        def from_curator(curator, query, mechanism, part=0, **how):
             scripted = copy.copy(mechanism)
 
             def instead(query, engine, noise):
@@ -51,7 +51,7 @@ class Releases:
                 return self._instead(real, facts)
 
             object.__setattr__(scripted, "release", instead)
-            return release(curator, query, scripted, part)
+            return release(curator, query, scripted, part, **how)
 
         def from_devices(task, rows, targets, noise):
             return self._instead(randomize(task, rows, targets, noise), ("randomize", rows.shape))

@@ -24,6 +24,7 @@ from riata import (
     PrivateErm,
     PrivateLasso,
     PrivateLogisticRegression,
+    PrivatePoissonRegression,
     ProjectedRegression,
     Schema,
     read,
@@ -35,6 +36,8 @@ from riata.losses import Huber, Squared
 from riata.privacy.events import Pure
 from riata.release_text import release_from_text
 from riata.sets import GroupL1Ball, L1Ball, Polytope
+
+from clusters import cluster
 
 RNG = np.random.default_rng(0)
 N, P = 600, 12
@@ -49,6 +52,11 @@ class Stop(BaseException):
 
 def begin(model, x, y, path, releases=0):
     """A fit that is charged and stops after so many releases."""
+    begin_with(model, x, y, path, {}, releases)
+
+
+def begin_with(model, x, y, path, of_rows, releases=0):
+    """The same with weights or exposures of rows."""
     made, release = [0], Curator.release
 
     def counted(self, *query, **more):
@@ -60,7 +68,7 @@ def begin(model, x, y, path, releases=0):
     Curator.release = counted
     try:
         with pytest.raises(Stop):
-            model.fit(x, y, checkpoint=path)
+            model.fit(x, y, **of_rows, checkpoint=path)
     finally:
         Curator.release = release
 
@@ -102,6 +110,7 @@ SOLVERS = {
 }
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("how", SOLVERS)
 def test_copies_in_other_engines_and_containers_release_the_same(how, tmp_path):
     """Of one charge, any number of copies: cut off anywhere, in any form, in any engine."""
@@ -468,3 +477,152 @@ def test_a_run_destroys_no_key_but_its_own(tmp_path):
     os.replace(two.with_name("two.key"), one.with_name("fit.key"))
     first.close(over=True)
     assert one.with_name("fit.key").read_bytes() == b"k" * 32
+
+
+def test_a_target_whose_halves_differ_by_a_prime_is_another_target(tmp_path):
+    """An earlier digest was modulo 2^31 - 1 of 32 bits at a time: no key told these apart."""
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, ledger=ledger)
+    y = Y.copy()
+    y[0] = 0.5
+    begin(model, X, y, tmp_path / "fit")
+    for apart in ((2**31 - 1) << 32, 2**31 - 1):
+        other = y.copy()
+        other[:1] = (y[:1].view(np.uint64) + np.uint64(apart)).view(np.float64)
+        assert 0 < np.abs(other[0] - y[0]) < 1.0
+        with pytest.raises(CheckpointError, match="other rows"):
+            model.fit(X, other, checkpoint=copied(tmp_path / "fit", tmp_path / "copy"))
+    model.fit(X, y, checkpoint=tmp_path / "fit")
+    assert len(ledger.charges) == 1
+
+
+QUALITY = Schema.from_table({
+    "features": [
+        {"name": "age", "kind": "number", "bounds": [0, 100], "knots": 0},
+        {"name": "ward", "kind": "choice", "choices": ["a", "b"]},
+    ],
+    "target": {"name": "y", "classes": ["no", "yes"]},
+})  # fmt: skip
+
+
+def wards(age=None):
+    rng = np.random.default_rng(1)
+    ages = rng.uniform(0, 100, N)
+    ages[0] = 100.0 if age is None else age
+    return pd.DataFrame(
+        {"age": ages, "ward": rng.choice(["a", "b"], N), "y": rng.choice(["no", "yes"], N)}
+    )
+
+
+def counted(**how):
+    return PrivateLogisticRegression(1.0, 1e-6, data_quality=True, **how)
+
+
+def assert_flags_are_bound(engine, folder):
+    ledger = Ledger.create(folder / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    model = counted(ledger=ledger, engine=engine)
+    begin(model, read(wards(), QUALITY), None, folder / "fit")
+    # Clipped to the same row as 100, but outside.
+    for source in (read(wards(120.0), QUALITY), read(wards(float("inf")), QUALITY)):
+        with pytest.raises(CheckpointError, match="other rows"):
+            model.fit(source, checkpoint=copied(folder / "fit", folder / "copy"))
+    runs = []
+    for name in ("numpy", engine):
+        copy = copied(folder / "fit", folder / f"same {name}")
+        model.set_params(engine=name).fit(read(wards(), QUALITY), checkpoint=copy)
+        runs.append(released(copy))
+    assert_same(*runs)
+    assert len(ledger.charges) == 1
+
+
+@pytest.mark.filterwarnings("ignore::riata.errors.DataQualityWarning")
+@pytest.mark.parametrize("engine", ["numpy", "scan", "disk"])
+def test_rows_with_other_flags_are_other_rows(engine, tmp_path):
+    """What is counted beside the fit is a second view of the rows, with other things in it."""
+    assert_flags_are_bound(engine, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::riata.errors.DataQualityWarning")
+def test_rows_with_other_flags_are_other_rows_at_workers(tmp_path):
+    with cluster():
+        assert_flags_are_bound("dask", tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::riata.errors.DataQualityWarning")
+def test_a_run_that_is_over_has_its_counts_without_a_row(tmp_path):
+    first = counted().fit(read(wards(), QUALITY), checkpoint=tmp_path / "fit")
+    again = counted().fit(read(wards(120.0), QUALITY), checkpoint=tmp_path / "fit")
+    assert again.data_quality_ == first.data_quality_
+    assert np.array_equal(again.coef_, first.coef_)
+
+
+def test_a_file_that_met_other_rows_without_a_ledger_is_refused_by_it(tmp_path):
+    """A copy from before rows were read meets other rows, and then comes to the ledger."""
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=5, ledger=ledger)
+    begin(model, X, Y, tmp_path / "fit")
+    key = tmp_path / "fit.key"
+    early = copied(tmp_path / "fit", tmp_path / "early")
+    early.with_name("fit.key").write_bytes(key.read_bytes()[:32])
+    begin(model.set_params(ledger=None), -X, Y, early, releases=1)
+    with pytest.raises(CheckpointError, match="other rows"):
+        model.set_params(ledger=ledger).fit(-X, Y, checkpoint=early)
+    model.fit(X, Y, checkpoint=tmp_path / "fit")
+    assert len(ledger.charges) == 1
+
+
+def test_a_ledger_is_told_of_no_rows_that_the_file_does_not_know(tmp_path):
+    """A mistake must not bind the run to other rows: the right ones would be refused then."""
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=5)
+    begin(model, X, Y, tmp_path / "fit", releases=1)
+    model.set_params(ledger=ledger)
+    with pytest.raises(CheckpointError, match="other rows"):
+        model.fit(-X, Y, checkpoint=tmp_path / "fit")
+    model.fit(X, Y, checkpoint=tmp_path / "fit")
+    assert len(ledger.charges) == 1
+
+
+@pytest.mark.parametrize("change", ["weight", "exposure", "target", "weight for exposure"])
+def test_rows_with_other_weights_are_other_rows(change, tmp_path):
+    """Weights and exposures are protected with their rows, and bound with them."""
+    model = PrivatePoissonRegression(
+        1.0, 1e-6, bounds=Bounds(1.0, 3.0), max_weight=2.0, max_exposure=4.0
+    )
+    counts = np.clip(np.rint(3 * np.abs(Y)), 0, 3)
+    given = {"sample_weight": np.ones(N), "exposure": np.full(N, 0.5)}
+    other = {name: values.copy() for name, values in given.items()}
+    targets = counts.copy()
+    if change == "target":
+        targets[7] += 1e-3
+    if "weight" in change:
+        other["sample_weight"][7] += 1e-4
+    if "exposure" in change:
+        other["exposure"][7] *= 1.01
+    begin_with(model, X, counts, tmp_path / "fit", given)
+    copy = copied(tmp_path / "fit", tmp_path / "copy")
+    with pytest.raises(CheckpointError, match="other rows"):
+        model.fit(X, targets, **other, checkpoint=copy)
+    model.fit(sparse.csr_array(X), counts, **given, checkpoint=tmp_path / "fit")
+
+
+@pytest.mark.filterwarnings("ignore::riata.errors.DataQualityWarning")
+@pytest.mark.parametrize("engine", ["scan", "disk"])
+def test_flags_of_people_are_bound_too(engine, tmp_path):
+    schema = Schema.from_table({**QUALITY.table(), "person": "id", "rows_of_a_person": 2})
+    frames = [wards(age).assign(id=np.arange(N) % 400) for age in (None, 120.0)]
+    frames.append(frames[0].assign(id=np.minimum(np.arange(N), 399)))  # and as many people
+    for frame in frames:
+        frame.loc[frame.index % 400 == 0, "age"] = frame.loc[0, "age"]  # all rows of a person
+    ledger = Ledger.create(
+        tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6, "replace-person"), person="id"
+    )
+    model = counted(ledger=ledger)
+    begin(model, read(frames[0], schema), None, tmp_path / "fit", releases=1)
+    for frame in frames[1:]:
+        copy = copied(tmp_path / "fit", tmp_path / "copy")
+        with pytest.raises(CheckpointError, match="other rows"):
+            model.fit(read(frame, schema), checkpoint=copy)
+    model.set_params(engine=engine).fit(read(frames[0], schema), checkpoint=tmp_path / "fit")
+    assert len(ledger.charges) == 1

@@ -35,7 +35,7 @@ from riata.engines.dask import DaskEngine, InMemory
 from riata.engines.messages import QueryWriter
 from riata.engines.replies import Expected, Reply
 from riata.engines.shard import Shard
-from riata.errors import ClusterLost, InvalidArgument
+from riata.errors import CheckpointError, ClusterLost, InvalidArgument
 from riata.losses import Squared
 from riata.preparation import Preparation
 from riata.problem import Problem
@@ -88,6 +88,7 @@ MODELS = {
 BY_NAME = {
     "refitted-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=UNIT),
     "sufficient-statistics": PrivateLasso(1.0, 1e-6, bounds=UNIT),
+    "averaged-gradient": PrivateLasso(1.0, 1e-6, bounds=UNIT),
     "whitened-gradient": PrivateLasso(1.0, 1e-6, bounds=UNIT),
     "gaussian-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "scaled-gradient": PrivateLasso(1.0, 1e-6, bounds=SHORT),
@@ -244,6 +245,40 @@ def test_a_fit_survives_a_worker_and_is_charged_once(tmp_path, monkeypatch):
     assert len(shared.charges) == 1
     assert shared.spent == alone.spent
     assert shared.charges[0].event == alone.charges[0].event
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_files_that_are_read_again_must_be_those_of_the_run(changed, tmp_path, monkeypatch):
+    """After a loss rows are read again: with a checkpoint, noise must not meet other rows."""
+    folder, names = tmp_path / "rows", [f"c{i}" for i in range(P)]
+    folder.mkdir()
+
+    def write(sign):
+        table = pd.DataFrame(sign * X, columns=names).assign(y=Y)
+        table[:500].to_parquet(folder / "part-0.parquet")
+        table[500:].to_parquet(folder / "part-1.parquet")
+
+    write(1)
+    features = [{"name": name, "kind": "number", "bounds": [-1, 1]} for name in names]
+    schema = Schema.from_table({"features": features, "target": {"name": "y", "bounds": [-1, 1]}})
+    model = PrivateLasso(1.0, 1e-6, solver="frank-wolfe", steps=9, engine="dask")
+    steps, total_of = [0], DaskEngine.total_of
+    with cluster() as client:
+
+        def counted(self, *query):
+            steps[0] += 1
+            if steps[0] == 5:
+                write(-1 if changed else 1)
+                kill_a_worker(client)
+            return total_of(self, *query)
+
+        monkeypatch.setattr(DaskEngine, "total_of", counted)
+        if changed:
+            with pytest.raises(CheckpointError, match="other rows"):
+                model.fit(read(folder, schema), checkpoint=tmp_path / "fit")
+            write(1)
+        model.fit(read(folder, schema), checkpoint=tmp_path / "fit")
+    assert len((tmp_path / "fit").read_bytes().splitlines()) >= 9
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ def test_a_full_disk_charges_and_releases_nothing(tmp_path):
     assert found["1000000"] == [GRANTED, 1]
 
 
+@pytest.mark.long
 def test_what_may_not_be_written_or_read_charges_nothing():
     with tempfile.TemporaryDirectory() as folder:  # pytest's folders are closed to other users
         Path(folder).chmod(0o755)

@@ -11,6 +11,7 @@ from riata.privacy.events import compose
 from helpers import charge, data, lasso, make, processes
 
 
+@pytest.mark.long
 def test_of_eight_processes_that_race_for_the_last_budget_one_wins(tmp_path):
     assert processes("race", tmp_path, 8, 6)["wins"] == [1] * 6
 

@@ -64,7 +64,9 @@ def test_a_backup_has_every_line_and_no_key(ledger, path, saved):
     content = saved.read_bytes()
     assert key not in content
     assert key.hex().encode() not in content
-    for table in ("ledger", "charge"):
+    ledger.bind_rows("run 1", "code")
+    ledger.backup(saved, force=True)
+    for table in ("ledger", "charge", "run_rows"):
         one, other = (
             sqlite3.connect(each).execute(f"SELECT * FROM {table}").fetchall()
             for each in (path, saved)
@@ -435,3 +437,94 @@ def test_a_restore_that_dies_can_be_repeated(ledger, path, saved, monkeypatch, c
         os.rename(aside, path)
     Ledger.restore(saved, path)
     assert ledger.charges == expected
+
+
+# the rows of runs
+
+
+def test_a_restored_ledger_knows_over_which_rows_runs_are(ledger, path, saved):
+    ledger.bind_rows("run 1", "one")
+    ledger.backup(saved)
+    path.unlink()
+    Ledger.restore(saved, path)
+    assert Ledger.open(path).bind_rows("run 1", "another") == "one"
+
+
+def test_rows_that_were_read_since_the_backup_are_kept(ledger, path, saved):
+    ledger.backup(saved)
+    ledger.bind_rows("run 1", "one")
+    edit(path, "UPDATE charge SET event = '[]' WHERE seq = 1")
+    Ledger.restore(saved, path)
+    assert Ledger.open(path).bind_rows("run 1", "another") == "one"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["DELETE FROM run_rows"],
+        ["UPDATE run_rows SET code = 'another'"],
+        ["UPDATE run_rows SET code = x'ff'"],
+        ["DROP TABLE run_rows"],
+    ],
+    ids=["removed", "edited", "bytes", "no table"],
+)
+def test_a_run_whose_rows_nobody_knows_any_more_does_not_go_on(statements, ledger, path, saved):
+    """It may have read rows, and a copy of its checkpoint from before could read others."""
+    ledger.backup(saved)
+    ledger.bind_rows("run 1", "one")
+    edit(path, *statements, "UPDATE charge SET event = '[]' WHERE seq = 1")
+    Ledger.restore(saved, path)
+    again = Ledger.open(path)
+    for code in ("another", "one", "lost"):
+        with pytest.raises(LedgerError, match="was restored, and whether the run run 1"):
+            again.bind_rows("run 1", code)
+    charge(again, 0.25, run="new")
+    assert again.bind_rows("new", "code") == "code"
+
+
+def test_an_old_ledger_and_an_old_head_do_not_know_what_was_read_since(
+    ledger, path, saved, tmp_path
+):
+    head = Path(f"{path}.head")
+    for each in (path, head):
+        shutil.copy(each, tmp_path / f"{each.name}.old")
+    ledger.bind_rows("run 1", "one")
+    charge(ledger, 0.25, run="run 4")
+    ledger.bind_rows("run 4", "four")
+    ledger.backup(saved)
+    for each in (path, head):
+        shutil.copy(tmp_path / f"{each.name}.old", each)
+    Ledger.restore(saved, path)
+    again = Ledger.open(path)
+    assert [again.bind_rows(run, "another") for run in ("run 1", "run 4")] == ["one", "four"]
+    with pytest.raises(LedgerError, match="was restored"):
+        again.bind_rows("run 2", "two")
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM run_rows", "UPDATE run_rows SET code = 'two'"])
+def test_rows_that_the_backup_knows_are_recorded_again(statement, ledger, path, saved):
+    """Though all charges are there, and nothing else is to be restored."""
+    ledger.bind_rows("run 1", "one")
+    ledger.backup(saved)
+    assert not Ledger.restore(saved, path).changed
+    edit(path, statement)
+    assert Ledger.restore(saved, path).changed
+    assert Ledger.open(path).bind_rows("run 1", "another") == "one"
+
+
+def test_a_run_with_two_codes_of_rows_does_not_go_on(ledger, path, saved):
+    ledger.bind_rows("run 1", "one")
+    ledger.backup(saved)
+    edit(path, "DELETE FROM run_rows")
+    ledger.bind_rows("run 1", "two")
+    assert Ledger.restore(saved, path).changed
+    with pytest.raises(LedgerError, match="was restored"):
+        Ledger.open(path).bind_rows("run 1", "one")
+
+
+def test_rows_of_a_run_that_were_edited_stop_it(ledger, path):
+    ledger.bind_rows("run 1", "one")
+    for value in ("'another'", "x'ff'", "7"):
+        edit(path, f"UPDATE run_rows SET code = {value}")
+        with pytest.raises(LedgerError, match="was edited"):
+            ledger.bind_rows("run 1", "one")

@@ -13,7 +13,7 @@ from riata.privacy.ledger.entries import RECENT
 
 from helpers import charge, make
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 
 def edit(path, *statements):

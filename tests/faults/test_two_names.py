@@ -19,7 +19,7 @@ from riata.privacy.ledger import database
 
 from helpers import PLAIN, charge, make
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 RACE = textwrap.dedent(
     """
@@ -123,6 +123,7 @@ def test_two_processes_under_two_hard_links_lose_no_charge(ledger, tmp_path, nam
     assert sorted(os.listdir(tmp_path / "b")) == ([] if name.startswith("a") else ["study.db"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("heads", ["one head", "two heads"])
 def test_even_unnoticed_two_names_have_one_lock_and_one_budget(ledger, tmp_path, heads):
     """What remains if nothing can tell: locks are on the file, so nobody works at the same time."""
@@ -205,6 +206,7 @@ def test_a_symbolic_link_is_the_ledger(ledger, tmp_path):
     assert sorted(os.listdir(tmp_path / "b")) == ["link.db"]
 
 
+@pytest.mark.long
 def test_processes_under_symbolic_links_lose_no_charge(ledger, tmp_path):
     link, folder = tmp_path / "b" / "link.db", tmp_path / "folder"
     link.symlink_to(ledger.path)
@@ -249,6 +251,7 @@ def test_a_file_that_is_mounted_by_itself_is_refused(ledger, tmp_path, name):
     assert charge(ledger) == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="bind mounts are Linux's")
 def test_a_directory_that_is_mounted_twice_has_one_budget(ledger, tmp_path):
     race = tmp_path / "race.py"

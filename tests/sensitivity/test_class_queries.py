@@ -21,7 +21,7 @@ from riata.queries import ClassCounts, MarginCounts, MarginSlopes
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=13)
 
 P, K = 4, 3
 PLAIN = OneAgainstRest(Logistic(), 1)

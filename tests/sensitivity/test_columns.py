@@ -10,7 +10,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
-from test_solver_queries import (
+
+from riata.bounds import Bounds
+from riata.engines import LocalEngine
+from riata.grid import MOST_ROWS, X_STEPS, slope_steps
+from riata.mechanisms import GaussianMechanism
+from riata.mechanisms.noise import Noise
+from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
+from riata.queries import Block, CentredGradient, ColumnSquares, ColumnSums
+from riata.queries.columns import MOST_COLUMNS, WEIGHT_STEPS, Scaling
+from riata.vectors import Vector
+
+from exact_neighbours import (
+    LENGTH,
+    NORMS,
     P,
     assert_no_neighbour_exceeds,
     every_adjacency,
@@ -19,28 +32,13 @@ from test_solver_queries import (
     every_loss,
     hostile_rows,
     in_fractions,
+    problem_of,
     some_points,
     squared_length,
     summands,
 )
 
-from riata.bounds import Bounds
-from riata.engines import LocalEngine
-from riata.grid import MOST_ROWS, X_STEPS, slope_steps
-from riata.losses import Squared
-from riata.mechanisms import GaussianMechanism
-from riata.mechanisms.noise import Noise
-from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
-from riata.problem import Problem
-from riata.queries import Block, CentredGradient, ColumnSquares, ColumnSums
-from riata.queries.columns import MOST_COLUMNS, WEIGHT_STEPS, Scaling
-from riata.sets import L2Ball
-from riata.vectors import Vector
-
-pytestmark = pytest.mark.matrix(one_in=5)
-
-NORMS = ("l1", "l2", "linf")
-LENGTH = Bounds(1.4, 1.3, norm="l2")
+pytestmark = pytest.mark.matrix(one_in=11)
 
 
 def scaling(columns, centre, weights, step=1e-3):
@@ -57,10 +55,6 @@ SCALINGS = {
     "made": Scaling.of(P, np.arange(P), np.linspace(-1, 1, P), 10.0 ** np.arange(-4.0, P - 4)),
 }
 every_scaling = pytest.mark.parametrize("name", SCALINGS)
-
-
-def problem_of(loss=None, bounds=LENGTH, n=1, adjacency=REPLACE_ONE):
-    return Problem(loss or Squared(), L2Ball(1.0), bounds, n, P, adjacency)
 
 
 def typical_length(scaled):
@@ -172,12 +166,17 @@ def test_a_scaling_is_as_asked_up_to_its_grids():
     [
         ([X_STEPS], [1], 1.0), ([-X_STEPS], [1], 1.0), ([0], [0], 1.0), ([0], [-1], 1.0),
         ([0], [2 * WEIGHT_STEPS + 1], 1.0), ([0], [1], 0.0), ([0], [1], np.inf),
-        ([0], [1], np.nan), ([0, 1], [1], 1.0), ([0], [1, 1], 1.0),
+        ([0], [1], np.nan), ([0, 1], [1], 1.0), ([0], [1, 1], 1.0), ([-(2**63)], [1], 1.0),
     ],
 )  # fmt: skip
 def test_a_scaling_off_its_grids_is_refused(centre, weights, step):
     with pytest.raises(ValueError, match=r"scaling|centre|weights"):
         scaling([3], centre, weights, step)
+
+
+def test_weights_whose_sum_wraps_around_are_refused():
+    with pytest.raises(ValueError, match="weights are too large"):
+        scaling([1, 3], [0, 0], [2**62, 2**62], 1.0)
 
 
 def test_sums_of_centred_rows_fit_into_64_bits():

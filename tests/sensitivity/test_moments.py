@@ -16,7 +16,7 @@ from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.queries import Block
 from riata.queries.moments import MOST_COEFFICIENTS, Y_STEPS, SquaredMoments
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 P, N = 4, 523
 RNG = np.random.default_rng(81)

@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
-from test_solver_queries import BOUNDS, P, hostile_rows, some_points
 
 from riata import Bounds
 from riata.engines import LocalEngine
@@ -14,6 +13,13 @@ from riata.grid import MOST_SLOPE_STEPS
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.queries import AbsoluteError, Block, SquaredError, WrongLabels
 from riata.vectors import Vector
+
+from exact_neighbours import (
+    BOUNDS,
+    P,
+    hostile_rows,
+    some_points,
+)
 
 LINES = ((2.0, -0.1), (0.5, 0.0), (1.0, 0.3))
 

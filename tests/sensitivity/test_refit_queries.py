@@ -13,21 +13,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
-from test_solver_queries import (
-    BOUNDS,
-    LOSSES,
-    P,
-    hostile_rows,
-    in_fractions,
-    some_points,
-    squared_length,
-)
 
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
 from riata.grid import BLOCK_ROWS, MOST_ROWS, MOST_SLOPE_STEPS, X_STEPS
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.losses import Gamma, Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
 from riata.mechanisms import GaussianMechanism, LaplaceMechanism, SampledGaussianMechanism
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.sampled import _Sampled
@@ -42,6 +33,7 @@ from riata.queries import (
     Improvement,
     LengthSizes,
     LimitedSlope,
+    MeanCurvature,
     SlopeSizes,
     SupportCurvature,
     SupportGradient,
@@ -51,7 +43,19 @@ from riata.queries.support import Support
 from riata.sets import L1Ball, L2Ball
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=11)
+from exact_neighbours import (
+    BOUNDS,
+    LOSSES,
+    P,
+    exceeds,
+    hostile_rows,
+    in_fractions,
+    some_points,
+    squared_length,
+    whole_answers,
+)
+
+pytestmark = pytest.mark.matrix(one_in=19)
 
 FEW = np.array([4, 1, 3])
 every_loss = pytest.mark.parametrize("loss", [*LOSSES, OneAgainstRest(Logistic(), 1)], ids=repr)
@@ -89,6 +93,7 @@ MAKERS = {
         problem, Support(FEW[: 1 + k % 3], problem.bounds)
     ),
     "limited slope": lambda problem, theta, k: LimitedSlope(problem, theta, LIMITS[k]),
+    "mean curvature": lambda problem, theta, k: MeanCurvature(problem, theta, LIMITS[k]),
     "correlations": lambda problem, theta, k: Correlations(
         problem, theta, LIMITS[k], ENTRY_LIMITS[-1 - k]
     ),
@@ -126,20 +131,14 @@ def summands(query, bounds, x, y, layout=np.asarray):
 
 
 def assert_no_neighbour_exceeds(query, alone):
-    """Every row keeps `row_bound`, and no neighbour exceeds the sensitivity, as `Fraction`s."""
-    answers = [in_fractions(query, one) for one in np.unique(alone, axis=0)]
+    """Every row keeps `row_bound`, and no neighbour exceeds the sensitivity, as integers."""
+    alone = np.unique(alone, axis=0)
+    answers, unit = whole_answers(query, alone)
     for norm in norms(query):
-        sensitivity = Fraction(query.sensitivity(norm))
         one_row = Fraction(query.row_bound(norm)) / query.n_rows * (1 + Fraction(1, 2**40))
-        sizes = [squared_length(answer, norm) for answer in answers]
-        assert max(sizes) <= min(one_row, sensitivity) ** 2
-        if query.adjacency == ADD_REMOVE:
-            continue
-        order = sorted(range(len(answers)), key=sizes.__getitem__)
-        few = [answers[i] for i in order[-16:] + order[:4]]
-        for one, other in itertools.combinations(few, 2):
-            change = [a - b for a, b in zip(one, other, strict=True)]
-            assert squared_length(change, norm) <= sensitivity**2
+        most = (min(one_row, Fraction(query.sensitivity(norm))) / unit) ** 2
+        assert max(squared_length(answer, norm) for answer in answers) <= most
+        assert not exceeds(query, alone, norm)
 
 
 @every_query
@@ -232,7 +231,7 @@ def test_queries_are_acute_exactly_where_no_two_rows_pull_apart(name, loss, boun
 
 
 NONNEGATIVE = (
-    "slope sizes", "entry sizes", "length sizes", "support curvature",
+    "mean curvature", "slope sizes", "entry sizes", "length sizes", "support curvature",
     "support curvature without constant",
 )  # fmt: skip
 
@@ -270,6 +269,9 @@ def worst_pairs():
     support = Support(FEW, entries)
     zero = Vector.zero(P)
     yield "limited slope", LimitedSlope(problem, zero, 0.5), (up, 1.3), (up, -1.3)
+    # One number between 0 and the limit, for which the factor is 1 and sqrt(2) is allowed.
+    counts = replace(problem, loss=Gamma(0.1))
+    yield "mean curvature", MeanCurvature(counts, zero, 0.5), (up, 1.3), (up, -1.3)
     yield "coordinate", Coordinate(problem, zero, 0.5, 0.2, 1), (up, 1.3), (-up, 1.3)
     yield "correlations", Correlations(problem, zero, 0.5, 0.2), (up, 1.3), (-up, 1.3)
     gradient = SupportGradient(problem, zero, 0.5, support, 0.4, 0.3)
@@ -298,7 +300,9 @@ def test_a_worst_pair_comes_near_to_the_sensitivity(pair, adjacency):
     norm = "linf" if name == "correlations" else "l2"
     square = squared_length(in_fractions(query, change), norm)
     share = math.sqrt(square / Fraction(query.sensitivity(norm)) ** 2)
-    least = 0.49 if name == "improvement" and adjacency == REPLACE_ONE else 0.89
+    least = 0.89
+    if adjacency == REPLACE_ONE:
+        least = {"improvement": 0.49, "mean curvature": 0.7}.get(name, least)
     assert least <= share <= 1
 
 
@@ -313,6 +317,7 @@ def largest_queries():
     yield "coordinate", Coordinate(problem, zero, math.inf, 1.0, 0)
     yield "support gradient", SupportGradient(problem, zero, math.inf, support, 2.0, 1.0)
     yield "support curvature", SupportCurvature(problem, zero, math.inf, support, 2.0, 1.0)
+    yield "mean curvature", MeanCurvature(problem, zero, 2.0)
     yield "entry sizes", EntrySizes(problem)
     yield "length sizes", LengthSizes(problem, support)
     yield "slope sizes", SlopeSizes(problem, zero)

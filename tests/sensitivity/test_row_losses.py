@@ -24,7 +24,7 @@ from riata.vectors import Vector
 
 P = 5
 BOUNDS = Bounds(1.0, 2.0)
-every_norm = pytest.mark.parametrize("norm", ["l1", "l2"])
+every_norm = pytest.mark.parametrize("norm", ["l1", "l2", 1.25, 3.0, np.inf])
 every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 
 
@@ -45,13 +45,27 @@ def writes(theta, x, y):
     return x
 
 
+def writes_to_the_model(theta, x, y):
+    theta.setflags(write=True)
+    theta[:] = x[0]
+    return theta + x
+
+
+def changes_filters(theta, x, y):
+    warnings.resetwarnings()
+    warnings.simplefilter("always")
+    warnings.warn(f"row {x}", stacklevel=1)
+    np.seterr(all="raise")
+    return 2 * x
+
+
 def warns(theta, x, y):
     warnings.warn(f"row {x}", stacklevel=1)
     np.log(np.zeros(1)) * x[0]
     return 3 * x
 
 
-#: What a function may do with a row: by the first entry of the row, in quarters.
+#: What a function may do with a row: by the first entry of the row, in fifths.
 ANSWERS = {
     0: lambda theta, x, y: 1e300 * x,
     1: lambda theta, x, y: np.full(P, np.nan),
@@ -62,11 +76,13 @@ ANSWERS = {
     -2: leaves,
     -3: warns,
     -4: lambda theta, x, y: "nothing",
+    5: writes_to_the_model,
+    -5: changes_filters,
 }
 
 
 def hostile(theta, x, y):
-    return ANSWERS[round(4 * float(x[0]))](theta, x, y)
+    return ANSWERS[round(5 * float(x[0]))](theta, x, y)
 
 
 def problem(loss, C, n_rows=3, adjacency=REPLACE_ONE):
@@ -77,8 +93,8 @@ def rows():
     """Rows that reach each answer, at corners and inside."""
     rng = np.random.default_rng(0)
     x = rng.choice([-1.0, 1.0, 0.3, 0.0], (200, P))
-    x[:, 0] = rng.integers(-4, 5, 200) / 4
-    x[:4, 0] = [0, 0, 0, -0.25]
+    x[:, 0] = rng.integers(-5, 6, 200) / 5
+    x[:4, 0] = [0, 0, 0, -0.2]
     x[:4, 1:] = [[1, 1, 1, 1], [-1, -1, -1, -1], [1, 0, 0, 0], [1, 1, 1, 1]]
     return x, rng.choice([-2.0, 0.0, 2.0], 200)
 
@@ -120,8 +136,9 @@ def test_no_row_gradient_exceeds_what_is_declared(norm, adjacency, clip):
 @every_norm
 def test_the_sensitivity_is_attained(norm):
     query = RowGradient(problem(RowLoss(hostile, 1.7, norm), L2Ball(1.0)), Vector.zero(P))
-    one, other = (summands(query, np.array([[0, s, s, s, s]]), np.zeros(1))[0] for s in (1.0, -1.0))
-    dual = "linf" if norm == "l1" else "l2"
+    row = np.array([[0, 1, 1, 1, 1]] if isinstance(norm, str) else [[0, 1, 0, 0, 0]])
+    one, other = (summands(query, s * row, np.zeros(1))[0] for s in (1.0, -1.0))
+    dual = "l2" if norm == "l2" else "linf"
     moved = length([a - b for a, b in zip(one, other, strict=True)], dual)
     assert Fraction(0.999) <= moved / Fraction(query.sensitivity(dual)) ** 2 <= 1
 
@@ -162,7 +179,7 @@ def test_nothing_of_a_failure_is_seen(layout, capfd):
     assert capfd.readouterr() == ("", "")
     assert list(warnings.filters) == filters
     assert np.array_equal(total, LocalEngine(x, y, BOUNDS).total(query))
-    bad = x[:, 0] == 0.75  # a row for which the function fails counts as 0
+    bad = x[:, 0] == 0.6  # a row for which the function fails counts as 0
     assert np.array_equal(total, LocalEngine(x[~bad], y[~bad], BOUNDS).total(query))
 
 
@@ -251,7 +268,8 @@ def test_hostile_neighbours_of_whole_fits_cost_no_more_than_was_charged(norm, ad
     found = list(replays(model, random_pairs(model, 10, 12, P, label="rows"), seed=0))
     assert all(replay.sound for replay in found)
     largest = max(release.ratio for replay in found for release in replay.releases)
-    assert largest > (0.9 if norm == "l1" or solver != "frank-wolfe" else 0.4)
+    least = {"l1": 0.9, "l2": 0.4}.get(norm, 0.2) if solver == "frank-wolfe" else 0.9
+    assert largest > (least if isinstance(norm, str) else min(least, 0.2))
 
 
 def test_a_forecast_refuses_what_it_cannot_simulate():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from riata.bounds import Bounds
+from riata.errors import InvalidArgument
 from riata.losses import Hinge, Huber, Logistic, OneAgainstRest, Smoothed, Squared, Weighted
 from riata.losses.base import Loss
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
@@ -21,7 +22,7 @@ from riata.queries import Minimum
 from riata.queries.minimum import SLOPE_ERROR
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=17)
 
 P = 3
 
@@ -100,16 +101,17 @@ def measured(problem, seed, n=600):
     """The change of the gradient, the margin's curvature and the slopes, for many pairs."""
     rng = np.random.default_rng(seed)
     points, rows = points_and_pairs(problem, rng, n)
-    limit = Minimum(problem).offset_bound
+    query = Minimum(problem)
+    loss, limit = query.loss, query.offset_bound  # a table of it, if it is not riata's own
     offset = rng.choice([-limit, limit, 0.0], n) * rng.choice([1.0, rng.random()], n)
     whole = [np.hstack([r, np.ones((n, 1))]) if problem.fit_intercept else r for r in rows]
     margins = [np.sum(r * points, axis=1) + offset for r in rows]
     y = [targets(problem, rng, n) for _ in "ab"]
-    slopes = [problem.loss.slope(m, t) for m, t in zip(margins, y, strict=True)]
+    slopes = [loss.slope(m, t) for m, t in zip(margins, y, strict=True)]
     change = slopes[0][:, None] * whole[0]
     if problem.adjacency == REPLACE_ONE:
         change = change - slopes[1][:, None] * whole[1]
-    curvature = problem.loss.curvature(margins[0], y[0]) * np.square(whole[0]).sum(axis=1)
+    curvature = loss.curvature(margins[0], y[0]) * np.square(whole[0]).sum(axis=1)
     return np.linalg.norm(change, axis=1), curvature, np.abs(slopes)
 
 
@@ -181,12 +183,17 @@ def test_searched_pairs_come_near_the_sensitivity(loss, radius, fit_intercept):
 @pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=repr)
 @pytest.mark.parametrize("scales", list(itertools.product((1e-60, 1.0, 1e60), repeat=3)))
 def test_bounds_of_every_size_have_a_sensitivity(loss, scales):
-    """Neither 0, which would mean no noise, nor infinite, nor a warning."""
+    """Neither 0, which would mean no noise, nor infinite, nor a warning. Or they are refused."""
     x, y, radius = scales
     y = 1.0 if isinstance(loss, Logistic) else y
     for norm, fit_intercept in itertools.product(("inf", "l2"), (False, True)):
         bounds = Bounds(x, y, norm=norm)
         query = Minimum(Problem(loss, L2Ball(radius), bounds, 10, 2, fit_intercept=fit_intercept))
+        slope = loss.slope_bound(query.margin_bound, y)
+        if not 1e-99 < 10 * slope * query.row_length < 1e99:
+            with pytest.raises(InvalidArgument, match="units"):
+                query.sensitivity("l2")
+            continue
         tight, free = query.sensitivity("l2"), query.sensitivity("l2", 1)
         assert 0.2 * free <= tight <= free < math.inf
         whole = query.stretch(query.row_curvature)

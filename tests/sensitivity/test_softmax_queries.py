@@ -14,7 +14,7 @@ from scipy import sparse
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.losses import Softmax, Weighted
-from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE
 from riata.problem import Problem
 from riata.queries import (
     Block,
@@ -30,6 +30,18 @@ from riata.queries import softmax as module
 from riata.sets import L2Ball
 from riata.vectors import Vector
 
+from exact_neighbours import (
+    NORMS,
+    assert_no_neighbour_exceeds,
+    every_adjacency,
+    every_layout,
+    exceeds,
+    hostile_classes,
+    in_fractions,
+    squared_length,
+    summands,
+)
+
 pytestmark = pytest.mark.matrix(one_in=5)
 
 P, K = 5, 4
@@ -39,22 +51,12 @@ BOUNDS = [
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0], float(K)),
 ]
 LOSSES = [Softmax(K), Weighted(Softmax(K), (0.3, 2.0, 1.0, 0.7))]
-NORMS = ("l1", "l2", "linf")
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
-every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
-every_layout = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 
 
-def hostile_rows(rng, n=5):
-    """Corners, single long entries, opposite rows, short rows, empty rows and rubbish."""
-    rubbish = np.array([0.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 0.01, -0.01, 1.0, -1.0])
-    corners = rng.choice([-1e9, 1e9], (n, P))
-    single = np.zeros((n, P))
-    single[np.arange(n), rng.integers(0, P, n)] = rng.choice([-1e9, 1e9], n)
-    near = rng.standard_normal((n, P)) * 10.0 ** rng.integers(-6, 3, (n, 1))
-    x = np.vstack([corners, -corners, single, near, rng.choice(rubbish, (n, P)), np.zeros((2, P))])
-    return x, rng.choice([-9.0, -1.0, 0.0, 1.0, 2.0, 3.0, 0.5, np.nan, np.inf], len(x))
+def hostile(rng):
+    return hostile_classes(rng, 5, P, [0.0, 1.0, 2.0, 3.0, 0.5])
 
 
 def models(rng, size):
@@ -78,50 +80,16 @@ def some_queries(problem, rng):
         yield MarginLengths(problem, thetas)
 
 
-def squared_length(vector, norm):
-    if norm == "l2":
-        return sum(v * v for v in vector)
-    sizes = [abs(v) for v in vector]
-    return (sum(sizes) if norm == "l1" else max(sizes)) ** 2
-
-
-def answered(query, total):
-    """What a total of integers is worth, in exact arithmetic and in the units of the noise."""
-    units = np.broadcast_to(query.unit, np.shape(total))
-    return [int(t) * Fraction(float(u)) for t, u in zip(total, units, strict=True)]
-
-
-def summands(query, x, y, layout):
-    """What each row alone adds, exactly."""
-    rows, targets = query.bounds.grid_x(layout(x)), query.bounds.clip_y(y)
-    for i in range(len(targets)):
-        one = query.block_sum(Block(rows[[i]], targets[[i]]))
-        assert np.array_equal(one, np.rint(one))
-        yield answered(query, one)
-
-
-def exceeds(query, x, y, layout, norm):
-    """Whether some pair of neighbours changes the answer by more than the sensitivity."""
-    alone, allowed = list(summands(query, x, y, layout)), Fraction(query.sensitivity(norm)) ** 2
-    if query.adjacency == ADD_REMOVE:
-        return max(squared_length(one, norm) for one in alone) > allowed
-    order = sorted(range(len(alone)), key=lambda i: squared_length(alone[i], norm))
-    few = [alone[i] for i in order[-12:] + order[:2]]
-    pairs = itertools.combinations(few, 2)
-    changes = ([a - b for a, b in zip(*pair, strict=True)] for pair in pairs)
-    return any(squared_length(change, norm) > allowed for change in changes)
-
-
 @every_loss
 @every_bound
 @every_adjacency
 @every_layout
 def test_no_hostile_neighbour_exceeds_the_sensitivity(loss, bounds, adjacency, layout):
     rng = np.random.default_rng(50)
-    x, y = hostile_rows(rng)
+    x, y = hostile(rng)
     problem = Problem(loss, L2Ball(1.0), bounds, 3, P, adjacency)
     for query in some_queries(problem, rng):
-        assert not any(exceeds(query, x, y, layout, norm) for norm in NORMS)
+        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
 
 
 @every_loss
@@ -146,7 +114,7 @@ def neighbours(query, row, others):
         LocalEngine(np.atleast_2d(x), np.array([y]), query.bounds).total(query)
         for x, y in (row, others)
     )
-    change = squared_length(answered(query, ours - theirs), "l2")
+    change = squared_length(in_fractions(query, ours - theirs), "l2")
     return change / Fraction(query.sensitivity("l2")) ** 2
 
 
@@ -185,7 +153,7 @@ def _cut_by_entries(self, block):
 @pytest.mark.parametrize("twin", ["opposite rows", "two classes", "whole slopes", "long places"])
 def test_broken_twins_are_caught(monkeypatch, layout, twin):
     rng = np.random.default_rng(51)
-    x, y = hostile_rows(rng)
+    x, y = hostile(rng)
     problem = Problem(Softmax(K), L2Ball(1.0), BOUNDS[0], 3, P)
     queries = list(some_queries(problem, rng))
     if twin == "opposite rows":
@@ -206,16 +174,16 @@ def test_broken_twins_are_caught(monkeypatch, layout, twin):
             Scaling.of(P, np.arange(P), np.zeros(P), np.ones(P)), 1.0, np.zeros(K)
         )
         query = SoftmaxLine(problem, models(rng, 1e6), influence, 0.3, 40.0, np.zeros(K))
-        assert not exceeds(query, x, y, layout, "l2")
+        assert not exceeds(query, summands(query, x, y, layout), "l2")
         monkeypatch.setattr(module.SoftmaxLine, "places", _cut_by_entries)
-    assert exceeds(query, x, y, layout, "l2")
+    assert exceeds(query, summands(query, x, y, layout), "l2")
 
 
 @every_loss
 @every_bound
 def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, bounds):
     rng = np.random.default_rng(53)
-    x, y = hostile_rows(rng)
+    x, y = hostile(rng)
     x[rng.random(x.shape) < 0.5] = 0.0
     x = 0.99 * bounds.clip_x(x)
     problem = Problem(loss, L2Ball(1.0), bounds, len(x), P)

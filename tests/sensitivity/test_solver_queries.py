@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from riata import losses
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.grid import MOST_SLOPE_STEPS, X_STEPS
-from riata.losses import Huber, Logistic, SmoothedHinge, Squared
+from riata.losses import Huber, Logistic, Squared
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
 from riata.queries import Block, ClippedGradient, Gradient, GradientStep, Minimum
@@ -25,79 +24,23 @@ from riata.queries.minimum import SLOPE_ERROR
 from riata.sets import L1Ball, L2Ball
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=7)
+from exact_neighbours import (
+    P,
+    assert_no_neighbour_exceeds,
+    every_adjacency,
+    every_bound,
+    every_layout,
+    every_loss,
+    hostile_rows,
+    in_fractions,
+    some_points,
+    squared_length,
+    summands,
+)
 
-P = 6
+pytestmark = pytest.mark.matrix(one_in=17)
+
 N_HOSTILE = 60
-LOSSES = [Squared(), Huber(0.5), Logistic(), SmoothedHinge(0.3)]
-BOUNDS = [
-    Bounds(0.9, 1.3),
-    Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3),
-    Bounds(1.4, 1.3, norm="l2"),
-    Bounds(0.9, 1.3, length=1.4),
-    Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 1.3, length=1.2),
-    Bounds([0.3, 1.0, 4.0, 0.1, 1.0, 0.7], 1.3, nonzeros=1),
-]
-every_loss = pytest.mark.parametrize("loss", losses.REGISTRY.complete(LOSSES), ids=repr)
-every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
-every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
-every_layout = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-
-
-def hostile_rows(rng, n, p=P):
-    """Corners, single long entries, short rows, empty rows and rubbish, and their targets."""
-    rubbish = np.array([0.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 0.01, -0.01, 1.0, -1.0])
-    corners = rng.choice([-1e9, 1e9], (n, p))
-    single = np.zeros((n, p))
-    single[np.arange(n), rng.integers(0, p, n)] = rng.choice([-1e9, 1e9], n)
-    near = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-6, 3, (n, 1))
-    x = np.vstack([corners, single, near, rng.choice(rubbish, (n, p)), np.zeros((n // 4, p))])
-    return x, rng.choice([-9.0, -1.0, 0.0, 1.0, 9.0, np.nan, np.inf], len(x))
-
-
-def some_points(rng, count=4):
-    """A few thetas, zero and sparse ones among them."""
-    yield Vector.zero(P)
-    for k in range(count - 1):
-        dense = rng.standard_normal(P) * (rng.random(P) < 0.7) * 10.0 ** (k - 1)
-        yield Vector.of(dense).with_offset(0.3 * k)
-
-
-def squared_length(vector, norm):
-    if norm == "l2":
-        return sum(v * v for v in vector)
-    sizes = [abs(v) for v in vector]
-    return (sum(sizes) if norm == "l1" else max(sizes)) ** 2
-
-
-def in_fractions(query, total):
-    """An exact sum as the exact answer that it stands for."""
-    units = np.broadcast_to(query.unit, total.shape)
-    return [int(t) * Fraction(float(u)) for t, u in zip(total, units, strict=True)]
-
-
-def summands(query, x, y, layout=np.asarray):
-    """What each row alone adds to the sum, as integers."""
-    rows, targets = query.bounds.grid_x(layout(x)), query.bounds.clip_y(y)
-    each = [query.block_sum(Block(rows[[i]], targets[[i]])) for i in range(len(targets))]
-    assert all(np.array_equal(one, np.rint(one)) for one in each)
-    return np.array(each).astype(np.int64)
-
-
-def assert_no_neighbour_exceeds(query, alone, norms):
-    """Every row alone keeps `row_bound`, and no replacement or removal exceeds the sensitivity."""
-    answers = [in_fractions(query, one) for one in alone]
-    for norm in norms:
-        allowed = Fraction(query.sensitivity(norm)) ** 2
-        if query.adjacency == ADD_REMOVE:
-            assert max(squared_length(a, norm) for a in answers) <= allowed
-            continue
-        # The longest summands of either sign, and a few others: their differences are the worst.
-        order = sorted(range(len(answers)), key=lambda i: squared_length(answers[i], norm))
-        few = [answers[i] for i in order[-20:] + order[:4]]
-        for one, other in itertools.combinations(few, 2):
-            change = [a - b for a, b in zip(one, other, strict=True)]
-            assert squared_length(change, norm) <= allowed
 
 
 # Entries of the gradient

@@ -15,14 +15,25 @@ from riata.engines import LocalEngine
 from riata.losses import Logistic, OneAgainstRest, SmoothedHinge
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
-from riata.queries import Block, ScoreCounts, SumsByClass, class_sums
+from riata.queries import ScoreCounts, SumsByClass, class_sums
 from riata.queries.class_sums import N_SCORE_BINS
 from riata.sets import L2Ball
 from riata.vectors import Vector
 
+from exact_neighbours import (
+    NORMS,
+    P,
+    assert_no_neighbour_exceeds,
+    every_adjacency,
+    every_layout,
+    exceeds,
+    hostile_classes,
+    squared_length,
+    summands,
+)
+
 pytestmark = pytest.mark.matrix(one_in=5)
 
-P = 6
 LOSSES = [Logistic(), SmoothedHinge(0.3), OneAgainstRest(Logistic(), 1)]
 BOUNDS = [
     Bounds(1.4, 2.0, norm="l2"),
@@ -30,23 +41,12 @@ BOUNDS = [
     Bounds([0.3, 1.0, 2.5, 1e-3, 1.0, 0.7], 2.0),
     Bounds(0.9, 2.0, length=1.4),
 ]
-NORMS = ("l1", "l2", "linf")
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 every_bound = pytest.mark.parametrize("bounds", BOUNDS, ids=repr)
-every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
-every_layout = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 
 
-def hostile_rows(rng, n=6):
-    """Corners, single long entries, opposite rows, short rows, empty rows and rubbish."""
-    rubbish = np.array([0.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 0.01, -0.01, 1.0, -1.0])
-    corners = rng.choice([-1e9, 1e9], (n, P))
-    single = np.zeros((n, P))
-    single[np.arange(n), rng.integers(0, P, n)] = rng.choice([-1e9, 1e9], n)
-    near = rng.standard_normal((n, P)) * 10.0 ** rng.integers(-6, 3, (n, 1))
-    full = np.full((4, P), 1e9)
-    x = np.vstack([corners, -corners, single, near, rng.choice(rubbish, (n, P)), full, 0 * full])
-    return x, rng.choice([-9.0, -1.0, 0.0, 1.0, 2.0, np.nan, np.inf, -np.inf], len(x))
+def hostile(rng):
+    return hostile_classes(rng, 6, P, [0.0, 1.0, 2.0])
 
 
 def some_queries(problem, rng):
@@ -55,45 +55,16 @@ def some_queries(problem, rng):
         yield ScoreCounts(problem, Vector.of(theta), 0.3 * k, 10.0 ** (k - 2))
 
 
-def squared_length(vector, norm):
-    if norm == "l2":
-        return sum(v * v for v in vector)
-    sizes = [abs(v) for v in vector]
-    return (sum(sizes) if norm == "l1" else max(sizes)) ** 2
-
-
-def summands(query, x, y, layout):
-    """What each row alone adds, exactly."""
-    rows, targets = query.bounds.grid_x(layout(x)), query.bounds.clip_y(y)
-    for i in range(len(targets)):
-        one = query.block_sum(Block(rows[[i]], targets[[i]]))
-        assert np.array_equal(one, np.rint(one))
-        units = np.broadcast_to(query.unit, one.shape)
-        yield [int(t) * Fraction(float(u)) for t, u in zip(one, units, strict=True)]
-
-
-def exceeds(query, x, y, layout, norm):
-    """Whether some pair of neighbours changes the answer by more than the sensitivity."""
-    alone, allowed = list(summands(query, x, y, layout)), Fraction(query.sensitivity(norm)) ** 2
-    if query.adjacency == ADD_REMOVE:
-        return max(squared_length(one, norm) for one in alone) > allowed
-    order = sorted(range(len(alone)), key=lambda i: squared_length(alone[i], norm))
-    few = [alone[i] for i in order[-14:] + order[:2]]
-    pairs = itertools.combinations(few, 2)
-    changes = ([a - b for a, b in zip(*pair, strict=True)] for pair in pairs)
-    return any(squared_length(change, norm) > allowed for change in changes)
-
-
 @every_loss
 @every_bound
 @every_adjacency
 @every_layout
 def test_no_hostile_neighbour_exceeds_the_sensitivity(loss, bounds, adjacency, layout):
     rng = np.random.default_rng(40)
-    x, y = hostile_rows(rng)
+    x, y = hostile(rng)
     problem = Problem(loss, L2Ball(1.0), bounds, 3, P, adjacency)
     for query in some_queries(problem, rng):
-        assert not any(exceeds(query, x, y, layout, norm) for norm in NORMS)
+        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
 
 
 @every_adjacency
@@ -112,26 +83,26 @@ def test_a_worst_pair_reaches_the_sensitivity(adjacency):
 def test_negative_entries_that_are_kept_are_caught(monkeypatch, layout):
     # Opposite rows of one class are then 2 lengths apart, and the noise is for sqrt(2) of them.
     rng = np.random.default_rng(41)
-    x, y = hostile_rows(rng)
+    x, y = hostile(rng)
     query = SumsByClass(Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 3, P), 0.1)
-    assert not exceeds(query, x, np.ones(len(y)), layout, "l2")
+    assert not exceeds(query, summands(query, x, np.ones(len(y)), layout), "l2")
     monkeypatch.setattr(class_sums, "_without_negatives", lambda rows: rows)
-    assert exceeds(query, x, np.ones(len(y)), layout, "l2")
+    assert exceeds(query, summands(query, x, np.ones(len(y)), layout), "l2")
 
 
 @every_layout
 def test_a_row_that_is_added_to_both_classes_is_caught(monkeypatch, layout):
-    x, y = hostile_rows(np.random.default_rng(42))
+    x, y = hostile(np.random.default_rng(42))
     query = SumsByClass(Problem(Logistic(), L2Ball(1.0), BOUNDS[0], 3, P, ADD_REMOVE), 0.1)
     monkeypatch.setattr(class_sums, "is_positive", lambda loss, y: np.full(len(y), 2.0))
-    assert exceeds(query, x, y, layout, "l2")
+    assert exceeds(query, summands(query, x, y, layout), "l2")
 
 
 @every_loss
 @every_bound
 def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, bounds):
     rng = np.random.default_rng(43)
-    x, y = hostile_rows(rng)
+    x, y = hostile(rng)
     x[rng.random(x.shape) < 0.5] = 0.0
     x = 0.99 * bounds.clip_x(x)  # a row that is shortened is so by how many entries it stores
     problem = Problem(loss, L2Ball(1.0), bounds, len(x), P)

@@ -4,13 +4,36 @@ Rows and whitenings are hostile; a whitening is public, as in a fit. Every compa
 `Fraction`s.
 """
 
+import copy
 import itertools
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import sparse
-from test_solver_queries import (
+
+from riata.bounds import Bounds
+from riata.engines import LocalEngine
+from riata.errors import InvalidArgument
+from riata.grid import (
+    BLOCK_ROWS,
+    MOST_ROWS,
+    THETA_STEPS,
+    X_STEPS,
+    coefficient_step,
+    slope_steps,
+)
+from riata.mechanisms import GaussianMechanism
+from riata.mechanisms.noise import Noise
+from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
+from riata.queries import Block, JointMoments, PreconditionedGradient, Whitening, whitening
+from riata.queries.whitening import MOST_BEFORE, MOST_COORDINATES
+from riata.vectors import Vector
+
+from exact_neighbours import (
+    LENGTH,
+    NORMS,
     P,
     assert_no_neighbour_exceeds,
     every_adjacency,
@@ -19,29 +42,14 @@ from test_solver_queries import (
     every_loss,
     hostile_rows,
     in_fractions,
+    problem_of,
     some_points,
     squared_length,
     summands,
 )
 
-from riata.bounds import Bounds
-from riata.engines import LocalEngine
-from riata.errors import InvalidArgument
-from riata.grid import BLOCK_ROWS, MOST_ROWS, THETA_STEPS, X_STEPS, slope_steps
-from riata.losses import Squared
-from riata.mechanisms import GaussianMechanism
-from riata.mechanisms.noise import Noise
-from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
-from riata.problem import Problem
-from riata.queries import Block, JointMoments, PreconditionedGradient, Whitening
-from riata.queries.whitening import MOST_BEFORE, MOST_COORDINATES
-from riata.sets import L2Ball
-from riata.vectors import Vector
-
 pytestmark = pytest.mark.matrix(one_in=11)
 
-NORMS = ("l1", "l2", "linf")
-LENGTH = Bounds(1.4, 1.3, norm="l2")
 RNG = np.random.default_rng(0)
 
 #: A rotation, one that stretches by orders of magnitude, far centres, fewer and more coordinates.
@@ -58,10 +66,6 @@ WHITENINGS = {
 }
 every_whitening = pytest.mark.parametrize("name", WHITENINGS)
 with_or_without = pytest.mark.parametrize("constant", [0.0, 0.5], ids=["plain", "constant"])
-
-
-def problem_of(loss=None, bounds=LENGTH, n=1, adjacency=REPLACE_ONE):
-    return Problem(loss or Squared(), L2Ball(1.0), bounds, n, P, adjacency)
 
 
 def moments_of(problem, theta, name, length=1.3, constant=0.5, scale=0.7, limit=np.inf):
@@ -94,6 +98,7 @@ def test_a_whitening_is_as_asked_up_to_its_grids():
         {"steps": np.array([np.inf])}, {"steps": np.ones(2)},
         {"weights": np.full((1, P), float(THETA_STEPS))}, {"centres": np.array([np.nan])},
         {"weights": np.full((1, P), np.nan)}, {"steps": np.array([np.nan])},
+        {"steps": np.array([1.01e100])}, {"steps": np.array([1e300])},
     ],
 )  # fmt: skip
 def test_a_whitening_off_its_grids_is_refused(broken):
@@ -104,6 +109,46 @@ def test_a_whitening_off_its_grids_is_refused(broken):
     many = MOST_COORDINATES + 1
     with pytest.raises(ValueError, match="coordinates"):
         Whitening(np.ones((many, 2)), np.zeros(many), np.ones(many))
+
+
+SMALLEST, LARGEST, LARGEST_STEP = whitening._SMALLEST, whitening._LARGEST, whitening._LARGEST_STEP
+
+
+@pytest.mark.parametrize("length", [SMALLEST, 1.0, LARGEST])
+@pytest.mark.parametrize("size", [5e-324, 1e-200, 1.0, 1e99, 1.7e308])
+def test_rows_are_finite_in_every_whitening_at_every_length(size, length):
+    # A row that a coordinate maps to 0 beside one of a factor without an end would be NaN.
+    matrix = np.full((2, P), size)
+    matrix[1, 0] = -size
+    at = Whitening.of(matrix, np.array([0.0, size]))
+    assert np.isfinite(2.0**53 * (at.steps / length)).all()
+    rows = np.array([np.zeros(P), np.eye(P)[0], np.full(P, 1.0)]) * X_STEPS
+    problem, y = problem_of(), np.ones(3)
+    for query in (
+        JointMoments(problem, Vector.zero(P), np.inf, at, 1.0, length, length),
+        PreconditionedGradient(problem, Vector.zero(P), np.inf, at, length, length, 1.0),
+    ):
+        with np.errstate(all="raise"):
+            total = query.block_sum(Block(rows, y))
+        np.testing.assert_array_equal(total, np.rint(total))
+        assert np.abs(total).max() <= 3 * X_STEPS * query.slope_steps
+
+
+def test_the_largest_steps_leave_rows_finite():
+    assert np.isfinite(2.0**53 * (LARGEST_STEP / SMALLEST))
+    widest = 2**30  # columns, each with an entry of the largest size
+    assert coefficient_step(np.array(widest * LARGEST_STEP)) <= LARGEST_STEP
+
+
+def test_nobody_can_change_a_whitening_later():
+    given = {"weights": np.ones((1, P)), "centres": np.zeros(1), "steps": np.ones(1)}
+    made = Whitening(**given)
+    given["weights"][0] = 7.0
+    assert made.weights.max() == 1.0
+    for each in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        for name in given:
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(each, name)[0] = 2.0
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from riata.mechanisms.exact import BITS, TRUSTED, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, leaves
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
 MP = mpmath.MPContext()

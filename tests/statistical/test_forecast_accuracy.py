@@ -6,6 +6,7 @@ import pytest
 from riata import Bounds, PrivateLasso, PrivateLogisticRegression, forecast
 from riata.engines import LocalEngine
 from riata.simulation import Guess, SimulatedEngine, World
+from riata.solvers import choose_solver
 
 #: Rows, columns, relevant columns, the noise of y, epsilon.
 NUMBERS = [
@@ -91,12 +92,13 @@ def test_fits_are_where_they_were_expected():
     "shape", [{}, {"design": "signs"}, {"design": "normal", "correlation": 0.8, "group": 10}]
 )
 def test_columns_on_demand_have_the_law_of_whole_tables(shape):
+    """Six standard errors of 80 fits: a false alarm has a probability below 1e-7 for each shape."""
     from riata.curator import Curator
     from riata.mechanisms.noise import Noise
 
     model = PrivateLasso(8.0, 1e-6, bounds=Bounds(x=1.0, y=1.0))
     plan = model.plan(4_000, 300)
-    solver = model._chosen(plan.problem, plan.budget)
+    solver = choose_solver(plan.solver, plan.problem, plan.budget, "auto")
     guess = Guess(relevant=10, signal=0.7, spread=0.25, **shape)
     found = {}
     for whole in (True, False):
@@ -109,4 +111,4 @@ def test_columns_on_demand_have_the_law_of_whole_tables(shape):
             logs.append(np.log(world.score(solver.run(plan, plan.problem, curator).theta).excess))
         found[whole] = np.array(logs)
     error = np.sqrt(sum(each.var() / len(each) for each in found.values()))
-    assert abs(found[True].mean() - found[False].mean()) < 4 * error
+    assert abs(found[True].mean() - found[False].mean()) < 6 * error

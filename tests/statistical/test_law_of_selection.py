@@ -65,6 +65,7 @@ def probabilities(problem, engine):
     return np.array([first[i] * law([i]) for i in range(n)])
 
 
+@pytest.mark.matrix(one_in=5)
 @pytest.mark.parametrize("sampler", ["gumbel", "rejection", "compiled"])
 @pytest.mark.parametrize("case", CASES)
 def test_pairs_of_vertices_have_their_exact_probabilities(case, sampler, monkeypatch):

@@ -24,7 +24,7 @@ from riata.problem import Problem
 from riata.queries import VertexUtilities
 from riata.sets import L1Ball, Simplex
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
 

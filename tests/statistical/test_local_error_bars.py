@@ -19,7 +19,7 @@ from riata.local.learners.mean import mean_model
 from riata.local.population import Population, PopulationGuess
 from riata.local.task_plan import plan
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-8
 KINDS = ["mean", "sparse-mean", "linear", "lasso", "logistic", "poisson", "kernel"]

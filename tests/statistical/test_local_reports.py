@@ -19,7 +19,7 @@ from riata.local.questions import join
 from riata.local.randomize import choose_questions, draw_seeds, randomize
 from riata.mechanisms.noise import Noise
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
 #: Standard deviations that a normal number exceeds, to either side, with this probability.

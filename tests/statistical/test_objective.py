@@ -9,7 +9,7 @@ Nothing here is random beyond fixed seeds.
 """
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import mpmath
@@ -28,11 +28,13 @@ from riata.losses import (
     Huber,
     Linear,
     Logistic,
+    Loss,
     Quantile,
     Smoothed,
     SmoothedHinge,
     Squared,
 )
+from riata.losses.tabulated import Tabulated
 from riata.mechanisms import GammaObjective, GaussianObjective
 from riata.mechanisms import minimise as minimising
 from riata.mechanisms.approximate_normals import approximate_gamma, approximate_normals
@@ -42,13 +44,13 @@ from riata.mechanisms.objective import _certified, _into
 from riata.privacy import Budget
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE, REPLACE_PERSON
 from riata.problem import Problem
-from riata.queries import Minimum
+from riata.queries import Minimum, minimum
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, hull
 from riata.sets.hull import nearest_in_hull
 from riata.solvers import PerturbedObjective
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=13)
 
 Y = 1.0
 ROW_NORMS = [0.1, 1.0, 30.0, 1000.0]
@@ -67,6 +69,9 @@ every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE]
 
 
 def slope_and_curvature(loss, margin, y):
+    if isinstance(loss, Tabulated | Declared):  # what the sum of gradients is made of
+        y = np.full(np.shape(margin), y)
+        return loss.slope(margin, y), loss.curvature(margin, y)
     if isinstance(loss, Linear):
         return -y + 0 * margin, 0 * margin
     if isinstance(loss, Huber):
@@ -86,6 +91,36 @@ def slope_and_curvature(loss, margin, y):
         return 2 * (margin - y), np.full(np.shape(margin), 2.0)
     p = expit(-y * margin)
     return -y * p, y * y * p * (1 - p)
+
+
+@dataclass(frozen=True)
+class Declared(Loss):
+    """The loss of a stranger: how steep and how curved it is, and what it says of that."""
+
+    steepness: float = 1.0
+    rise: float = 100.0
+    slope_said: float = 1.0
+    curvature_said: float = 0.01
+
+    name = "declared"
+
+    def value(self, margin, y):
+        return 0 * margin
+
+    def slope(self, margin, y):
+        return self.steepness * np.clip(self.rise * margin, -1, 1) - 0.1 * y
+
+    def curvature(self, margin, y):
+        return self.steepness * self.rise * (np.abs(self.rise * margin) < 1)
+
+    def slope_bound(self, margin, y):
+        return self.slope_said
+
+    def curvature_bound(self, y):
+        return self.curvature_said
+
+    def offset_bound(self, y):
+        return y
 
 
 class Rows:
@@ -409,10 +444,40 @@ def test_a_twin_that_does_not_pay_for_a_rounded_corner_is_caught(monkeypatch, lo
     budget = Budget(4.0, 0.0, ADD_REMOVE)
     problem, plan = planned(loss, 1.0, ADD_REMOVE, budget, reach=3.0)
     assert worst_gamma_loss(problem, plan) <= 4.0
-    honest = Minimum.row_curvature.fget
+    honest = Minimum.row_curvature.func
     monkeypatch.setattr(Minimum, "row_curvature", property(lambda self: honest(self) / 50))
     problem, plan = planned(loss, 1.0, ADD_REMOVE, budget, reach=3.0)
     assert worst_gamma_loss(problem, plan) > 4.0
+
+
+LIES = [Declared(), Declared(rise=1.0, slope_said=0.05, curvature_said=1.0), Declared(-1.0, 1.0)]
+
+
+@pytest.mark.parametrize("loss", LIES, ids=repr)
+@every_adjacency
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_no_pair_exceeds_a_claim_about_a_loss_that_declares_too_little(
+    loss, adjacency, fit_intercept
+):
+    budget = Budget(1.0, 0.0, adjacency)
+    problem, plan = planned(loss, 1.0, adjacency, budget, fit_intercept=fit_intercept, reach=3.0)
+    assert isinstance(problem.loss, Tabulated)
+    assert worst_gamma_loss(problem, plan) <= 1.0
+    if not fit_intercept:
+        budget = Budget(1.0, 1e-3, adjacency)
+        problem, plan = planned(loss, 1.0, adjacency, budget, reach=3.0)
+        assert worst_delta(problem, plan) <= 1e-3
+
+
+@every_adjacency
+def test_a_twin_that_believes_a_declared_curvature_is_caught(monkeypatch, adjacency):
+    """The determinant costs log(1 + 100 / lambda), and log(1 + 0.01 / lambda) is charged."""
+    monkeypatch.setattr(minimum, "enforced", lambda loss, margin, y: loss)
+    budget = Budget(1.0, 0.0, adjacency)
+    problem, plan = planned(Declared(), 1.0, adjacency, budget, reach=3.0)
+    mechanism = plan["minimise"]
+    assert plan.spent.epsilon <= 1.0
+    assert worst_gamma_loss(problem, plan) > np.log1p(100 / mechanism.regularisation) / 2 > 2.0
 
 
 @pytest.mark.parametrize(
@@ -582,6 +647,15 @@ def test_what_an_lp_ball_certifies_holds_for_every_point_that_it_is_given(p):
         aside = off * rng.standard_normal(5)
         for other in (s + aside, s * (1 + off), s * (1 - off)):
             assert np.linalg.norm(other - s) <= C._distance(v, other) + 1e-12 * far
+
+
+@pytest.mark.parametrize("p", [1.0005, 1.001, 1.003, 1.01])
+def test_a_projection_onto_an_lp_ball_near_the_l1_ball_is_certified(p):
+    """Most of its entries are too small for float64, or have few digits."""
+    C, rng = LpBall(p, 1.0, 40), np.random.default_rng(60)
+    for v in rng.standard_normal((300, 40)):
+        _, claimed = C.certified_project(v)
+        assert claimed <= C.projection_error(float(np.abs(v).max()))
 
 
 @pytest.mark.parametrize("size", [2, 3, 6])

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.stats import chisquare, kstest
 
 from riata.bounds import Bounds
-from riata.curator import Curator
+from riata.curator import ROWS, Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded
 from riata.losses import Squared
@@ -57,6 +57,7 @@ def assert_same_law(drawn, expected):
     assert chisquare(found, wanted * (found.sum() / wanted.sum())).pvalue > FALSE_ALARM
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("values", [[0.0, 1.0, 2.5, 1.0, 0.3], [3.0, 3.0, 3.0, 2.9]])
 def test_one_draw_has_the_law_of_rounds_of_the_exponential_mechanism(values, k):
@@ -91,6 +92,7 @@ def test_peeling_selects_by_the_size_of_the_entries():
     assert_same_law(drawn, expected)
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("sparsity", [1, 3])
 @pytest.mark.parametrize(
     ("values", "norm", "law"),
@@ -219,7 +221,7 @@ def test_a_split_fit_counts_the_rows_of_its_parts():
 
     class Watching(Curator):
         def release(self, query, mechanism, part=0):
-            asked.append((part, query.n_rows, len(self._part(part)._blocks[0].y)))
+            asked.append((part, query.n_rows, len(self._engine(ROWS, part)._blocks[0].y)))
             return super().release(query, mechanism, part)
 
     watching = Watching(engine, plan.event, Noise(seed=68), plan.parts)

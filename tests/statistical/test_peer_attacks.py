@@ -34,7 +34,7 @@ from riata.sets import L1Ball, L2Ball
 from riata.solvers import GaussianFrankWolfe, PrivateFrankWolfe
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=13)
 
 FALSE_ALARM = 1e-9
 ADDITIVE = [LaplaceMechanism(1.0), GaussianMechanism(2.0)]

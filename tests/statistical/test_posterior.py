@@ -29,7 +29,7 @@ from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
 from riata.privacy.events import BoundedRange
 from riata.queries.moments import SquaredMoments
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
 MP = mpmath.MPContext()

@@ -49,6 +49,7 @@ def samples(rate, n, releases, layout=np.asarray, block_rows=10**6, seed=70):
     return np.array(seen) != 0
 
 
+@pytest.mark.matrix(one_in=5)
 @pytest.mark.parametrize("rate", [0.01, 0.3, 0.75])
 @pytest.mark.parametrize(
     ("layout", "block_rows"), [(np.asarray, 10**6), (np.asarray, 7), (sparse.csr_array, 50)]

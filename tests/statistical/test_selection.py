@@ -30,7 +30,7 @@ from riata.queries import Gradient, VertexUtilities
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
 EPSILON, SENSITIVITY = 0.7, 0.02

@@ -15,7 +15,7 @@ from examples import TASKS, arrays, manifest, opened, write_arrays, write_model
 
 from riata.local import Task
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 #: Enough for every good example, and far less than what the files below describe.
 LIMIT = 4 * 2**20

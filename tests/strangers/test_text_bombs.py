@@ -10,7 +10,7 @@ from examples import SCHEMA, TASKS, opened
 
 from riata.model_file.archive import pack
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 #: Enough for every good example, and far less than what the files below describe.
 LIMIT = 4 * 2**20

@@ -35,7 +35,7 @@ from riata.privacy.events import (
     to_json,
 )
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 PURE, RENYI, ZCDP, GAUSSIAN = (
     PureAccountant(),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from riata import Schema, read
 from riata.errors import DataError, RiataError
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 SECRET = "sesame"
 SCHEMA = Schema.from_table(

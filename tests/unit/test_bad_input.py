@@ -24,7 +24,7 @@ from riata.queries import Gradient, VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.solvers import FrankWolfe, GaussianFrankWolfe, PrivateFrankWolfe
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=13)
 
 BOUNDS = Bounds(x=1.0, y=1.0)
 X = np.linspace(-1, 1, 60).reshape(20, 3)

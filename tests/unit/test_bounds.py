@@ -5,17 +5,23 @@ import itertools
 import pickle
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from riata import bounds as bounds_module
+from riata import row_norms
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.grid import ROUNDED_UP, X_STEPS
+from riata.grid import MOST_COLUMNS, ROUNDED_UP, X_STEPS
+from riata.losses import Huber, RowLoss
+from riata.problem import Problem
+from riata.sets import L2Ball
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 HOSTILE = np.array(
     [
@@ -40,6 +46,8 @@ BOUNDS = [
     Bounds(1.0, length=1.5),
     Bounds([1.0, 0.2, 3.0, 1e-3], length=2.0),
     Bounds(0.5, nonzeros=2),
+    Bounds(2.0, norm=1.0),
+    Bounds(1.5, norm=3.5),
 ]
 CONTAINERS = [
     sparse.csr_array,
@@ -60,7 +68,10 @@ def expected(bounds, rows):
             limit = float(np.broadcast_to(bounds.x, rows.shape[1])[j])
             if not np.isnan(value):
                 out[i, j] = min(max(value, -limit), limit)
-        if bounds.max_length is not None:
+        if not isinstance(bounds.norm, str):
+            length = bounds.x * np.linalg.norm(out[i] / bounds.x, bounds.order)
+            out[i] *= min(1.0, bounds.x / length) if length > 0 else 1.0
+        elif bounds.max_length is not None:
             length = bounds.max_length * np.linalg.norm(out[i] / bounds.max_length)
             out[i] *= min(1.0, bounds.max_length / length) if length > 0 else 1.0
     return out
@@ -277,6 +288,43 @@ def test_check_size_wants_a_bound_for_each_column():
         Bounds([1.0, 2.0]).check_size(3)
 
 
+# Powers, or squares, of the entries of a row at their bounds would wrap around in wider rows.
+TOO_WIDE = [(1.0, 2**26), (1.5, 2**26), (64.0, 2**26), ("l2", 2**30), ("inf", 2**30)]
+
+
+@pytest.mark.parametrize(("norm", "most"), TOO_WIDE)
+def test_rows_too_wide_for_an_exact_length_are_refused(norm, most):
+    bounds = Bounds(1.0, 1.0, norm=norm)
+    bounds.check_size(most)
+    with pytest.raises(InvalidArgument, match=f"{most + 1:,} columns.*Hash or project"):
+        bounds.check_size(most + 1)
+    with pytest.raises(InvalidArgument, match=f"{most:,} is the most"):
+        Problem(Huber(1.0), L2Ball(1.0), bounds, n_rows=1, n_features=most + 1)
+
+
+@pytest.mark.parametrize(("norm", "most"), TOO_WIDE[:-1])
+def test_rows_that_nobody_checked_are_refused_on_the_grid(norm, most):
+    # As at the columns of a model file: nothing is summed before the check.
+    wide = sparse.csr_array(([1.0], ([0], [most])), shape=(1, most + 1))
+    with pytest.raises(ValueError, match="exact"):
+        Bounds(1.0, norm=norm).grid_x(wide)
+
+
+def test_sums_over_the_widest_row_fit_integers():
+    assert row_norms.UNIT * row_norms.MOST_COLUMNS_OF_POWERS <= 2**62
+    assert row_norms._powers(1.5).max() == row_norms.UNIT
+    assert X_STEPS**2 * MOST_COLUMNS <= 2**62
+    assert X_STEPS**2 * (bounds_module._WEIGHT_STEPS + bounds_module._MOST_BOUNDS) < 2**62
+
+
+def test_gradients_of_whole_rows_that_are_too_wide_are_refused_too():
+    loss = RowLoss(lambda theta, x, y: x, 1.0, norm=3.0)
+    facts = (loss, L2Ball(1.0), Bounds(1.0, 1.0))
+    Problem(*facts, n_rows=1, n_features=2**26)
+    with pytest.raises(InvalidArgument, match=r"norm=1.5 67,108,864 is the most"):
+        Problem(*facts, n_rows=1, n_features=2**26 + 1)
+
+
 def test_bounds_do_not_follow_later_changes_of_the_callers_array():
     x = np.array([1.0, 2.0])
     bounds = Bounds(x)
@@ -403,3 +451,127 @@ def test_some_columns_are_as_long_as_rows_may_be_and_not_as_their_own_bounds_say
     assert bounds.row_norm("l2", 17, few) >= length
     assert bounds.row_norm("l1", 17, few) >= 16.0
     assert bounds.row_norm("linf", 17, few) == 1.0
+
+
+@pytest.mark.parametrize(
+    "bounds", [*MIXED, Bounds(1.0), Bounds([1.0, 2.0, 1.0, 1.0, 1.0])], ids=repr
+)
+def test_no_columns_have_length_0(bounds):
+    none = np.array([], dtype=int)
+    assert bounds.unit_length(none, 0) == 0.0
+    for norm in ("l1", "l2", "linf"):
+        assert bounds.row_norm(norm, 5, none) == 0.0
+
+
+def test_more_bounds_than_lengths_are_exact_for_are_refused():
+    with pytest.raises(InvalidArgument, match="536,870,912 is the most"):
+        Bounds(np.broadcast_to(1.0, 2**29 + 1))
+
+
+def test_weights_of_columns_do_not_depend_on_the_order_of_a_sum():
+    """A row's squared length in the largest step, by exact fractions: a little more, never less."""
+    x = np.random.default_rng(3).lognormal(0, 4, 1_001)
+    order = np.random.default_rng(4).permutation(len(x))
+    bounds, turned = Bounds(x), Bounds(x[order])
+    rows = np.random.default_rng(5).integers(-X_STEPS, X_STEPS, (3, len(x))).astype(float)
+    lengths = bounds.squared_lengths(rows)
+    np.testing.assert_array_equal(lengths, turned.squared_lengths(rows[:, order]))
+    squares = [Fraction(each) for each in np.square(x / x.max()).tolist()]
+    for row, found in zip(rows.tolist(), lengths.tolist(), strict=True):
+        exact = sum(int(e) ** 2 * s for e, s in zip(row, squares, strict=True))
+        assert exact <= Fraction(found) * (1 + Fraction(1, 2**40))
+        assert float(found) <= 1.01 * float(exact)
+
+
+def test_a_copy_of_bounds_holds_its_fields_alone():
+    bounds = Bounds([1.0, 2.0], length=2.0)
+    before = pickle.dumps(bounds)
+    bounds.grid_x(np.ones((2, 2)))
+    assert bounds.max_length == bounds.largest == 2.0
+    assert pickle.dumps(bounds) == before
+
+
+def test_one_geometry_has_one_default_however_it_is_written():
+    """A length that one entry may have alone is what norm="l2" says."""
+    for x in (1.0, 3.0):
+        assert Bounds(x=x, length=1.0).favours_gradients == Bounds(1.0, norm="l2").favours_gradients
+    assert not Bounds(x=1.0, length=2.0).favours_gradients
+    assert not Bounds(x=1.0).favours_gradients
+
+
+# Rows bounded in any lr norm.
+
+ORDERS = [1.0, 1.2, 1.5, 3.0, 7.5, 60.0]
+
+
+def hostile_rows(rng, size):
+    scales = 10.0 ** rng.integers(-3, 4, (300, 1))
+    return np.vstack(
+        [
+            rng.standard_normal((300, size)) * scales, rng.choice([-1e9, 1e9], (20, size)),
+            np.full((1, size), np.inf), np.full((1, size), np.nan), 1e300 * np.eye(size),
+            -np.eye(size), np.full((1, size), 5e-324),
+        ]
+    )  # fmt: skip
+
+
+def within(steps, order):
+    """Whether integers keep the promise, exactly, for a whole order."""
+    total = sum(abs(Fraction(int(k), X_STEPS)) ** int(order) for k in steps)
+    return total <= 1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", [1, 5, 3_000])
+def test_rows_on_the_grid_keep_a_promise_in_any_norm_in_every_container(order, size):
+    bounds = Bounds(1.3, norm=order)
+    rows = hostile_rows(np.random.default_rng(10), size)[: 400 if size < 100 else 40]
+    steps = bounds.grid_x(rows)
+    assert np.abs(steps).max() <= X_STEPS
+    lengths = np.linalg.norm(steps / X_STEPS, order, axis=1)
+    assert lengths.max() <= 1 + 1e-14
+    assert lengths.max() >= 0.95 if size > 100 else 0.999
+    if order == int(order):
+        assert all(within(row, order) for row in steps[:50])
+    for container in (np.asfortranarray, sparse.csr_array, sparse.csc_array):
+        found = bounds.grid_x(container(rows))
+        found = found.toarray() if sparse.issparse(found) else found
+        np.testing.assert_array_equal(found, steps)
+    for one in (0, len(rows) // 2, len(rows) - 1):  # a row is shortened alike wherever it stands
+        np.testing.assert_array_equal(bounds.grid_x(rows[one : one + 1])[0], steps[one])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_norms_and_reach_in_any_norm_bound_every_row_and_are_attained(order):
+    bounds, rng = Bounds(1.3, norm=order), np.random.default_rng(11)
+    even = np.full((1, 5), 1e9)
+    rows = bounds.clip_x(np.vstack([hostile_rows(rng, 5), even]))
+    assert np.linalg.norm(rows, order, axis=1).max() <= 1.3 * (1 + 1e-12)
+    for norm, q in (("l1", 1), ("l2", 2), ("linf", np.inf)):
+        bound, longest = bounds.row_norm(norm, 5), np.linalg.norm(rows, q, axis=1).max()
+        assert bound * (1 - 1e-11) <= longest <= bound
+    assert bounds.unit_length(slice(None), 5) == pytest.approx(bounds.row_norm("l2", 5) / 1.3)
+    assert (bounds.max_length == 1.3) == (order < 2)
+    for _ in range(20):
+        theta = rng.standard_normal(5)
+        reach = bounds.reach(Vector.of(theta))
+        assert np.abs(rows @ theta).max() <= reach
+        power = 1 / (order - 1) if order > 1 else 1e6
+        best = np.sign(theta) * (np.abs(theta) / np.abs(theta).max()) ** power
+        best *= 1.3 / np.linalg.norm(best, order)
+        assert best @ theta == pytest.approx(reach, rel=1e-9)
+
+
+def test_two_and_infinity_are_the_norms_with_names():
+    assert Bounds(1.0, norm=2).norm == "l2"
+    assert Bounds(1.0, norm=np.inf).norm == "inf"
+    assert Bounds(1.0, norm=3).norm == 3.0
+    assert repr(Bounds(1.0, norm=1.5)) == "Bounds(x=1.0, y=None, norm=1.5)"
+    assert replace(Bounds(1.0, norm=1.5), y=2.0).order == 1.5
+    for norm in (0.5, -1, np.nan, "l3", None, True, [2]):
+        with pytest.raises(InvalidArgument, match="norm"):
+            Bounds(1.0, norm=norm)
+    with pytest.raises(InvalidArgument, match="already the length"):
+        Bounds(1.0, norm=3.0, nonzeros=2)
+    with pytest.raises(InvalidArgument, match="one number"):
+        Bounds([1.0, 2.0], norm=3.0)

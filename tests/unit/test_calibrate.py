@@ -49,6 +49,7 @@ CASES = [
 ]
 
 
+@pytest.mark.matrix(one_in=5)
 @pytest.mark.parametrize(("kind", "delta", "times"), CASES)
 def test_the_whole_budget_is_spent_and_not_more(kind, delta, times):
     for epsilon in EPSILONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from riata.curator import Curator
 from riata.errors import CheckpointError
 from riata.losses import Squared
 from riata.mechanisms import Mechanism
+from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
-from riata.privacy.events import Gaussian, Pure
+from riata.privacy.events import Gaussian, Pure, compose
 from riata.release_text import release_from_text, release_to_text
 from riata.sets import L2Ball
 from riata.solvers import private_frank_wolfe
@@ -50,6 +52,7 @@ def stopped_at(monkeypatch, number):
     monkeypatch.setattr(Curator, "release", counted)
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize(
     ("model", "y"),
     [
@@ -274,6 +277,99 @@ class Drawn(Mechanism):
         return ""
 
 
+class Reread(Engine):
+    """Rows that are read again during a sum, as when a worker is lost.
+
+    `numbers` are what the digests and queries are summed over, one after the other; `again` are
+    the sums during which rows are read again.
+    """
+
+    def __init__(self, numbers=(0,), again=()):
+        self._numbers, self._again = numbers, again
+        self.asked, self._readings = 0, 1
+
+    @property
+    def readings(self):
+        return self._readings
+
+    def total(self, query):
+        number = self._numbers[min(self.asked, len(self._numbers) - 1)]
+        self._readings += self.asked in self._again
+        self.asked += 1
+        return np.full(4, number)
+
+
+class Summed(Drawn):
+    """A sum and its noise, as they are."""
+
+    def release(self, query, engine, noise):
+        return np.append(engine.total(query), noise.words(1).astype(np.int64))
+
+
+def opened(kept, engine, releases):
+    return Curator.open(
+        compose((Gaussian(1.0), releases)), read=lambda: engine, noise=Noise(),
+        adjacency="replace-one", checkpoint=kept,
+    )  # fmt: skip
+
+
+def two_releases(path, engine):
+    kept = Checkpoint(path, "1", {})
+    try:
+        curator = opened(kept, engine, 2)
+        return [curator.release(None, Summed()) for _ in range(2)]
+    finally:
+        kept.close()
+
+
+#: Which sum is asked for what: code, release, release.
+SAME_ROWS = [(0,), (1,), (2,), (0, 1), (1, 2), (1, 3), (0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("again", SAME_ROWS)
+def test_rows_that_are_read_again_and_are_the_same_release_the_same(again, tmp_path):
+    kept = Checkpoint(tmp_path / "fit", "1", {})
+    kept.close()
+    for name in ("one", "two"):
+        shutil.copy(tmp_path / "fit", tmp_path / name)
+        shutil.copy(tmp_path / "fit.key", tmp_path / f"{name}.key")
+    engine = Reread((5,), again)
+    found = two_releases(tmp_path / "one", engine)
+    np.testing.assert_array_equal(found, two_releases(tmp_path / "two", Reread((5,))))
+    assert engine.asked > 3
+
+
+#: Sums over some rows, 5, and over others, 6; when rows were read again; over which rows the run
+#: is then, or None if it is refused.
+OTHER_ROWS = {
+    "during the first code": ((5, 6), (0,), 6),
+    "during a release": ((5, 6, 6), (1,), None),
+    "between releases": ((5, 5, 6, 6), (2,), None),
+    "and back": ((5, 6, 5, 5), (1, 2), 5),
+}
+
+
+@pytest.mark.parametrize("when", OTHER_ROWS)
+def test_noise_never_meets_other_rows_that_were_read_again(when, tmp_path):
+    """Every release is over the rows whose code decides its noise, or there is none."""
+    numbers, again, of = OTHER_ROWS[when]
+    if of is None:
+        with pytest.raises(CheckpointError, match="other rows"):
+            two_releases(tmp_path / "fit", Reread(numbers, again))
+    else:
+        found = two_releases(tmp_path / "fit", Reread(numbers, again))
+        assert {each[0] for each in found} == {of}
+
+
+def test_rows_that_are_refused_are_refused_again(tmp_path):
+    kept = Checkpoint(tmp_path / "fit", "1", {})
+    curator = opened(kept, Reread((5, 6), (1,)), 3)
+    for _ in range(3):
+        with pytest.raises(CheckpointError, match="other rows"):
+            curator.release(None, Summed())
+    kept.close()
+
+
 def test_the_noise_of_a_release_follows_from_all_releases_before(tmp_path):
     kept = Checkpoint(tmp_path / "fit", "1", {})
     first, again = (kept.noise().words(8) for _ in range(2))
@@ -293,7 +389,7 @@ def test_the_noise_of_a_release_follows_from_all_releases_before(tmp_path):
 
 def test_a_release_that_cannot_be_written_is_not_seen(tmp_path, monkeypatch):
     kept = Checkpoint(tmp_path / "fit", "1", {})
-    curator = Curator(None, Gaussian(1.0), Noise(), checkpoint=kept)
+    curator = opened(kept, Reread(), 1)
 
     def full(fd):
         raise OSError(28, "No space left on device")

@@ -18,7 +18,7 @@ from riata.sets import GroupL1Ball, L1Ball, L2Ball, Simplex, SparseBall
 from riata.solvers import SOLVERS, ClassSums
 from riata.solvers.class_sums import fitted_line, log_odds
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 UNIT = Bounds(x=1.0, norm="l2")
 every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])

@@ -38,7 +38,7 @@ from riata.sets import L1Ball
 from riata.solvers import FrankWolfe, NoisyGradient, PrivateFrankWolfe
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 ENTRIES, LENGTH = Bounds(1.0), Bounds(1.0, norm="l2")
 CODES = np.array([-1.0, 0.0, 1.0, 2.0, 0.5, np.nan, 7.0])

@@ -20,7 +20,7 @@ from riata.errors import (
     SchemaError,
 )
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 SCHEMA = """
 features = [{name = "age", kind = "number", bounds = [0, 100]}]

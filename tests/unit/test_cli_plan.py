@@ -188,3 +188,16 @@ def test_a_wrong_question_is_refused(riata_command, change, message):
 def test_what_is_missing_is_said(riata_command):
     assert "Pass --rows" in riata_command("plan", "--columns", "3", "--epsilon", "1").err
     assert "Pass --columns" in riata_command("plan", "--rows", "3", "--epsilon", "1").err
+
+
+def test_a_plan_refuses_what_its_fit_would_refuse(tmp_path, riata_command):
+    schema = tmp_path / "s.toml"
+    schema.write_text(
+        'rows = 500\nfeatures = [{name = "a", kind = "yes-no"}]\n'
+        'target = {name = "y", bounds = [0, 1]}\n'
+    )
+    done = riata_command(
+        "plan", "--schema", str(schema), "--epsilon", "1", "--adjacency", "add-remove"
+    )
+    assert done.code == 2
+    assert "does not go with rows=500" in done.err

@@ -19,7 +19,7 @@ from riata.queries import Block, ClippedGradient, Correlations, Gradient, Vertex
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 N, P = 211, 37
 

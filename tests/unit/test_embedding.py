@@ -11,6 +11,7 @@ from riata.embedding import (
     expected_margin_distortion,
     lift_error,
     margin_distortion,
+    psi2_norm,
 )
 from riata.errors import InvalidArgument
 from riata.sets import L1Ball
@@ -42,6 +43,26 @@ def test_unit_vectors_are_distorted_as_rarely_as_the_bound_says():
         failed = np.mean(np.abs(lengths - 1).max(axis=1) > gamma)
         assert failed <= embedding_failure(m, width, gamma) + 0.15
     assert embedding_failure(260, width, gamma) < 0.05
+
+
+def test_the_distances_of_some_points_are_kept_as_johnson_and_lindenstrauss_say():
+    """30 points have 435 directions between them; no projection of 200 fails at 0.01 each."""
+    rng, k, d, gamma = np.random.default_rng(4), 30, 1_000, 0.6
+    pairs = k * (k - 1) // 2
+    width = math.sqrt(2 * math.log(pairs))
+    m = embedding_dimension(width, gamma, 0.01)
+    assert m < d
+    points = rng.standard_normal((k, d))
+    apart = (points[:, None] - points[None])[np.triu_indices(k, 1)]
+    apart /= np.linalg.norm(apart, axis=1, keepdims=True)
+    largest = (apart @ rng.standard_normal((d, 400))).max(axis=0)
+    assert largest.mean() <= width  # the width of so many points of length 1
+    failed = 0
+    for _ in range(200):
+        kept = np.square(apart @ rng.standard_normal((d, m)) / math.sqrt(m)).sum(axis=1)
+        failed += np.abs(kept - 1).max() > gamma
+    assert failed <= 10
+    assert embedding_dimension(math.sqrt(2 * math.log(pairs**4)), gamma, 0.01) < 4 * m  # log k
 
 
 def test_margins_over_the_whole_ball_move_less_than_the_bound():
@@ -102,3 +123,20 @@ def test_bounds_shrink_like_the_root_of_the_dimension_and_never_beyond_the_diame
 def test_impossible_arguments_are_refused(call):
     with pytest.raises(InvalidArgument):
         call()
+
+
+def test_the_subgaussian_norm_is_that_of_the_definition():
+    assert psi2_norm([-1.0, 1.0]) == pytest.approx(1 / math.sqrt(math.log(2)))
+    assert psi2_norm([3.0]) == pytest.approx(3 / math.sqrt(math.log(2)))
+    assert psi2_norm([0.0]) == 0.0
+    signs = psi2_norm([-math.sqrt(3), 0.0, math.sqrt(3)], [1 / 6, 2 / 3, 1 / 6])
+    assert 1 / 3 * math.exp(3 / signs**2) + 2 / 3 == pytest.approx(2.0)
+    grid = np.linspace(-12, 12, 20_001)
+    assert psi2_norm(grid, np.exp(-(grid**2) / 2)) == pytest.approx(math.sqrt(8 / 3), rel=1e-3)
+    assert psi2_norm([0.0, 1e100]) > 1e99
+    for wrong in ([np.nan], [np.inf], [[1.0]]):
+        with pytest.raises(InvalidArgument):
+            psi2_norm(wrong)
+    for weights in ([1.0], [-1.0, 2.0], [0.0, 0.0]):
+        with pytest.raises(InvalidArgument):
+            psi2_norm([1.0, 2.0], weights)

@@ -44,7 +44,7 @@ from riata.sets import L1Ball
 from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 EPSILONS = [1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 1e3]
 BUDGETS = [(eps, delta) for eps in EPSILONS for delta in (0.0, 1e-6)]

@@ -4,12 +4,22 @@ that depends on the machine only where a run may go on elsewhere."""
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
-from riata import Bounds, Budget, Ledger, PrivateLasso, PrivateLogisticRegression
+from riata import (
+    Bounds,
+    Budget,
+    Ledger,
+    PrivateLasso,
+    PrivateLogisticRegression,
+    Schema,
+    read,
+)
 from riata.engines.choice import Arrays
 from riata.errors import BudgetExceeded, InvalidArgument
 from riata.fitting import ExtraReleases, Request, plan, planning, run
+from riata.fitting.rows import SourceRows
 from riata.losses import Logistic, OneAgainstRest, Squared
 from riata.sets import L1Ball
 
@@ -65,6 +75,49 @@ def test_a_run_is_charged_before_a_row_is_read(tmp_path):
         run(planned, Unreadable(X, Y), ledger=ledger)
 
 
+TABLE = {
+    "features": [
+        {"name": name, "kind": "number", "bounds": [-1, 1], "knots": 0} for name in "abcd"
+    ],
+    "target": {"name": "y", "bounds": [-1, 1]},
+}
+COLUMNS = {name: X[:, i] for i, name in enumerate("abcd")} | {"y": Y}
+COLUMNS |= {"id": np.arange(300) // 2, "other": np.arange(300) % 150}
+
+
+def source_rows(**more):
+    schema = Schema.from_table(TABLE | {"ignore_others": True} | more)
+    return SourceRows(read(pl.DataFrame(COLUMNS), schema), False)
+
+
+def test_a_run_takes_only_the_rows_that_it_was_planned_for(tmp_path):
+    ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(9.0, 1e-5))
+    added = replace(SQUARED, budget=Budget(1.0, 1e-6, "add-remove"))
+    pairs = source_rows(person="id", rows_of_a_person=2)
+    others = source_rows(person="other", rows_of_a_person=2)
+    person, two = (Budget(1.0, 1e-6, "replace-person", k) for k in (1, 2))
+    for request, rows, why in (
+        (SQUARED, source_rows(rows=299), "have the shape"),
+        (SQUARED, source_rows(features=TABLE["features"][:3]), "have the shape"),
+        (SQUARED, source_rows(person="id", rows_of_a_person=1), "have the shape"),
+        (added, source_rows(rows=300), "add-remove"),
+        (SQUARED, pairs, "for single rows"),
+        (replace(SQUARED, budget=person, schema=pairs.schema), pairs, "for 1 rows"),
+        (replace(SQUARED, budget=two, schema=pairs.schema), others, "another schema"),
+    ):
+        with pytest.raises(InvalidArgument, match=why):
+            run(plan(request), rows, ledger=ledger)
+    with pytest.raises(InvalidArgument, match="add-remove"):
+        replace(added, schema=source_rows(rows=300).schema)
+    assert ledger.charges == []
+    for request, rows in (
+        (SQUARED, source_rows(rows=300)),
+        (added, source_rows()),
+        (replace(SQUARED, budget=two, schema=pairs.schema), pairs),
+    ):
+        run(plan(replace(request, seed=1)), rows)
+
+
 def test_a_known_seed_is_never_charged(tmp_path):
     ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(1.0, 1e-6))
     with pytest.raises(InvalidArgument, match="protects nobody"):
@@ -95,3 +148,19 @@ def test_rows_of_another_shape_are_refused_before_the_charge(tmp_path, shape):
     with pytest.raises(InvalidArgument, match="the plan is for"):
         run(plan(SQUARED), Unreadable(np.zeros(shape), np.zeros(shape[0])), ledger=ledger)
     assert not ledger.charges
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"bounds": Bounds(0.5, 1.0)}, {"bounds": Bounds(1.0, 0.5)}, {"adjacency": "add-remove"},
+     {"n_rows": 299}],
+    ids=str,
+)  # fmt: skip
+def test_problems_with_another_promise_than_the_plan_are_refused(other):
+    """Rows are clipped into the plan's bounds, and noise is scaled to those of the problems."""
+    planned = plan(SQUARED)
+    problems = tuple(replace(each, **other) for each in planned.problems)
+    with pytest.raises(InvalidArgument, match="differ in bounds"):
+        replace(planned, problems=problems)
+    alike = tuple(replace(each, bounds=Bounds(1.0, 1.0)) for each in planned.problems)
+    assert replace(planned, problems=alike).identity() == planned.identity()

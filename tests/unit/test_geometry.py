@@ -18,9 +18,13 @@ from riata.geometry import (
     smoothness,
     smoothness_curvature,
 )
-from riata.losses import Squared
+from riata.losses import Linear, RowLoss, Squared
+from riata.lower_bounds import lower_bound
+from riata.privacy import Budget
 from riata.problem import Problem
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
+from riata.solvers import GaussianFrankWolfe
+from riata.solvers.step_count import start_risk
 
 INF = float("inf")
 P = 6
@@ -84,6 +88,7 @@ def test_the_remarks_need_their_factors():
 CORNERS = Polytope(np.arange(12.0).reshape(4, 3) ** 2 / 40)
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("C", [L1Ball(0.7, 3), Simplex(2.0, 3), L2Ball(1.3, 3), CORNERS], ids=repr)
 def test_the_curvature_of_data_is_the_largest_over_pairs(C):
     rng = np.random.default_rng(2)
@@ -136,3 +141,60 @@ def test_impossible_arguments_are_refused():
         restricted_strong_convexity(np.eye(3), 0)
     with pytest.raises(InvalidArgument, match="hard to compute"):
         curvature_of_data(np.eye(3), LpBall(3.0, 1.0, 3))
+
+
+@pytest.mark.parametrize("q", [1.25, 1.5, 2.0])
+def test_the_bound_over_lq_balls_grows_like_the_cube_root_of_the_columns(q):
+    """Talwar, Thakurta and Zhang, section 1: for rows in the dual norm, whatever q is."""
+    bounds = Bounds(1.0, 1.0, norm=q / (q - 1))
+    few, many = (
+        GaussianFrankWolfe()
+        .plan(Problem(Squared(), LpBall(q), bounds, 10**7, p), Budget(1.0, 1e-6))
+        .excess_risk
+        for p in (64, 1024)
+    )
+    assert math.log(many / few) / math.log(16) == pytest.approx(1 / 3, abs=0.04)
+
+
+@pytest.mark.parametrize("q", [1.0, 1.25, 1.5, 2.0, 4.0])
+def test_remark_1_is_the_curvature_for_rows_in_the_dual_norm(q):
+    r = INF if q == 1 else q / (q - 1)
+    problem = Problem(Squared(), LpBall(q, 0.7), Bounds(1.3, 1.0, norm=r), 10, P)
+    assert smoothness_curvature(problem, q) == pytest.approx(8 * (0.7 * 1.3) ** 2)
+    assert problem.curvature == pytest.approx(smoothness_curvature(problem, q))
+    declared = RowLoss(lambda theta, x, y: x, 3.0, q, smoothness=2.0)
+    assert Problem(declared, LpBall(q, 0.7), Bounds(1.0, 1.0), 10, P).curvature == pytest.approx(
+        4 * 2.0 * 0.7**2
+    )
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 4.0])
+def test_the_width_of_an_lp_ball_grows_like_a_power_of_the_dimension(p):
+    """d^(1 - 1/p), up to the conjugate norm of one normal number; 5% for estimated widths."""
+    q = 1 / (1 - 1 / p)
+    one = math.sqrt(2) * (math.gamma((q + 1) / 2) / math.sqrt(math.pi)) ** (1 / q)
+    for d in (64, 1024):
+        width = one_sided_width(LpBall(p, 1.0, d)).value
+        assert width / d ** (1 - 1 / p) == pytest.approx(one, rel=0.05)
+
+
+def test_a_model_that_reads_nothing_costs_twice_the_slope_times_the_radius_at_most():
+    """Footnote 4 of Kasiviswanathan and Jin, attained by a straight loss, and half of it at 0."""
+    problem = Problem(Linear(), L2Ball(0.5), Bounds(1.0, 1.0, norm="l2"), 10, 3)
+    assert problem.worst_excess_risk == pytest.approx(2 * 1.0 * 0.5)
+    assert start_risk(problem) == pytest.approx(0.5)
+    x, y = np.tile([1.0, 0.0, 0.0], (10, 1)), np.ones(10)
+    worst = np.mean(Linear().value(x @ [-0.5, 0, 0], y) - Linear().value(x @ [0.5, 0, 0], y))
+    assert worst == pytest.approx(problem.worst_excess_risk)
+
+
+def test_linear_losses_over_a_ball_cost_the_root_of_the_dimension_over_n():
+    """The lower bound of section 4 of Kasiviswanathan and Jin."""
+
+    def least(n, d):
+        problem = Problem(Linear(), L2Ball(1.0), Bounds(1.0, 1.0, norm="l2"), n, d)
+        return lower_bound(problem, Budget(1.0, 1e-12)).value
+
+    assert least(10**5, 64) / least(10**6, 64) == pytest.approx(10, rel=0.02)
+    assert least(10**6, 1024) / least(10**6, 64) == pytest.approx(4, rel=0.05)
+    assert least(10**6, 64) > 0.3 * 8 / 10**6

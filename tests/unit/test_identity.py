@@ -12,6 +12,7 @@ import dataclasses
 import datetime
 import functools
 import inspect
+import math
 import os
 import random
 import subprocess
@@ -40,7 +41,7 @@ from riata.losses import Huber, Loss, Squared
 from riata.privacy.budget import Budget
 from riata.sets import ConstraintSet, L1Ball
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 RNG = np.random.default_rng(0)
 
@@ -58,7 +59,7 @@ def other_than(value):
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
-        return value * 2 + 1
+        return value * 2 + 1 if value < math.inf else 0.5
     if isinstance(value, str):
         return value + "x"
     if isinstance(value, tuple):
@@ -147,6 +148,7 @@ def components():
         "OneAgainstRest": losses.OneAgainstRest(losses.Logistic(), 1),
         "Weighted": losses.Weighted(losses.OneAgainstRest(losses.Logistic(), 1), (1.0, 2.0)),
         "Softmax": losses.Softmax(3),
+        "WeightedRows": losses.WeightedRows(losses.Poisson(4.0), 1.5, 2.0, 2.0),
         "Smoothed": losses.Smoothed(losses.Hinge(), 0.5),
         "GroupL1Ball": sets.GroupL1Ball([0, 0, 1, 1], 1.0),
         "LpBall": sets.LpBall(1.5, 1.0),

@@ -49,7 +49,7 @@ from riata.solvers import (
 )
 from riata.solvers.posterior_sampling import MOST_COLUMNS
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=13)
 
 INF = math.inf
 EXPLAINED = re.compile(r"Cannot use .+ with .+\. This is because .+\. (Use|Pass) .+\.")
@@ -278,6 +278,7 @@ SUITED = {
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
     "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
     "whitened-gradient": lambda **c: erm(solver="whitened-gradient", **c),
+    "averaged-gradient": lambda **c: erm(solver="averaged-gradient", **c),
     "class-sums": lambda **c: erm(loss=Logistic(), solver="class-sums", **c),
     "joint-class-sums": lambda **c: three_classes(solver="joint-class-sums", **c),
     "softmax-gradient": lambda **c: three_classes(solver="softmax-gradient", **c),

@@ -198,7 +198,7 @@ def test_an_opened_ledger_knows_what_was_spent_before(path):
 
 def test_create_never_replaces_a_file(path):
     charge(make(path, PLAIN), Pure(0.75))
-    with pytest.raises(LedgerError, match=r"Ledger\.open"):
+    with pytest.raises(LedgerError, match="Go on with that one"):
         make(path, Budget(100.0, 1e-6))
     assert Ledger.open(path).spent.epsilon == 0.75
     other = path.with_name("notes.txt")
@@ -214,7 +214,7 @@ def test_create_where_nothing_can_be_written_is_refused(tmp_path):
 
 
 def test_open_of_a_missing_file_is_refused_and_creates_none(path):
-    with pytest.raises(LedgerError, match=r"Ledger\.create"):
+    with pytest.raises(LedgerError, match="riata ledger create"):
         Ledger.open(path)
     assert not path.exists()
 
@@ -678,7 +678,7 @@ def test_show_has_the_ceiling_what_is_left_and_a_line_for_each_charge(ledger):
     total = float(used.split()[2])
     assert total == pytest.approx(ledger.spent.epsilon, abs=1e-9)
     assert float(left.split()[2]) == pytest.approx(2.0 - total, abs=1e-9)
-    assert "PrivateLasso, greedy" in one
+    assert f"PrivateLasso, {ledger.charges[0].summary['solver']}" in one
     assert two.split()[0] == "2"
     assert two.endswith(f"total {total:.9g}")
 

@@ -151,6 +151,7 @@ def test_of_threads_that_charge_one_run_one_does(path):
     assert (granted, refused) == ([1], [1] * 5)
 
 
+@pytest.mark.long
 def test_of_processes_that_charge_the_same_runs_each_run_is_charged_once(path):
     make(path)
     prepare = """

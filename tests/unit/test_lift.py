@@ -8,9 +8,9 @@ from riata.errors import InvalidArgument
 from riata.projections import PROJECTIONS, GaussianProjection, GivenProjection
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex
 from riata.sets.lift import EXACT_DIMENSIONS, into_set, lift, lift_or_nearest, lift_within
-from riata.sets.lift.first_order import ROOM
+from riata.sets.lift.first_order import ROOM, TOLERANCE
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 INF = float("inf")
 M, D = 6, 20
@@ -358,6 +358,48 @@ def test_many_dimensions_are_lifted_by_products(C):
         found = lift_or_nearest(C, phi, v)
         np.testing.assert_array_equal(found, lift_within(C, phi, v))
         assert C.contains(found)
+
+
+def distance_outside(C, theta):
+    """How far theta is outside of a set, relative to it, by the definition of the set."""
+    if isinstance(C, Polytope):  # its corners are independent here, so the mixture is unique
+        mixture = np.linalg.lstsq(C.vertices.T, theta)[0]
+        missed = np.abs(C.vertices.T @ mixture - theta).max() / np.abs(C.vertices).max()
+        return max(-mixture.min(), abs(mixture.sum() - 1), missed)
+    if isinstance(C, Simplex):
+        return max(-theta.min(), abs(theta.sum() / C.radius - 1))
+    if isinstance(C, GroupL1Ball):
+        size = np.sqrt(np.bincount(C.codes(), weights=theta**2)).sum()
+    else:
+        order = {L1Ball: 1.0, L2Ball: 2.0}.get(type(C)) or C.p
+        size = np.linalg.norm(theta, order)
+    return size / C.radius - 1
+
+
+@pytest.mark.long
+@pytest.mark.matrix(one_in=1)
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("kind", ["l1", "group", "l2", "simplex", "linf", "lp", "polytope"])
+def test_a_thousand_dimensions_and_a_hundred_thousand_columns_lie_in_the_set(kind, noise):
+    m, d = 1_000, 100_000
+    rng = np.random.default_rng(11)
+    theta = np.zeros(d)
+    theta[rng.choice(d, 10, replace=False)] = 0.1
+    if kind == "polytope":
+        C = Polytope(rng.standard_normal((200, d)) / np.sqrt(d))
+        theta = C.vertices.T @ rng.dirichlet(np.ones(200))
+    else:
+        C = {
+            "l1": L1Ball(1.0, d), "group": GroupL1Ball(10, 1.0, d), "l2": L2Ball(1.0, d),
+            "simplex": Simplex(1.0, d), "linf": LpBall(INF, 10 / d, d), "lp": LpBall(1.5, 1.0, d),
+        }[kind]  # fmt: skip
+        theta = theta if kind == "simplex" else 0.5 * C.project(theta)
+    phi = PROJECTIONS["structured"](m, d)
+    v = phi.forward(theta)
+    v = v + noise * np.linalg.norm(v) * rng.standard_normal(m) / np.sqrt(m)
+    found = lift_or_nearest(C, phi, v)
+    assert distance_outside(C, found) <= 1e-9
+    assert np.linalg.norm(phi.forward(found) - v) <= (TOLERANCE + 1.1 * noise) * np.linalg.norm(v)
 
 
 # bad arguments

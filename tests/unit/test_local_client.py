@@ -244,6 +244,7 @@ print(client.report({"hours": 3}).hex(), flush=True)
 """
 
 
+@pytest.mark.long
 def test_processes_at_the_same_time_send_the_same(mean, tmp_path):
     mean.save(tmp_path / "task.json")
     command = [sys.executable, "-c", PROCESS, str(tmp_path / "task.json"), str(tmp_path / "sent")]

@@ -20,7 +20,7 @@ from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 from riata.sets import L1Ball
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 KINDS = ["mean", "sparse-mean", "linear", "lasso", "sparse-linear", "logistic", "poisson", "kernel"]
 SPLIT = {"gram": 0.5, "cross": 0.5}

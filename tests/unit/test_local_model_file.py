@@ -15,6 +15,7 @@ from riata import (
     LocalKernelRidge,
     LocalLasso,
     LocalLogisticRegression,
+    LocalPoissonRegression,
     LocalSparseMean,
 )
 from riata.errors import InvalidArgument, ModelFileError
@@ -48,6 +49,7 @@ MODELS = {
     "ridge": LocalLasso(4.0, bounds=LENGTH, penalty="l2", fit_intercept=False, random_state=0),
     "kernel": LocalKernelRidge(4.0, bounds=LENGTH, pairs=4, random_state=0),
     "logistic": LocalLogisticRegression(4.0, bounds=LENGTH, random_state=0),
+    "poisson": LocalPoissonRegression(4.0, bounds=LENGTH, random_state=0),
 }
 
 

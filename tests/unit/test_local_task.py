@@ -16,7 +16,7 @@ from riata.local import Task
 from riata.local.channel import WORDS, Channel, _coin, channel
 from riata.local.kinds import KINDS, MOST_COLUMNS
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 NUMBER = {"name": "hours", "kind": "number", "bounds": [0, 24]}
 

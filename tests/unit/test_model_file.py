@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 import riata
 import riata.losses
@@ -56,7 +55,7 @@ from riata.solvers import (
     Projected,
 )
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 N, P = 60, 6
 BOUNDS = Bounds(1.0, 1.0)
@@ -589,9 +588,7 @@ class MyLasso(PrivateLasso):
     pass
 
 
-@pytest.mark.parametrize(
-    "thing", [make_pipeline(PrivateLasso(1.0)), MyLasso(1.0), PrivateLasso, {"coef_": 1}, None]
-)
+@pytest.mark.parametrize("thing", [MyLasso(1.0), PrivateLasso, {"coef_": 1}, None])
 def test_what_is_no_model_of_riata_is_refused(thing, path):
     with pytest.raises(InvalidArgument, match="a model file holds a fitted HeavyTailedRegression"):
         riata.save(thing, path)

@@ -22,7 +22,7 @@ from riata.grid import X_STEPS
 from riata.local.paper import PaperL1Regression
 from riata.numeric import as_labels, as_numbers, as_targets, number
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 BOUNDS = Bounds(1.0, 1.0)
 SIGNALLING = np.array([0x7FF0000000000001], dtype=np.uint64).view(np.float64)[0]

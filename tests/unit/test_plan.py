@@ -24,7 +24,15 @@ from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
 from riata.estimators.classifier import L1_RADIUS
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
+from riata.losses import (
+    Huber,
+    Logistic,
+    OneAgainstRest,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    Weighted,
+)
 from riata.mechanisms import (
     Exact,
     ExponentialMechanism,
@@ -43,6 +51,7 @@ from riata.queries import VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, Simplex, SparseBall
 from riata.solvers import (
     SOLVERS,
+    AveragedGradient,
     ClassSums,
     FrankWolfe,
     GaussianFrankWolfe,
@@ -61,9 +70,9 @@ from riata.solvers import (
     choose_solver,
 )
 from riata.solvers.projected import MOST_NUMBERS, theorem_dimension
-from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND
+from riata.solvers.step_count import MOST_STEPS, STEPS_BELOW_BOUND, zero_risk
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=13)
 
 UNIT = Bounds(x=1.0, y=1.0)
 LENGTH = Bounds(x=1.0, y=1.0, norm="l2")
@@ -92,6 +101,24 @@ def test_the_worst_sensitivity_of_the_unit_lasso_is_8_over_n():
     assert problem.worst_sensitivity(problem.set.reach(UNIT)) == pytest.approx(8 / 500, rel=1e-15)
     one_sided = unit_lasso(n=500, adjacency="add-remove")
     assert one_sided.worst_sensitivity(1.0) == pytest.approx(4 / 500, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("loss", "risk"),
+    [
+        (Squared(), 1.0),
+        (Logistic(), math.log(2)),
+        (Weighted(OneAgainstRest(Logistic(), 1), (0.5, 0.2, 7.0)), 7 * math.log(2)),
+        (Softmax(5), math.log(5)),
+        (Weighted(Softmax(3), (2.0, 1.0, 0.5)), 2 * math.log(3)),
+    ],
+    ids=repr,
+)
+def test_the_risk_of_the_zero_model_is_that_of_the_worst_rows(loss, risk):
+    """Each class and both signs of y count: the largest weight need not be the first one's."""
+    assert zero_risk(unit_lasso(loss=loss, set=L2Ball(100.0))) == pytest.approx(risk, rel=1e-12)
+    narrow = unit_lasso(loss=loss, set=L1Ball(1e-6))
+    assert zero_risk(narrow) == narrow.worst_excess_risk < risk
 
 
 def test_the_worst_sensitivity_is_attained_by_an_explicit_pair():
@@ -323,14 +350,19 @@ def test_an_unknown_selection_is_refused():
     [
         (unit_lasso(), 1.0, PrivateGreedy),
         (unit_lasso(p=100), 1.0, WhitenedGradient),  # a hundredth of 10,000
+        (unit_lasso(p=33), 0.25, PrivateGreedy),
+        (unit_lasso(p=33, loss=Logistic()), 0.25, WhitenedGradient),
+        (unit_lasso(p=100, n=7_900), 0.1, AveragedGradient),  # less than 8 a column
+        (unit_lasso(p=100, n=8_000), 0.1, PrivateGreedy),
         (unit_lasso(p=101), 1.0, PrivateGreedy),
         (unit_lasso(p=128), 4.0, WhitenedGradient),
         (unit_lasso(p=129), 4.0, PrivateGreedy),
-        (unit_lasso(p=26), 0.25, PrivateGreedy),
+        (unit_lasso(p=32), 0.25, WhitenedGradient),
         (unit_lasso(p=100, set=L2Ball(1.0)), 1.0, WhitenedGradient),
         (unit_lasso(p=100, set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
-        (unit_lasso(p=5, n=400), 1.0, SufficientStatistics),  # a quarter of the root of 400
-        (unit_lasso(p=6, n=400), 1.0, PrivateGreedy),
+        (unit_lasso(p=5, n=500), 1.0, WhitenedGradient),
+        (unit_lasso(p=5, n=300), 1.0, AveragedGradient),
+        (unit_lasso(p=5, n=500, loss=Logistic()), 1.0, AveragedGradient),
         (unit_lasso(set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
         (unit_lasso(set=L2Ball(1.0)), 1.0, PrivateGreedy),
         (unit_lasso(set=LpBall(1.3, 1.0)), 1.0, GaussianFrankWolfe),
@@ -339,10 +371,10 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(set=SparseBall(3)), 1.0, PrivateGreedy),
         (unit_lasso(set=SparseBall(3)), INF, HardThresholding),
         (unit_lasso(bounds=LENGTH), 1.0, ScaledGradient),
-        (unit_lasso(bounds=LENGTH, p=512), 0.1, WhitenedGradient),
+        (unit_lasso(bounds=LENGTH, p=512), 1.0, WhitenedGradient),
         (unit_lasso(bounds=LENGTH, p=513), 0.1, ScaledGradient),
-        (unit_lasso(bounds=LENGTH, p=333, n=1_000), 0.1, WhitenedGradient),
-        (unit_lasso(bounds=LENGTH, p=334, n=1_000), 0.1, NoisyGradient),
+        (unit_lasso(bounds=LENGTH, p=512), 0.1, AveragedGradient),
+        (unit_lasso(bounds=LENGTH, p=334, n=1_000), 0.1, AveragedGradient),
         (unit_lasso(bounds=LENGTH, p=3_333), 1.0, ScaledGradient),
         (unit_lasso(bounds=LENGTH, p=3_334), 1.0, NoisyGradient),
         (unit_lasso(bounds=WORDS, p=3_334), 1.0, NoisyGradient),
@@ -388,11 +420,13 @@ def test_estimators_choose_by_themselves():
 
     common = {"epsilon": 1.0, "classes": [0, 1]}
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
-        assert solver(kind(**common, bounds=Bounds(1.0))) == "greedy"
+        assert solver(kind(**common, bounds=Bounds(1.0)), 200) == "greedy"
+        assert solver(kind(**common, bounds=Bounds(1.0))) == "averaged-gradient"
         assert solver(kind(**common, bounds=Bounds(1.0)), 5) == "whitened-gradient"
         assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 5) == "sufficient-statistics"
-        assert solver(kind(**common, bounds=LENGTH)) == "whitened-gradient"
-        assert solver(kind(**common, bounds=LENGTH), 500) == "noisy-gradient"
+        assert solver(kind(**common, bounds=LENGTH), 5) == "whitened-gradient"
+        assert solver(kind(**common, bounds=LENGTH), 500) == "averaged-gradient"
+        assert solver(kind(**common, bounds=LENGTH), 600) == "noisy-gradient"
         words = Bounds(1.0, norm="l2", nonnegative=True)
         assert solver(kind(**common, bounds=words), 500) == "class-sums"
         assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1")) == "greedy"
@@ -425,7 +459,7 @@ def test_estimators_choose_by_themselves():
 def test_penalty_and_radius_follow_from_the_bounds_alone(bounds, penalty, radius, expected):
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
         model = kind(1.0, bounds=bounds, classes=[0, 1], penalty=penalty, radius=radius)
-        assert model.plan(400, 8).problem.set == expected.sized(8)
+        assert model.plan(400, 200).problem.set == expected.sized(200)
 
 
 def test_solvers_can_be_asked_for_by_name_or_given():
@@ -643,7 +677,7 @@ def test_the_summary_for_the_ledger_holds_public_facts_as_plain_json():
 
 def test_the_summary_of_an_adaptive_budget_says_what_it_is_for():
     for delta, amount in ((1e-6, "rho"), (0.0, "epsilon = 1")):
-        plan = PrivateLasso(1.0, delta, bounds=UNIT).plan(100, 70)
+        plan = PrivateLasso(1.0, delta, bounds=UNIT, solver="greedy").plan(100, 70)
         summary = json.loads(json.dumps(plan.summary()))
         assert summary["solver"] == "greedy"
         assert any(amount in line for line in summary["releases"])
@@ -857,8 +891,11 @@ def test_a_plan_says_when_it_cannot_take_the_theorems_dimension():
     asked = theorem_dimension(few.problem, few.budget)
     assert few.projection.dimension == MOST_NUMBERS // 30_000 < asked
     assert f"of the {asked:,} that Theorem 3.11 asks for" in str(few)
+    drawn = Projected(inner="posterior-sampling").plan(few.problem, Budget(3.0, 0.0))
+    assert drawn.projection.dimension == 256
+    assert "of the" in drawn.solver
     pure = wide(30_000, delta=0.0)
-    assert pure.projection.dimension == 256
-    assert "of the" in pure.solver
+    assert pure.projection.dimension == theorem_dimension(pure.problem, pure.budget) > 256
+    assert pure.excess_risk < drawn.excess_risk
     narrow = wide(30_000, p=50)
     assert "as many as there are columns" in narrow.solver

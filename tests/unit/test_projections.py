@@ -13,7 +13,7 @@ from riata.projections import (
     StructuredProjection,
 )
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 SEEDED = list(PROJECTIONS.values())
 every_seeded = pytest.mark.parametrize("make", SEEDED, ids=list(PROJECTIONS))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 PEOPLE, FEATURES = 1_700, [{"name": "x", "kind": "number", "bounds": [0, 1]}]
 TARGET = {"name": "y", "bounds": [0, 1]}

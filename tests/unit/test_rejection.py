@@ -49,7 +49,7 @@ from riata.sets import L1Ball, Simplex
 from riata.solvers.greedy import PrivateGreedy
 from riata.vectors import Vector
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 
 class Broken(AssertionError):

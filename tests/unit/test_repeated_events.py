@@ -33,7 +33,7 @@ from riata.privacy.events import (
     to_json,
 )
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 LAWS = [(1.0, 0.1), (1.0, 0.5), (1.0, 0.01), (0.0, 0.1), (-0.5, 0.05), (2.5, 0.3), (1.0, 1.0)]
 every_law = pytest.mark.parametrize(("shape", "stop"), LAWS)

@@ -37,7 +37,7 @@ from riata.privacy.statement import Statement
 from riata.report.guarantee import guarantee
 from riata.sets import GroupL1Ball
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 N, P = 300, 6
 INF = Bounds(1.0, 1.0)

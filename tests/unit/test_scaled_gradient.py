@@ -1,5 +1,7 @@
 """The scaled gradient: what it plans and spends, degenerate data, and how well it fits."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,28 +9,31 @@ from sklearn.linear_model import Ridge
 
 from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
 from riata.audit import random_pairs, replays
-from riata.curator import Curator
-from riata.engines import LocalEngine
-from riata.errors import Incompatible
-from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
-from riata.mechanisms.noise import Noise
+from riata.losses import SmoothedHinge, Squared
 from riata.model_file import load, save
 from riata.privacy import Budget
-from riata.privacy.accountants import GaussianAccountant
-from riata.privacy.events import Gaussian, leaves
-from riata.problem import Problem
-from riata.sets import L1Ball, L2Ball, Simplex, SparseBall
+from riata.sets import L2Ball, SparseBall
 from riata.solvers import ScaledGradient, scaled_gradient
 from riata.solvers.scaled_gradient import FIRST_STEPS, SHARES, STEPS
 
-pytestmark = pytest.mark.matrix(one_in=5)
+from gradient_solvers import (
+    assert_refused,
+    assert_too_wide,
+    every_adjacency,
+    every_loss,
+    planned_releases,
+    problem_of,
+    run_as_planned,
+    some_budgets,
+    what_does_not_fit,
+    with_or_without,
+)
+
+pytestmark = pytest.mark.matrix(one_in=11)
 
 BLOCKS = (4, 9, 30)
 ROW = Bounds(len(BLOCKS) ** 0.5, 1.0, norm="l2")
-LOSSES = [Squared(), Huber(0.5), Logistic(), SmoothedHinge(0.3), OneAgainstRest(Logistic(), 1)]
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
-every_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-with_or_without = pytest.mark.parametrize("intercept", [False, True], ids=["plain", "intercept"])
+some_problem = functools.partial(problem_of, bounds=ROW, p=43)
 
 
 def categories(n=20_000, seed=0, noise=0.3):
@@ -47,11 +52,6 @@ def categories(n=20_000, seed=0, noise=0.3):
     return sparse.csr_array(entries, shape=(n, offset)), y
 
 
-def problem_of(loss=None, bounds=ROW, n=1_000, p=43, adjacency="replace-one", intercept=True):
-    constraint = L2Ball(100.0)
-    return Problem(loss or Squared(), constraint, bounds, n, p, adjacency, fit_intercept=intercept)
-
-
 def lasso(epsilon=1.0, **options):
     common = {"bounds": ROW, "solver": "scaled-gradient", "random_state": 0}
     return PrivateLasso(epsilon, 1e-6, **common | options)
@@ -63,16 +63,11 @@ def lasso(epsilon=1.0, **options):
 @every_loss
 @every_adjacency
 @with_or_without
-@pytest.mark.parametrize(("fits", "epsilon"), [(1, 1.0), (3, 0.1), (2, 30.0)])
+@some_budgets
 def test_the_plan_spends_the_budget_exactly(loss, adjacency, intercept, fits, epsilon):
-    problem = problem_of(loss, adjacency=adjacency, intercept=intercept)
-    plan = ScaledGradient().plan(problem, Budget(epsilon, 1e-6, adjacency), fits)
-    assert 1 - 1e-9 <= plan.spent.epsilon / epsilon <= 1
-    assert plan.spent.accountant == GaussianAccountant.name
-    counts = leaves(plan.event)
-    assert all(isinstance(leaf, Gaussian) for leaf in counts)
-    expected = STEPS + (STEPS + FIRST_STEPS + 2 + 1 if intercept else 1) + 3
-    assert sum(counts.values()) == fits * expected
+    problem = some_problem(loss, adjacency=adjacency, intercept=intercept)
+    plan, count = planned_releases(ScaledGradient(), problem, fits, epsilon)
+    assert count == fits * (STEPS + (STEPS + FIRST_STEPS + 2 + 1 if intercept else 1) + 3)
     # Each role has its share of the sum of 1 / z^2.
     spent = {role: k / plan[role].noise_multiplier ** 2 for role, k in plan.times.items()}
     whole = sum(SHARES[role] for role in spent)
@@ -81,7 +76,7 @@ def test_the_plan_spends_the_budget_exactly(loss, adjacency, intercept, fits, ep
 
 
 def test_the_plan_tells_how_often_each_release_is_made():
-    plan = ScaledGradient(5).plan(problem_of(), Budget(1.0, 1e-6), fits=2)
+    plan = ScaledGradient(5).plan(some_problem(), Budget(1.0, 1e-6), fits=2)
     text = str(plan)
     often = {"gradient": 10, "intercept": 10, "constant": 2 * FIRST_STEPS, "slopes": 4}
     for role, times in (often | dict.fromkeys(("squares", "sums", "entries", "check"), 2)).items():
@@ -98,42 +93,17 @@ def test_the_plan_tells_how_often_each_release_is_made():
 def test_a_run_makes_the_releases_that_it_planned_and_no_others(loss, intercept):
     x, y = categories(3_000)
     y = np.where(y > 0, 1.0, -1.0) if loss.classifies else y
-    problem = problem_of(loss, n=3_000, intercept=intercept)
-    solver = ScaledGradient(4)
-    plan = solver.plan(problem, Budget(20.0, 1e-6))
-    curator = Curator.open(
-        plan.event,
-        read=lambda: LocalEngine(x, y, ROW),
-        noise=Noise(0),
-        adjacency="replace-one",
-    )
-    told = []
-    solution = solver.run(plan, problem, curator, told.append)
-    assert "0 releases left" in repr(curator)
-    assert [step.number for step in told] == [1, 2, 3, 4]
-    assert solution.steps == 4
-    assert solution.theta.support.size > 0
-    assert intercept or solution.theta.offset == 0.0
+    problem = some_problem(loss, n=3_000, intercept=intercept)
+    assert run_as_planned(ScaledGradient(4), problem, x, y).theta.support.size > 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"delta": 0.0}, "delta=0"),
-        ({"epsilon": float("inf")}, "epsilon=inf"),
-        ({"constraint": Simplex(1.0)}, "Simplex"),
-    ],
-)
+@what_does_not_fit
 def test_what_does_not_fit_is_refused(options, words):
-    facts = {"constraint": L1Ball(1.0), "epsilon": 1.0, "delta": 1e-6} | options
-    model = PrivateErm(
-        Squared(), facts["constraint"], facts["epsilon"], facts["delta"], bounds=ROW,
-        solver="scaled-gradient",
-    )  # fmt: skip
-    with pytest.raises(Incompatible, match=words):
-        model.plan(100, 5)
-    with pytest.raises(Incompatible, match="columns"):
-        ScaledGradient().plan(problem_of(p=2**26 + 1), Budget(1.0, 1e-6))
+    assert_refused(ScaledGradient(), ROW, options, words)
+
+
+def test_too_many_columns_are_refused():
+    assert_too_wide(ScaledGradient(), ROW, 2**26 + 1)
 
 
 # Fits

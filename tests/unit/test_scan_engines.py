@@ -115,6 +115,7 @@ class Together(Engine):
         return Together([engine.part(part, parts) for engine in self.engines])
 
 
+@pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("name", BOUNDS)
 def test_all_engines_find_the_same_sums(name, layout, monkeypatch):

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from riata import Bounds, Schema
 from riata.data.columns import Cells, Numbers, Texts, as_number, as_text, from_objects
-from riata.data.schema.features import Choice, Number, Text, YesNo
+from riata.data.schema.features import Choice, YesNo
+from riata.data.schema.hashed import Text
+from riata.data.schema.number import Number
 from riata.errors import InvalidArgument, SchemaError
 from riata.grid import X_STEPS
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 TABLE = {
     "person": "patient",
@@ -274,6 +276,12 @@ def test_words_of_a_text_are_logarithms_of_counts_with_length_1():
     np.testing.assert_allclose(counts[1] / counts[0], 1 + np.log(2), rtol=1e-15)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1, 0, 1, 1], rtol=1e-15)
     np.testing.assert_array_equal(found[2], found[3])
+
+
+def test_no_rows_and_missing_texts_have_no_entries():
+    for column in (Texts.of([]), Texts.of([None, ""])):
+        found = Text("t", 8).encode(column)
+        assert len(found.rows) == len(found.columns) == len(found.values) == 0
 
 
 def test_a_text_is_encoded_alike_beside_any_others():

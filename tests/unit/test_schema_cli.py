@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from riata import Schema, read
 from riata.cli.main import app, main
 from riata.data.schema_draft import draft, round_bounds
+from riata.errors import DataError
 
 N = 200
 RNG = np.random.default_rng(2)
@@ -40,7 +41,7 @@ def file(tmp_path):
 def good(*arguments):
     done = CliRunner().invoke(app, ["schema", *map(str, arguments)])
     assert done.exit_code == 0, (done.output, done.exception)
-    return done.output
+    return done.stdout
 
 
 @pytest.fixture
@@ -86,9 +87,79 @@ def test_a_draft_is_printed_without_a_file(file):
 
 def test_a_draft_from_typed_columns(tmp_path):
     FRAME.write_parquet(tmp_path / "t.parquet")
-    schema, _ = draft(tmp_path / "t.parquet", target="well")
+    schema, *_ = draft(tmp_path / "t.parquet", target="well")
     assert schema.classes.tolist() == [False, True]
     assert read(tmp_path / "t.parquet", schema).load()[0].shape == (N, schema.n_features)
+
+
+def drafted(tmp_path, **columns):
+    pl.DataFrame(columns).write_csv(tmp_path / "t.csv")
+    return draft(tmp_path / "t.csv")
+
+
+def test_each_column_that_is_not_used_has_a_reason(file):
+    found = draft(file, target="stage")
+    assert list(found.reasons) == ["id", "number"]
+    assert found.reasons["id"] == "nearly every row has a text of its own, as an id has"
+    assert "whole number of its own" in found.reasons["number"]
+    for name, reason in found.reasons.items():
+        assert f'# Not used: "{name}", because {reason}.' in found.text
+    done = CliRunner().invoke(app, ["schema", "draft", str(file), "--public"])
+    assert "Not used: 'id', because" in done.stderr
+
+
+def test_columns_that_say_nothing_are_not_used(tmp_path):
+    found = drafted(tmp_path, a=["x"] * 9, b=["NA", "?"] * 4 + [""], c=list("abcabcabc"))
+    assert found.reasons == {"a": "it has one value alone", "b": "it has no value"}
+    with pytest.raises(DataError, match="No column"):
+        drafted(tmp_path, a=["x"] * 9)
+
+
+def test_tokens_for_missing_values_are_no_values(tmp_path):
+    found = drafted(tmp_path, age=["NA", "?", "30", "41.5"], ward=["n/a", "b", "a", "None"])
+    age, ward = found.schema.features
+    assert age.kind == "number"
+    assert ward.choices == ("a", "b")
+    assert '# Taken for missing in "age": "?", "NA".' in found.text
+    assert '# Taken for missing in "ward": "None", "n/a".' in found.text
+
+
+def test_the_centre_of_columns_that_are_mostly_zero(tmp_path):
+    loss = [0.0] * 60 + [1.5, -0.5] * 20
+    gain = [0] * 60 + [5, 9_000] * 20
+    found = drafted(tmp_path, loss=loss, gain=gain, age=list(range(20, 70)) * 2)
+    loss, gain, age = found.schema.features
+    assert (loss.kind, loss.center) == ("number", 0.0)
+    assert (gain.kind, gain.bounds) == ("count", (0.0, 9_000.0))
+    assert (age.kind, age.center) == ("number", 45.0)
+
+
+@pytest.mark.parametrize(
+    ("written", "form", "parts"),
+    [
+        ("2013-05-{:02}", "", ("trend", "weekday")),
+        ("2013-05-{:02} 10:30", "", ("trend", "weekday", "hour")),
+        ("{:02}/05/2013", "%d/%m/%Y", ("trend", "weekday")),
+        ("05/{:02}/2013", "%m/%d/%Y", ("trend", "weekday")),
+        ("{:02}.05.2013", "%d.%m.%Y", ("trend", "weekday")),
+    ],
+)
+def test_dates_are_dates(tmp_path, written, form, parts):
+    (day,) = drafted(tmp_path, day=[written.format(1 + i % 28) for i in range(90)]).schema.features
+    assert (day.kind, day.format, day.parts) == ("date", form, parts)
+    assert day.bounds == ("2013-01-01", "2013-12-31")
+
+
+def test_many_texts_are_hashed(tmp_path):
+    codes = [f"c{i % 100}" for i in range(300)]
+    words = [f"came with {i % 100}" for i in range(300)]
+    user, note = drafted(tmp_path, user=codes, note=words).schema.features
+    assert (user.kind, note.kind, note.buckets) == ("hash", "text", 2**14)
+
+
+def test_no_comment_of_a_draft_is_untrue(file):
+    text = draft(file, target="stage").text
+    assert "public knowledge" not in text
 
 
 @pytest.mark.parametrize("shaped", [True, False])
@@ -98,7 +169,7 @@ def test_a_draft_of_columns_without_names(tmp_path, shaped):
     x = x.tocsr()
     arrays = {"data": x.data, "indices": x.indices, "indptr": x.indptr, "y": np.arange(50) % 2}
     np.savez(tmp_path / "t.npz", **arrays, **({"shape": x.shape} if shaped else {}))
-    schema, _ = draft(tmp_path / "t.npz")
+    schema, *_ = draft(tmp_path / "t.npz")
     assert (schema.features.count, schema.features.bound) == (30, 4.0)
     assert schema.classes.tolist() == [0, 1]
     assert read(tmp_path / "t.npz", schema).load()[0].shape == (50, 30)
@@ -116,7 +187,7 @@ def test_a_draft_needs_a_declaration(file, bad, tmp_path):
 
 
 def test_a_check_reads_no_row(file, tmp_path, monkeypatch):
-    schema, text = draft(file, target="stage")
+    schema, text, _ = draft(file, target="stage")
     (tmp_path / "s.toml").write_text(text)
     monkeypatch.setattr("riata.data.readers.csv_file.CsvReader.batches", None)
     said = good("check", tmp_path / "s.toml", file)
@@ -131,7 +202,7 @@ def test_a_check_reads_no_row(file, tmp_path, monkeypatch):
 
 
 def test_a_check_says_what_disagrees(file, tmp_path, bad):
-    _, text = draft(file, target="stage")
+    _, text, _ = draft(file, target="stage")
     (tmp_path / "s.toml").write_text(text)
     FRAME.drop("age").write_csv(tmp_path / "other.csv")
     assert "no column 'age'" in bad("check", tmp_path / "s.toml", tmp_path / "other.csv")

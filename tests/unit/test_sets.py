@@ -19,9 +19,10 @@ from riata.sets import (
     PolytopeSet,
     Simplex,
     SparseBall,
+    polytope,
 )
 
-pytestmark = pytest.mark.matrix(one_in=7)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 INF = float("inf")
 SIZE = 6
@@ -524,6 +525,14 @@ def test_group_labels_that_contradict_n_features_are_refused():
 def test_bad_vertices_are_refused(vertices):
     with pytest.raises(InvalidArgument, match="vertices"):
         Polytope(vertices)
+
+
+def test_vertices_with_more_coordinates_than_roundings_are_counted_for_are_refused(monkeypatch):
+    assert Polytope(CROSS).roundings + SIZE <= polytope.MOST_SIZE + 1 == 2**24
+    monkeypatch.setattr(polytope, "MOST_SIZE", 2)
+    Polytope(np.eye(2))
+    with pytest.raises(InvalidArgument, match="3 coordinates, and 2 is the most"):
+        Polytope(np.eye(3))
 
 
 def test_a_polytope_does_not_follow_later_changes_of_the_callers_array():

@@ -41,7 +41,7 @@ from riata.solvers.joint import class_shares, log_priors
 from riata.solvers.joint_class_sums import column_weights
 from riata.solvers.softmax_gradient import smoothed
 
-pytestmark = pytest.mark.matrix(one_in=5)
+pytestmark = pytest.mark.matrix(one_in=11)
 
 TEXT = Bounds(x=1.0, norm="l2", nonnegative=True)
 SHORT = Bounds(x=1.0, norm="l2")

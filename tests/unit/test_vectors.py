@@ -122,3 +122,14 @@ def test_a_length_keeps_its_digits_over_millions_of_entries():
     n = 8_000_000
     assert length(np.full(n, 1 / 3)) == pytest.approx(np.sqrt(n) / 3, rel=1e-14)
     assert Bounds(1 / 3).row_norm("l2", n) == pytest.approx(np.sqrt(n) / 3, rel=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e-310, 1e200, 1e307])
+def test_a_length_neither_vanishes_nor_overflows(scale):
+    assert length(scale * np.array([3.0, 0.0, -4.0])) == pytest.approx(5 * scale, rel=1e-12)
+
+
+def test_lengths_of_nothing_and_of_no_numbers():
+    assert length(np.zeros(0)) == length(np.zeros(3)) == 0.0
+    assert length(np.array([1.0, np.inf])) == np.inf
+    assert np.isnan(length(np.array([1.0, np.nan])))

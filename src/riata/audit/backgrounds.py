@@ -48,7 +48,8 @@ def inside(problem: Problem, directions: np.ndarray, *, whole: bool = True) -> n
     """Rows in these directions, as large as the bounds allow; or, not `whole`, no larger."""
     bounds = problem.bounds
     if bounds.max_length is None:
-        return np.sign(directions) * bounds.per_column(problem.n_features)
+        corners = np.sign(directions) * bounds.per_column(problem.n_features)
+        return np.asarray(bounds.clip_x(corners)) if bounds.shortens else corners
     lengths = np.array([length(row) or 1.0 for row in directions]) / bounds.max_length
     rows = directions / (lengths if whole else np.maximum(lengths, 1.0))[:, None]
     return np.asarray(bounds.clip_x(rows))

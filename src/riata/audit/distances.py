@@ -15,10 +15,11 @@ from scipy.spatial.distance import cdist
 
 from riata.audit.witness import WitnessedRelease
 from riata.engines import LocalEngine
-from riata.mechanisms import Exact, LaplaceMechanism, ObjectivePerturbation, PosteriorSample
+from riata.mechanisms import Exact, LaplaceMechanism, PosteriorSample
 from riata.privacy.accountants import spent
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.privacy.events import Event
+from riata.queries import Minimum, SquaredMoments
 from riata.solvers import Plan
 
 
@@ -48,14 +49,15 @@ def realised_by_pairs(
 def _ratios(release: WitnessedRelease, sums: np.ndarray) -> np.ndarray:
     """For each pair, the change of a release over the one that its noise is scaled to."""
     query, mechanism = release.query, release.mechanism
-    match mechanism:
-        case ObjectivePerturbation():
-            answers = np.array([query.from_total(s)[: release.asked.size] for s in sums])  # type: ignore[attr-defined]
-            return cdist(answers, answers) / release.asked.sensitivity("l2")
-        case PosteriorSample():  # the largest change of a loss is about the change of the moments
+    match release.asked:
+        case Minimum() as asked:
+            answers = np.array([query.from_total(s)[: asked.size] for s in sums])
+            return cdist(answers, answers) / asked.sensitivity("l2")
+        case SquaredMoments() as asked if isinstance(mechanism, PosteriorSample):
+            # the largest change of a loss is about the change of the moments
             answers = np.array([query.from_total(s).ravel() for s in sums]) * query.n_rows
             changed = CHANGED_CONTRIBUTIONS[query.adjacency]
-            return cdist(answers, answers) / (changed * release.asked.loss_bound)  # type: ignore[attr-defined]
+            return cdist(answers, answers) / (changed * asked.loss_bound)
     if mechanism.norm != "linf":
         answers = sums * np.broadcast_to(query.unit, sums.shape[1:])
         metric = "cityblock" if isinstance(mechanism, LaplaceMechanism) else "euclidean"

@@ -93,7 +93,8 @@ def random_pairs(
         values = 3 * draws[0]
         chosen = special < len(_HOSTILE)
         values[chosen] = np.array(_HOSTILE)[special[chosen]]
-        x, y = values[:, :-1] * limit[:-1], values[:, -1] * limit[-1]
+        with np.errstate(over="ignore"):
+            x, y = values[:, :-1] * limit[:-1], values[:, -1] * limit[-1]
         if codes:
             y = labels_of(model, special[:, -1] % len(model.declared_classes()))
         rest = slice(2, None) if problem.adjacency == REPLACE_ONE else slice(1, -1)
@@ -126,7 +127,9 @@ def extreme_rows(problem: Problem, theta: Vector) -> tuple[np.ndarray, np.ndarra
             rows.append(sign * split * _unit(theta.dense()) + turned * _unit(direction))
     x = np.array(rows)
     if bounds.max_length is not None:
-        x = bounds.clip_x(bounds.max_length * np.array([_unit(row) for row in x]))
+        x = bounds.max_length * np.array([_unit(row) for row in x])
+    if bounds.shortens:
+        x = bounds.clip_x(x)
     x = np.unique(x, axis=0)
     targets = extreme_targets(problem)
     return np.repeat(x, len(targets), axis=0), np.tile(targets, len(x))

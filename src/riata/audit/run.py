@@ -35,6 +35,8 @@ def run_audits(
                 task = progress.add_task(name, total=total)
                 found[name] = audit(name, total, partial(_advance, progress, task))
                 progress.remove_task(task)
+                if not console.is_terminal:  # nobody sees the bar
+                    console.print(f"{name}: done", markup=False)
             return found
 
         replayed = run(standard.ESTIMATORS, pairs, standard.replay_estimator)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from riata.curator import Curator
+from riata.curator import ROWS, Curator
 from riata.engines import LocalEngine
 from riata.fitting import PlannedFit, plan, solve
 from riata.mechanisms import Mechanism, ObjectivePerturbation
@@ -65,7 +65,8 @@ class Witness(Curator):
         self._parts = plan.parts
         self.releases: list[WitnessedRelease] = []
 
-    def release(self, query: Any, mechanism: Mechanism, part: int = 0) -> Any:
+    def release(self, query: Any, mechanism: Mechanism, part: int = 0, *, view: str = ROWS) -> Any:
+        assert view == ROWS, "a solver sees the rows that it was given"
         released = super().release(query, mechanism, part)
         ours, theirs = self._ours, self._theirs
         if self._parts > 1:

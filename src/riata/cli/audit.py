@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from riata.cli.console import AsJson, answer, answer_json, err, note, out
+from riata.cli.console import AsJson, answer, answer_json, answer_table, err, note
 from riata.cli.exits import OK, UNSOUND
 
 #: Neighbours and searched pairs per estimator, fits of one step and of several on each side.
@@ -30,8 +30,9 @@ def audit(
     from riata.audit import report
     from riata.audit.run import run_audits
 
-    console, numbers = out(), QUICK if quick else FULL
-    result = run_audits(*numbers, err(), lambda table: None if as_json else console.print(table))
+    note(f"Attacking {'for some minutes' if quick else 'for hours'}: each estimator in turn.")
+    numbers = QUICK if quick else FULL
+    result = run_audits(*numbers, err(), lambda table: None if as_json else answer_table(table))
     if page is not None:
         page.write_text(report.page(result), encoding="utf-8")
         note(f"The report is in {page}.")

@@ -75,19 +75,19 @@ def serve(
         Path | None, typer.Option(help="The file with the key of one-time tokens.")
     ] = None,
     connections_per_address: Annotated[
-        int | None, typer.Option(help="Connections at once; 0: any number. [default: 100]", min=0)
+        int | None, typer.Option(help=r"Connections at once; 0: any number. \[default: 100]", min=0)
     ] = None,
     reports_per_address: Annotated[
         int | None,
         typer.Option(
-            help="Reports in an hour; 0: any number. [default: 10000 without --tokens, else 0]",
+            help=r"Reports in an hour; 0: any number. \[default: 10000 without --tokens, else 0]",
             min=0,
         ),
     ] = None,
     most_reports: Annotated[
         int | None,
         typer.Option(
-            help="Reports in all; 0: any number. [default without --tokens: ten times --people, "
+            help=r"Reports in all; 0: any number. \[default without --tokens: ten times --people, "
             "or 1000000; else 0]",
             min=0,
         ),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
+import warnings
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +32,8 @@ from riata.cli.exits import STOPPED
 from riata.cli.forecasts import forecast_facts, forecast_of
 from riata.cli.options import study_command
 from riata.cli.study import Study
-from riata.errors import BudgetExceeded, InvalidArgument
+from riata.cli.summary import SHOWN, show_summary, summary_facts
+from riata.errors import BudgetExceeded, DataQualityWarning, InvalidArgument
 
 if TYPE_CHECKING:
     from riata.data import Source
@@ -44,14 +48,14 @@ MODEL, STATEMENT, REPORT = "model.riata", "statement", "report.html"
 
 @study_command(
     "data", "out", "schema", "estimator", "epsilon", "delta", "adjacency", "radius", "row_length",
-    "solver", "steps", "sparsity", "intercept", "others", "ledger", "dataset", "head",
-    "checkpoint", "engine", "seed",
+    "solver", "steps", "sparsity", "intercept", "others", "data_quality", "ledger", "dataset",
+    "head", "checkpoint", "engine", "seed",
 )  # fmt: skip
 def fit(
     study: Study,
     title: Annotated[str | None, typer.Option(help="The title of the report.")] = None,
     forecast: Annotated[
-        bool, typer.Option(help="Forecast the fit, if the study has a [guess].")
+        bool, typer.Option(help=r"Forecast the fit, if the study has a \[guess].")
     ] = True,
     yes: Yes = False,
     force: Force = False,
@@ -67,6 +71,8 @@ def fit(
     from riata.fitting import plan
 
     ledger = study.open_ledger()
+    if study.schema is not None and not study.schema.unnamed:
+        study = replace(study, parameters={"data_quality": True} | dict(study.parameters))
     model = study.model(for_source=True, ledger=ledger, verbose=shows_progress())
     model.check_parameters()
     source = open_source(study, random_state=study.seed)
@@ -75,7 +81,9 @@ def fit(
     confirm_spending("Spend this, and fit?", yes)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        model.fit(source, checkpoint=study.checkpoint)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataQualityWarning)  # said below
+            model.fit(source, checkpoint=study.checkpoint)
     except KeyboardInterrupt:
         _show_stopped(study, ledger)
         raise typer.Exit(STOPPED) from None
@@ -85,12 +93,15 @@ def fit(
             {
                 "files": files,
                 "statement": model.privacy_.to_dict(),
+                "summary": summary_facts(model),
                 "forecast": None if expected is None else forecast_facts(expected),
                 "ledger": None if ledger is None else ledger_facts(ledger),
+                "data_quality": quality_facts(model),
             }
         )
         return
-    show_files(model.privacy_, files.values())
+    show_quality(model)
+    show_model(model, files.values())
 
 
 def checked_folder(study: Study, force: bool, yes: bool) -> Path:
@@ -114,12 +125,17 @@ def checked_folder(study: Study, force: bool, yes: bool) -> Path:
         )
     if study.out.exists() and not study.out.is_dir():
         raise InvalidArgument(f"{study.out} is not a folder. Choose another name for --out.")
+    require_consent(yes, "A fit", " Look at the plan with `riata plan`, then pass --yes.")
+    return study.out
+
+
+def require_consent(yes: bool, what: str, advice: str = " Pass --yes.") -> None:
+    """Raise if nobody can be asked."""
     if not yes and not sys.stdin.isatty():
         raise InvalidArgument(
-            "A fit spends budget for good, and there is no terminal to ask for your consent. "
-            "Look at the plan with `riata plan`, then pass --yes."
+            f"{what} spends budget for good, and there is no terminal to ask for your consent."
+            f"{advice}"
         )
-    return study.out
 
 
 def open_source(study: Study, random_state: int | None = None) -> Source:
@@ -146,10 +162,38 @@ def confirm_spending(question: str, yes: bool) -> None:
         raise typer.Exit(0)
 
 
+def show_model(model: Any, places: Iterable[object]) -> None:
+    """What a fit came to: the largest coefficients, and where everything is."""
+    answer()
+    show_summary(model, most=SHOWN)
+    answer()
+    show_files(model.privacy_, places)
+
+
 def show_files(statement: Statement, places: Iterable[object]) -> None:
     answer(statement.sentence, "" if statement.private else "bold red")
     for place in places:
         answer(f"Wrote {place}")
+
+
+def quality_facts(model: Any) -> dict[str, Any] | None:
+    """What was counted about the rows, for a program."""
+    found = getattr(model, "data_quality_", None)
+    return None if found is None else {**asdict(found), "sentences": list(found.sentences)}
+
+
+def show_quality(model: Any) -> None:
+    """Say what is wrong with the rows, as far as it stands out from the noise."""
+    found = getattr(model, "data_quality_", None)
+    if found is None:
+        return
+    for sentence in found.sentences:
+        warning(sentence)
+    if not found.sentences:
+        note(
+            "Data quality: no column stands out, with counts that are right within about "
+            f"{2 * found.error:.0%} of the rows, and {2 * found.target_error:.0%} for the target."
+        )
 
 
 def _show(study: Study, planned: PlannedFit, ledger: Ledger | None, wanted: bool) -> Any:
@@ -157,14 +201,16 @@ def _show(study: Study, planned: PlannedFit, ledger: Ledger | None, wanted: bool
     plan = planned.plan
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
-    for key, value in plan.rows():
+    for key, value in [*plan.rows(), *_derived(planned)]:
         table.add_row(key, Text(value))
     err().print(Text(f"\nPlan for {plan.budget}", "bold"))
     err().print(table)
     if study.seed is not None:
         warning("--seed makes the noise known: the model protects nobody. It is for tests.")
+    _warn(planned)
     expected = None
     if wanted and study.guess is not None:
+        study = replace(study, schema=planned.request.schema)
         expected = forecast_of(study, plan.problem.n_rows, plan.problem.n_features)
         note()
         note(expected.sentence)
@@ -179,11 +225,40 @@ def _show(study: Study, planned: PlannedFit, ledger: Ledger | None, wanted: bool
     return expected
 
 
+def _derived(planned: PlannedFit) -> list[tuple[str, str]]:
+    schema = planned.request.schema
+    return [] if schema is None else [("schema", f"{n}: {fact}") for n, fact in schema.derived]
+
+
+def _warn(planned: PlannedFit) -> None:
+    """What somebody who chose these numbers may not have meant. Public facts decide alone."""
+    from riata.fitting.statement import DELTA_NOTE, WEAK_NOTE, is_large
+    from riata.privacy.budget import WEAK_EPSILON
+
+    budget = planned.plan.budget
+    if WEAK_EPSILON < budget.epsilon < math.inf:
+        warning(WEAK_NOTE)
+    if is_large(budget.delta, planned.plan):
+        warning(DELTA_NOTE)
+
+
+def _warn_of_repetition(planned: PlannedFit, ledger: Ledger) -> None:
+    """Say if the ledger has a charge for the very same fit."""
+    same = planned.identity().digest
+    before = [charge.seq for charge in ledger.charges if charge.summary.get("request") == same]
+    if before:
+        warning(
+            f"The same fit was charged before (charge {before[-1]}): another one has other noise "
+            "and costs as much again."
+        )
+
+
 def _show_charge(study: Study, planned: PlannedFit, ledger: Ledger) -> None:
     """The same for a fit, which may go on from where it was charged."""
     if _charged_before(study, ledger):
         note(f"Goes on from {study.checkpoint}: the ledger was charged when the fit began.")
         return
+    _warn_of_repetition(planned, ledger)
     show_charge(ledger, planned.plan.cost, planned.unit)
 
 

@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 import riata
-from riata.cli import audit, collect, fit, ledger, paper, plan, predict, report, schema, tune
+from riata.cli import (
+    audit,
+    collect,
+    evaluate,
+    fit,
+    ledger,
+    paper,
+    plan,
+    predict,
+    report,
+    schema,
+    split,
+    summary,
+    tune,
+)
 from riata.cli.exits import MEANINGS, STOPPED, show
 
 EPILOG = "Exit status: " + "; ".join(f"{code} {text}" for code, text in MEANINGS.items()) + "."
@@ -41,7 +55,10 @@ def top(
 app.command()(plan.plan)
 app.command()(fit.fit)
 app.command()(tune.tune)
+app.command()(split.split)
 app.command()(predict.predict)
+app.command()(evaluate.evaluate)
+app.command()(summary.summary)
 app.command()(report.report)
 app.add_typer(schema.app, name="schema")
 app.add_typer(ledger.app, name="ledger")

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
+from rich.markup import escape
 
 from riata.cli.study import AUTO, ESTIMATORS, load_study
 from riata.errors import InvalidArgument
 
 StudyFile = Annotated[
     Path | None,
-    typer.Argument(metavar="[STUDY.TOML]", help="A study file. Options go before what it says."),
+    typer.Argument(metavar="STUDY.TOML", help="A study file. Options override it."),
+]
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL.RIATA", help="A model file, as a fit writes it.")
 ]
 MaxBytes = Annotated[
     int, typer.Option(help="The most memory that a file from somebody else may take.", min=0)
@@ -66,7 +70,7 @@ class StudyOption(NamedTuple):
         flag = self.how.get("flag", f"--{name.replace('_', '-')}")
         names = [flag, f"--no-{flag[2:]}"] if self.kind is bool else [flag]
         how = {key: value for key, value in self.how.items() if key != "flag"}
-        option = typer.Option("/".join(names), help=self.help, **how)
+        option = typer.Option("/".join(names), help=escape(self.help), **how)
         return Annotated[self.kind | None, option]
 
 
@@ -112,6 +116,10 @@ STUDY_OPTIONS = {
     ),
     "expected": StudyOption(
         float, "How many tries to expect. By default twice the grid.", "expected"
+    ),
+    "data_quality": StudyOption(
+        bool, "Count missing and impossible cells, for a hundredth of the budget. The default.",
+        "parameters.data_quality",
     ),
     "ledger": StudyOption(str, "The ledger that is charged.", "ledger.path"),
     "dataset": StudyOption(str, "Which ledger of a database.", "ledger.dataset"),

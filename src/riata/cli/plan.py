@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,7 @@ def plan(
     wanted = for_auc if for_r2 is None else for_r2
     if solve not in (EPSILON, ROWS):
         raise InvalidArgument(f"--solve {solve} is not known. Use epsilon or rows.")
+    study = _with_knots(study, rows, wanted is None or solve == EPSILON)
     n_columns = _columns(study, columns)
     model, guess = study.model(for_source=False), guess_of(study)
     guess.setdefault("repeats", repeats)
@@ -76,7 +78,12 @@ def plan(
         drawn = compare_solvers(
             model, _rows(study, rows), n_columns, solvers=solver, patience=patience, **guess
         )
-        answer_json(_comparison_facts(drawn)) if as_json else _print_comparison(drawn)
+        schema = study.schema
+        if as_json:
+            derived = {} if schema is None else dict(schema.derived)
+            answer_json(_comparison_facts(drawn) | {"derived": derived})
+        else:
+            _print_comparison(drawn, [] if schema is None else schema.derived)
     else:
         _check_metric(model, for_r2, for_auc)
         if solve == EPSILON:
@@ -90,6 +97,13 @@ def plan(
     if plot is not None:
         drawn.plot().figure.savefig(plot)
         note(f"Wrote {plot}.")
+
+
+def _with_knots(study: Study, rows: int | None, known: bool) -> Study:
+    """The study with the schema as a fit of so many rows has it, if their number is known."""
+    if study.schema is None or not known or not study.model(for_source=True).fits_curves:
+        return study
+    return replace(study, schema=study.schema.for_fit(_rows(study, rows), study.epsilon))
 
 
 def _rows(study: Study, rows: int | None) -> int:
@@ -135,7 +149,7 @@ def _check_plot(plot: Path) -> None:
         raise InvalidArgument('A plot needs matplotlib. Install it with pip install "riata[plot]".')
 
 
-def _print_comparison(found: Comparison) -> None:
+def _print_comparison(found: Comparison, derived: list[tuple[str, str]]) -> None:
     console, first = out(), found.best.plan
     console.print(Text(f"Plans for {first.budget}: nothing is charged and no row is read.", "bold"))
     console.print(
@@ -143,6 +157,8 @@ def _print_comparison(found: Comparison) -> None:
         f"Guess: {found.guessed}.",
         markup=False,
     )
+    for name, fact in derived:
+        console.print(Text(f"From the schema: {name}: {fact}."), style="dim")
     head, *lines = found.rows()
     table = Table(box=None, pad_edge=False)
     for name in head:
@@ -154,11 +170,20 @@ def _print_comparison(found: Comparison) -> None:
     answer_table(table)
     if any(each.chosen for each in found.candidates):
         console.print(Text("* is what the estimator takes by itself. Times are rough."))
-    for each in found.candidates:
-        if each.because:
-            console.print(Text(f"{each.solver} was not simulated: {each.because}."), style="dim")
+    for reason, names in _not_simulated(found).items():
+        console.print(Text(f"Not simulated: {', '.join(names)}. {reason}."), style="dim")
     if found.impossible:
         console.print(Text(f"Not possible here: {', '.join(found.impossible)}."), style="dim")
+
+
+def _not_simulated(found: Comparison) -> dict[str, list[str]]:
+    """Why there is no forecast, and for which solvers: each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for each in found.candidates:
+        if each.because:
+            because = each.because[:1].upper() + each.because[1:].removesuffix(".")
+            reasons.setdefault(because, []).append(each.solver)
+    return reasons
 
 
 def _comparison_facts(found: Comparison) -> dict[str, Any]:

@@ -11,10 +11,8 @@ import typer
 from riata.cli.console import AsJson, answer_json
 from riata.cli.fit import show_files
 from riata.cli.ledger import Dataset, Head
-from riata.cli.options import MaxBytes
+from riata.cli.options import MaxBytes, ModelFile
 from riata.files.limit import MAX_BYTES
-
-ModelFile = Annotated[Path, typer.Argument(help="A file that riata.save wrote.")]
 
 
 def report(

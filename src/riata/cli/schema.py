@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riata.cli.console import AsJson, Force, reply
+from riata.cli.console import AsJson, Force, note, reply
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:  # scikit-learn is slow to import
@@ -43,7 +43,11 @@ def draft(
         raise InvalidArgument(f"{out} exists. Choose another name, or pass --force.")
     from riata.data.schema_draft import draft as drafted
 
-    schema, text = drafted(file, target=target, person=person, rows_of_a_person=rows_of_a_person)
+    schema, text, reasons = drafted(
+        file, target=target, person=person, rows_of_a_person=rows_of_a_person
+    )
+    for name, reason in reasons.items():
+        note(f"Not used: {name!r}, because {reason}.")
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if out is None and not as_json:
@@ -69,6 +73,7 @@ def check(
     if file is not None:
         read(file, found, target=not to_predict)
     said = [f"{schema} is a schema with {_counted(found)}, {found.bounds!r}."]
+    said += [f"  {name}: {fact}" for name, fact in found.derived]
     if file is not None:
         said.append(f"{file} has the columns that it names. No row was read.")
     reply(as_json, _facts(found, file), *said)
@@ -90,6 +95,7 @@ def _facts(schema: Schema, file: Path | None) -> dict[str, Any]:
             "nonnegative": schema.bounds.nonnegative,
             "length": schema.bounds.max_length,
         },
+        "derived": dict(schema.derived),
         "target": None if schema.target is None else schema.target.name,
         "classes": None if classes is None else classes.tolist(),
         "person": schema.person or None,

@@ -25,6 +25,11 @@ ESTIMATORS = {
     "sparse": "PrivateSparseRegression",
     "heavy-tailed": "HeavyTailedRegression",
     "projected": "ProjectedRegression",
+    "poisson": "PrivatePoissonRegression",
+    "negative-binomial": "PrivateNegativeBinomialRegression",
+    "gamma": "PrivateGammaRegression",
+    "tweedie": "PrivateTweedieRegression",
+    "quantile": "PrivateQuantileRegression",
     "logistic": "PrivateLogisticRegression",
     "svc": "PrivateLinearSVC",
     "projected-logistic": "ProjectedClassifier",
@@ -195,6 +200,10 @@ def _read(table: Mapping[str, Any]) -> Study:
     )
     budget.end()
     entries.end()
+    if study.schema is not None and study.schema.fixes_size:
+        from riata.fitting.arguments import check_blank_rows  # with scikit-learn: slow to import
+
+        check_blank_rows(study.adjacency, study.schema)
     return study
 
 

@@ -12,11 +12,12 @@ from riata.cli.fit import (
     ledger_facts,
     open_source,
     show_charge,
-    show_files,
+    show_model,
     write_files,
 )
 from riata.cli.options import study_command
 from riata.cli.study import Study
+from riata.cli.summary import summary_facts
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @study_command(
-    "data", "out", "schema", "estimator", "epsilon", "delta", "grid", "expected", "others",
-    "ledger", "seed",
+    "data", "out", "schema", "estimator", "epsilon", "delta", "solver", "grid", "expected",
+    "others", "ledger", "seed",
 )  # fmt: skip
 def tune(
     study: Study,
@@ -64,13 +65,14 @@ def tune(
                 "score": search.best_score_,
                 "score_error": search.best_score_error_,
                 "statement": model.privacy_.to_dict(),
+                "summary": summary_facts(model),
                 "ledger": None if ledger is None else ledger_facts(ledger),
             }
         )
         return
     answer(f"Found {', '.join(f'{name}={value!r}' for name, value in search.best_params_.items())}")
     answer(f"Score {search.best_score_:.4g}, with noise of {search.best_score_error_:.2g}")
-    show_files(model.privacy_, files.values())
+    show_model(model, files.values())
 
 
 def _search(study: Study, ledger: Any) -> PrivateSearch:

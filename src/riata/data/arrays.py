@@ -67,6 +67,18 @@ def rows_and_targets(
     return x, y
 
 
+def row_numbers(values: Any, n_rows: int, name: str) -> np.ndarray:
+    """One number for each row, such as its weight."""
+
+    def read(data: Any) -> Any:
+        return column_or_1d(as_targets(data), dtype=np.float64)
+
+    found: np.ndarray = _quietly(read, values, name)
+    if len(found) != n_rows:
+        raise InvalidArgument(f"{name} has {len(found)} entries, and there are {n_rows} rows.")
+    return found
+
+
 def labels_as_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The position of each label in `classes`; -1, which is no class, for any other value."""
     codes = np.full(len(y), -1.0)

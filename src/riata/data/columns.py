@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -106,6 +107,30 @@ class Texts(Column):
         """What was found for each of the different texts, for each row."""
         each: np.ndarray = np.array(found, dtype=kind)[self.codes]
         return each
+
+
+class Dates(Column):
+    """Dates and times of a type for them, as NumPy has it: NaT where there is none."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def numbers(self) -> np.ndarray:
+        return np.full(len(self.values), math.nan)
+
+    def texts(self) -> Texts:
+        times, codes = self.different()
+        return Texts([None if time is None else time.isoformat() for time in times], codes)
+
+    def different(self) -> tuple[list[datetime | None], np.ndarray]:
+        """The different times, None for what is missing, and the place of each row's."""
+        seconds = self.values.astype("datetime64[s]")
+        seen, codes = np.unique(seconds, return_inverse=True)
+        times = [time if isinstance(time, datetime) else None for time in seen.tolist()]
+        return times, codes.reshape(-1)
 
 
 class Cells(Column):

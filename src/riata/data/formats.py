@@ -56,19 +56,25 @@ def read(
     *Privacy.* The number of rows, or of people, is public, and so are names and types of columns.
     What a row contains never raises and never moves another row.
     """
+    schema = as_schema(schema)
+    reader = open_reader(where, schema)
+    if schema.person and schema.target is not None and target:
+        return PeopleSource(schema, reader, target, random_state)
+    return Source(schema, reader, target)
+
+
+def as_schema(schema: Schema | str | Path | Mapping[str, Any]) -> Schema:
+    """The schema in a file or a table, or one that is made already."""
     if isinstance(schema, str | Path):
-        schema = Schema.load(schema)
-    elif isinstance(schema, Mapping):
-        schema = Schema.from_table(schema)
+        return Schema.load(schema)
+    if isinstance(schema, Mapping):
+        return Schema.from_table(schema)
     if not isinstance(schema, Schema):
         raise InvalidArgument(
             f"schema must be a Schema, got {type(schema).__name__}. Load one with Schema.load, or "
             "draft one from public rows with `riata schema draft`."
         )
-    reader = open_reader(where, schema)
-    if schema.person and schema.target is not None and target:
-        return PeopleSource(schema, reader, target, random_state)
-    return Source(schema, reader, target)
+    return schema
 
 
 def open_reader(where: Any, schema: Schema) -> Reader:

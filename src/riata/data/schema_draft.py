@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,16 +18,27 @@ from riata.data.readers.array_files import ArrayFileReader
 from riata.data.readers.base import Reader, TableReader
 from riata.data.readers.svmlight import SvmlightReader
 from riata.data.schema import Schema
+from riata.data.schema.dates import read_time
 from riata.data.schema.features import YES
 from riata.data.schema.numeric_block import NumericBlock
 from riata.data.source import BLOCK_ROWS
 from riata.errors import DataError, InvalidArgument
 
-#: Columns with more different texts are read as words.
+#: Columns with more different texts are hashed: ids whole, texts word by word.
 MOST_CHOICES = 60
-BUCKETS = 1024
 #: Columns with a different text in more than this part of the rows are taken for identifiers.
 _DIFFERENT = 0.9
+
+#: Texts that stand for a missing value, in lower case.
+MISSING = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "nil", "?", "-", ".", "missing"})
+
+#: A column with more zeros than this part of its numbers has its centre there.
+_MOSTLY = 0.5
+#: Whole numbers from 0 on are counts if the largest is so large, and so many times the median.
+_LARGE, _SKEWED = 100, 20
+
+#: How dates may be written, besides ISO 8601.
+_FORMS = ("", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 
 HEAD = """\
 # Drafted from {title}, which was declared public. CHECK EVERY LINE before you use it for
@@ -31,72 +46,126 @@ HEAD = """\
 # A number with few values may be a code: then kind = "choice" is right."""
 
 
+class Draft(NamedTuple):
+    """A proposal: the schema, its file with comments, and why columns are not in it."""
+
+    schema: Schema
+    text: str
+    reasons: dict[str, str]
+
+
 class ColumnSummary:
     """What the public rows show of one column."""
 
     def __init__(self) -> None:
-        self.words: set[str] = set()
-        self.low, self.high = math.inf, -math.inf
-        self.numeric, self.boolean = True, False
-        self.rows, self.whole, self.spaces = 0, 0, 0
+        self.counts: Counter[str] = Counter()
+        self.boolean = False
+        self.missing: set[str] = set()
+        self.rows = 0
 
     def add(self, column: Column) -> None:
         """Some more rows."""
         self.boolean |= isinstance(column, Numbers) and column.values.dtype.kind == "b"
         texts = column.texts()
-        used = np.bincount(texts.codes, minlength=len(texts.words)) > 0
-        for word, is_used in zip(texts.words, used, strict=True):
-            if word is not None and is_used and word not in self.words:
-                self._add_word(word)
+        times = np.bincount(texts.codes, minlength=len(texts.words))
+        for word, count in zip(texts.words, times.tolist(), strict=True):
+            if word is not None and count and word.lower() in MISSING:
+                self.missing.add(word)
+            elif word is not None and count:
+                self.counts[word] += count
         self.rows += len(column)
 
-    def _add_word(self, word: str) -> None:
-        self.words.add(word)
-        number = as_number(word)
-        if math.isnan(number):
-            self.numeric &= word.lower() == "nan"
-            self.spaces += " " in word
-        elif math.isfinite(number):
-            self.whole += number.is_integer()
-            self.low, self.high = min(self.low, number), max(self.high, number)
+    @cached_property
+    def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
+        """The different numbers in order, and how often each is there; none if texts are."""
+        found = Counter[float]()
+        for word, count in self.counts.items():
+            number = as_number(word)
+            if math.isnan(number):
+                return np.empty(0), np.empty(0)
+            if math.isfinite(number):
+                found[number] += count
+        values = sorted(found)
+        return np.array(values), np.array([found[value] for value in values])
 
     @property
     def is_number(self) -> bool:
-        return self.numeric and self.low <= self.high
+        return len(self._numbers[0]) > 0
 
     @property
-    def is_identifier(self) -> bool:
-        """Whether nearly every row has a word or a whole number of its own."""
-        if len(self.words) <= max(MOST_CHOICES, _DIFFERENT * self.rows):
-            return False
-        return self.whole == len(self.words) if self.numeric else 2 * self.spaces < len(self.words)
+    def reason(self) -> str:
+        """Why the column is not used; "" if it is."""
+        different = len(self.counts)
+        if different == 0:
+            return "it has no value"
+        if different == 1:
+            return "it has one value alone"
+        if different <= max(MOST_CHOICES, _DIFFERENT * self.rows) or self._form is not None:
+            return ""
+        if self.is_number:
+            whole = np.all(self._numbers[0] == np.floor(self._numbers[0]))
+            return "nearly every row has a whole number of its own, as an id has" if whole else ""
+        return "" if self._has_words else "nearly every row has a text of its own, as an id has"
+
+    @property
+    def _has_words(self) -> bool:
+        """Whether most of its texts have several words."""
+        return 2 * sum(" " in word for word in self.counts) >= len(self.counts)
+
+    @cached_property
+    def _form(self) -> str | None:
+        """How its dates are written; None if they are none."""
+        if self.is_number or not self.counts:
+            return None
+        for form in _FORMS:
+            if all(read_time(word, form) is not None for word in self.counts):
+                return form
+        return None
 
     def feature(self) -> dict[str, Any]:
         """The fields of a feature, without its name."""
-        lower = {word.lower() for word in self.words}
-        if self.boolean or (lower and lower <= YES.keys()):
+        if self.boolean or {word.lower() for word in self.counts} <= YES.keys():
             return {"kind": "yes-no"}
         if self.is_number:
-            return {"kind": "number", "bounds": round_bounds(self.low, self.high)}
-        if 0 < len(self.words) <= MOST_CHOICES:
-            return {"kind": "choice", "choices": sorted(self.words)}
-        return {"kind": "text", "buckets": BUCKETS}
+            return self._number()
+        if self._form is not None:
+            return self._date(self._form)
+        if len(self.counts) <= MOST_CHOICES:
+            return {"kind": "choice", "choices": sorted(self.counts)}
+        return {"kind": "text" if self._has_words else "hash"}
+
+    def _number(self) -> dict[str, Any]:
+        values, times = self._numbers
+        low, high = round_bounds(values[0], values[-1])
+        middle = values[np.searchsorted(np.cumsum(times), times.sum() / 2)]
+        whole = bool(np.all(values == np.floor(values)))
+        if whole and low == 0 and high >= max(_LARGE, _SKEWED * middle):
+            return {"kind": "count", "most": high}
+        zeros = times[values == 0].sum() > _MOSTLY * times.sum()
+        return {"kind": "number", "bounds": [low, high]} | ({"center": 0.0} if zeros else {})
+
+    def _date(self, form: str) -> dict[str, Any]:
+        times = [time for word in self.counts if (time := read_time(word, form)) is not None]
+        ends = [f"{min(times).year:04}-01-01", f"{max(times).year:04}-12-31"]
+        hours = ["hour"] if any(time.hour or time.minute for time in times) else []
+        parts = ["trend", "weekday", *hours]
+        return {"kind": "date", "bounds": ends, "parts": parts} | ({"format": form} if form else {})
 
     def target(self) -> dict[str, Any]:
         """The fields of a target, without its name."""
         if self.boolean:
             return {"classes": [False, True]}
-        if self.is_number and len(self.words) > 2:
-            return {"bounds": round_bounds(self.low, self.high)}
+        values = self._numbers[0]
+        if len(values) > 2:
+            return {"bounds": round_bounds(values[0], values[-1])}
         if self.is_number:
-            numbers = [as_number(word) for word in sorted(self.words)]
-            return {"classes": [int(n) if n.is_integer() else n for n in numbers]}
-        return {"classes": sorted(self.words)}
+            return {"classes": [int(n) if n.is_integer() else n for n in values.tolist()]}
+        return {"classes": sorted(self.counts)}
 
 
 def draft(
     where: str | Path, *, target: str = "", person: str = "", rows_of_a_person: int = 1
-) -> tuple[Schema, str]:
+) -> Draft:
     """A schema for a public file, and its text with comments. `target` and `person` are columns.
 
     *Privacy.* The schema is made from the rows. Never draft one from rows that are not public.
@@ -118,15 +187,22 @@ def draft(
     if person:
         table |= {"person": person, "rows_of_a_person": rows_of_a_person}
     others = [name for name in names if name not in (target, person)]
-    used = [name for name in others if not summaries[name].is_identifier]
-    table["ignore"] = [name for name in others if name not in used]
+    reasons = {name: reason for name in others if (reason := summaries[name].reason)}
+    if others and len(reasons) == len(others):
+        raise DataError(
+            f"No column of {reader.title} can be a feature: {others[0]!r} is not used because "
+            f"{reasons[others[0]]}. Write the schema by hand."
+        )
+    table["ignore"] = list(reasons)
+    used = [name for name in others if name not in reasons]
     table["features"] = [{"name": name, **summaries[name].feature()} for name in used]
     if target:
         table["target"] = {"name": target, **summaries[target].target()}
-    return _checked(table, reader.title)
+    missing = {name: sorted(found) for name in names if (found := summaries[name].missing)}
+    return _checked(table, reader.title, reasons, missing)
 
 
-def _matrix_draft(reader: Reader, target: str, person: str) -> tuple[Schema, str]:
+def _matrix_draft(reader: Reader, target: str, person: str) -> Draft:
     """A block of columns without names: how many, and how far they reach."""
     if target or person:
         raise InvalidArgument(
@@ -153,11 +229,27 @@ def _matrix_draft(reader: Reader, target: str, person: str) -> tuple[Schema, str
     return _checked(table, reader.title)
 
 
-def _checked(table: dict[str, Any], title: str) -> tuple[Schema, str]:
+def _checked(
+    table: dict[str, Any],
+    title: str,
+    reasons: Mapping[str, str] | None = None,
+    missing: Mapping[str, list[str]] | None = None,
+) -> Draft:
     from riata.data.schema.toml_text import schema_text
 
-    schema = Schema.from_table(table)
-    return schema, schema_text(schema, HEAD.format(title=Path(title).name))
+    schema, reasons = Schema.from_table(table), dict(reasons or {})
+    head = [HEAD.format(title=Path(title).name)]
+    head += [f"# Not used: {_quoted(name)}, because {why}." for name, why in reasons.items()]
+    head += [
+        f"# Taken for missing in {_quoted(name)}: {', '.join(map(_quoted, found))}."
+        for name, found in (missing or {}).items()
+    ]
+    return Draft(schema, schema_text(schema, "\n".join(head)), reasons)
+
+
+def _quoted(text: str) -> str:
+    """Any text on one line of a comment."""
+    return json.dumps(text, ensure_ascii=True)
 
 
 def round_bounds(low: float, high: float) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -119,6 +120,15 @@ class Source:
     def plain(self) -> Source:
         """The same rows one by one, in the order of the file: for predictions."""
         return self
+
+    def with_schema(self, schema: Schema) -> Self:
+        """The same rows, encoded by another schema of the same columns."""
+        if schema is self.schema:
+            return self
+        found = object.__new__(type(self))
+        vars(found).update(vars(self))
+        found.schema = schema
+        return found
 
     def pieces(self) -> list[Source]:
         """Sources of disjoint parts, which together have all rows, in order.

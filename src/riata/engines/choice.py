@@ -19,6 +19,7 @@ from riata.engines.shard import Shard
 from riata.errors import InvalidArgument
 from riata.mechanisms.engine import Engine
 from riata.preparation import Preparation
+from riata.wording import did_you_mean
 
 #: Engines of this process that know the scores of a path without summing them, and the kernels
 #: that they use.
@@ -43,6 +44,12 @@ class RowSource(ABC):
     #: Whether an engine in this process would have to fetch them.
     distributed: ClassVar[bool] = False
 
+    #: The schema that they are read by, if they have one.
+    schema: Any = None
+
+    #: How many rows each person has, if they are of people.
+    rows_of_a_person: int | None = None
+
     @property
     def shape(self) -> tuple[int, int] | None:
         """The numbers of rows and columns, where they are known without a look at the rows."""
@@ -63,6 +70,10 @@ class RowSource(ABC):
     def keyed(self, key: bytes) -> RowSource:
         """The same rows, where some are drawn at random by a secret key."""
         return self
+
+    def with_schema(self, schema: Any) -> RowSource:
+        """The same rows as another schema of their columns reads them, if they have a schema."""
+        raise AssertionError("rows in memory have no schema")
 
     def watched(self) -> AbstractContextManager[Callable[[int], None] | None]:
         """What is told how many rows workers read, if somebody looks on."""
@@ -113,7 +124,10 @@ class Arrays(RowSource):
 def check_engine(name: object) -> None:
     """Raise unless there is such an engine, and what it needs is there."""
     if name not in ENGINES:
-        raise InvalidArgument(f"engine={name!r} is not known. Use one of {list(ENGINES)}.")
+        raise InvalidArgument(
+            f"engine={name!r} is not known.{did_you_mean(name, ENGINES)} Use one of "
+            f"{list(ENGINES)}."
+        )
     check_memory()
     package, extra = _NEEDS.get(str(name), ("", ""))
     if package and find_spec(package) is None:

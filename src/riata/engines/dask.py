@@ -126,6 +126,7 @@ class DaskEngine(Engine):
         workers = self._workers()
         self._look_again: float | None = None
         self._n_columns: int | None = None
+        self._readings = 0
         starts = np.cumsum([0, *(piece.n_rows for piece in pieces)])
         each = list(zip(pieces, map(int, starts), strict=False))
         ends = [len(each) * i // len(workers) for i in range(len(workers) + 1)]
@@ -140,6 +141,10 @@ class DaskEngine(Engine):
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
         return self.total_of(query, 0, 1)
+
+    @property
+    def readings(self) -> int:
+        return self._readings
 
     def part(self, part: int, parts: int) -> Part:
         """The same for every row whose number leaves the rest `part` when divided by `parts`."""
@@ -274,6 +279,7 @@ class DaskEngine(Engine):
 
     def _start_actors(self, assignments: list[_Assignment]) -> None:
         """An actor for each. One that cannot be reached is found lost when it is asked."""
+        self._readings += 1
         futures = []
         for each in assignments:
             rows = [(*piece.assign(self._client, each.worker), at) for piece, at in each.pieces]

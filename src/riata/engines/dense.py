@@ -118,7 +118,7 @@ class DenseRows:
     @cached_property
     def _shrinks(self) -> np.ndarray | None:
         """What each row is multiplied by: the same for all of its entries."""
-        if self._bounds is None or self._bounds.max_length is None:
+        if self._bounds is None or not self._bounds.shortens:
             return None
         found = np.empty((self.shape[0], 1))
         for few in slices(self.shape[0], max(1, ENTRIES_AT_ONCE // max(self.shape[1], 1))):
@@ -206,7 +206,7 @@ class DenseRows:
         """Whether rough sums are quicker."""
         return (
             self._bounds is not None
-            and self._bounds.max_length is None
+            and not self._bounds.shortens
             and self._x.dtype == np.float64
             and (self._x.flags.c_contiguous or self._x.flags.f_contiguous)
         )

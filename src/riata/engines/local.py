@@ -52,7 +52,7 @@ def compilable(query: FrankWolfePath) -> bool:
     # The numbers that margins and slopes are made of.
     sizes = [query.polytope.reach(query.bounds), query.y_bound or 1.0, found[1] or 1.0]
     return (
-        query.bounds.max_length is None
+        not query.bounds.shortens
         and query.exact
         and query.n_rows < 2**31
         and all(_ORDINARY[0] <= size <= _ORDINARY[1] for size in sizes)

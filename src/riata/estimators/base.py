@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,10 +17,13 @@ from riata.bounds import Bounds
 from riata.data.schema import Schema
 from riata.data.source import Source
 from riata.engines.choice import RowSource, check_engine
-from riata.errors import InvalidArgument
-from riata.estimators.notebook import NotebookRepr
+from riata.errors import DataQualityWarning, InvalidArgument
+from riata.estimators.pipelines import warn_of_surrounding_pipeline
+from riata.estimators.summary_mixin import SummaryMixin
 from riata.fitting import AutomaticRadius, ExtraReleases, Fitted, Request, plan, run
 from riata.fitting.arguments import budget_of, check_ledger, seed_from
+from riata.fitting.dask_rows import Convert
+from riata.fitting.data_quality import DataQuality, check_countable
 from riata.fitting.prediction_rows import bounds_with_schema, encoded
 from riata.fitting.request import arguments_of
 from riata.fitting.rows import Table, read_table
@@ -71,7 +75,7 @@ def checked_bounds(estimator: Any) -> Bounds:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLinearModel(NotebookRepr, BaseEstimator):
+class PrivateLinearModel(SummaryMixin, BaseEstimator):
     """A linear model. Subclasses say which losses over which set.
 
     `request` and `request_for_shape` are the way from an estimator to `riata.fitting`.
@@ -85,6 +89,10 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
     engine: str = "auto"
     random_state: Any = None
     verbose: bool = False
+    data_quality: bool = False
+
+    #: Whether numbers of a schema may get knots by default.
+    curves: ClassVar[bool] = False
 
     # What subclasses say.
 
@@ -141,6 +149,19 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         """The bounds that rows are clipped into: those of the schema, for rows of a source."""
         return checked_bounds(self)
 
+    @property
+    def fits_curves(self) -> bool:
+        """Whether numbers of a schema get knots by default, where the schema does not say.
+
+        The rule was drawn for what is chosen automatically: who names a solver, a radius or
+        bounds, or wants pure differential privacy or none, has lines.
+        """
+        chosen = (self.solver, getattr(self, "radius", "auto"))
+        automatic = all(isinstance(each, str) and each == "auto" for each in chosen)
+        named = getattr(self, "bounds", None) is not None
+        private = self.delta != 0 and self.epsilon != math.inf
+        return self.curves and automatic and not named and private
+
     def n_coefficients(self, n_features: int) -> int:
         """How many coefficients a fit on rows of so many columns has, for each class."""
         return n_features
@@ -179,7 +200,7 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             solver=solver,
             steps=steps,
             fit_intercept=bool(self.fit_intercept),
-            extra_releases=self._extra_releases(),
+            extra_releases=replace(self._extra_releases(), data_quality=self._counts_quality()),
             classes=classes,
             schema=getattr(self, "schema_", None),
             estimator=type(self),
@@ -188,17 +209,34 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             joint_loss=self._joint_loss(classes),
         )
 
-    def request(self, X: Any, y: Any = None) -> tuple[Request, RowSource]:
-        """What `fit(X, y)` asks for, and the rows that it would read: none was read yet."""
+    def _counts_quality(self) -> bool:
+        """Whether it is counted what is wrong with the rows."""
+        if not isinstance(self.data_quality, bool | np.bool_):
+            raise InvalidArgument(f"data_quality={self.data_quality!r} must be True or False.")
+        return bool(self.data_quality)
+
+    def request(self, X: Any, y: Any = None, **of_rows: Any) -> tuple[Request, RowSource]:
+        """What `fit(X, y)` asks for, and the rows that it would read: none was read yet.
+
+        `of_rows` are what else a fit is given for each row: weights, exposures.
+        """
         self.check_parameters()
         if not isinstance(X, Source):  # whose schema may have the bounds
             self.__dict__.pop("schema_", None)
             self.row_bounds()
         table, classes, convert = self._read(X, y)
+        if self._counts_quality():
+            check_countable(getattr(self, "schema_", None))
         request = self.request_for_shape(
             *table.shape, rows_of_a_person=table.rows_of_a_person, classes=classes
         )
-        return request, table.with_targets(convert)
+        return request, table.with_targets(self._coded(convert, request, table, of_rows))
+
+    def _coded(
+        self, convert: Convert | None, request: Request, table: Table, of_rows: Mapping[str, Any]
+    ) -> Convert | None:
+        """What targets go through, where rows may have weights as well."""
+        return convert
 
     def plan(self, n_rows: int, n_features: int) -> Plan:
         """What a fit on data of this shape would do and cost. Reads nothing, charges nothing."""
@@ -216,7 +254,10 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
             A file that keeps what was released so far. The same call with the same file goes on
             where a fit was stopped, for what was charged when it began.
         """
-        request, rows = self.request(X, y)
+        return self._fit(*self.request(X, y), checkpoint)
+
+    def _fit(self, request: Request, rows: RowSource, checkpoint: Checkpointed) -> Self:
+        warn_of_surrounding_pipeline()
         planned = plan(replace(request, seed=seed_from(self.random_state)))
         self._set_attributes(
             run(
@@ -224,6 +265,9 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
                 verbose=self.verbose,
             )
         )  # fmt: skip
+        if hasattr(self, "data_quality_"):
+            for sentence in self.data_quality_.sentences:
+                warnings.warn(sentence, DataQualityWarning, stacklevel=2)
         return self
 
     def _set_attributes(self, fitted: Fitted) -> None:
@@ -246,8 +290,19 @@ class PrivateLinearModel(NotebookRepr, BaseEstimator):
         self.training_fit_error_ = each(lambda s: math.nan if s.fit is None else s.fit.error)
         self.n_iter_ = fitted.statement.steps
         self.privacy_ = fitted.statement
+        self._set_quality(fitted.data_quality)
         if request.schema is not None and request.classes is None:
-            self.intercept_ += request.schema.target_centre
+            self.intercept_ += self._target_centre()
+
+    def _target_centre(self) -> float:
+        """What the targets of a schema had been moved by in the units of margins."""
+        return float(self.schema_.target_centre)
+
+    def _set_quality(self, found: DataQuality | None) -> None:
+        """What is wrong with the rows, if it was counted."""
+        self.__dict__.pop("data_quality_", None)
+        if found is not None:
+            self.data_quality_ = found
 
     def row_functions(self) -> np.ndarray:
         """The coefficients of rows as they are given to `predict`: one line for each class."""

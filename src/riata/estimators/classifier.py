@@ -26,6 +26,7 @@ from riata.fitting.rows import Table, read_table
 from riata.losses import Logistic, Loss, OneAgainstRest, Softmax, Weighted
 from riata.privacy.budget import check_scale
 from riata.sets import ConstraintSet, L1Ball, L2Ball
+from riata.wording import shown
 
 OBSERVED, BALANCED = "observed", "balanced"
 OBSERVED_NOTE = "The classes were read from y: the user declared the set of labels in y public."
@@ -109,6 +110,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             check_classification_targets(observed)
             declared = np.unique(observed)
         classes = self.declared_classes(declared)
+        check_label_type(labels, classes)
         return table, classes, partial(labels_as_codes, classes=classes)
 
     def declared_classes(self, of_targets: np.ndarray | None = None) -> np.ndarray:
@@ -274,6 +276,19 @@ def _classes_of_type(y: Any) -> np.ndarray | None:
     """
     kind = getattr(y, "dtype", None)
     return np.array([False, True]) if isinstance(kind, np.dtype) and kind.kind == "b" else None
+
+
+def check_label_type(y: Any, classes: np.ndarray) -> None:
+    """Raise if the type of y, which is public, has none of the labels: texts, or numbers."""
+    kind = getattr(y, "dtype", None)
+    numbers = isinstance(kind, np.dtype) and kind.kind in "biuf"
+    texts = (isinstance(kind, np.dtype) and kind.kind in "UST") or str(kind) in ("str", "string")
+    if (numbers and classes.dtype.kind in "US") or (texts and classes.dtype.kind in "biuf"):
+        what, others = ("numbers", "texts") if numbers else ("texts", "numbers")
+        raise InvalidArgument(
+            f"y has the type {kind}, and the classes {shown(classes.tolist())} are {others}: no "
+            f"label could be one of them. Name the classes as {what}, or convert y."
+        )
 
 
 def _is_observed(classes: Any) -> bool:

@@ -11,6 +11,9 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.estimators.description import ModelDescription, describe
 
+#: What the intercept is called among the terms of a summary.
+INTERCEPT = "(intercept)"
+
 
 @dataclass(frozen=True)
 class Line:
@@ -54,15 +57,26 @@ class Coefficients:
     def has_errors(self) -> bool:
         return bool(np.any(np.isfinite(self.errors[self.values != 0])))
 
-    def largest(self, most: int) -> list[Line]:
-        """The columns that are not 0, at most so many, the largest first."""
+    def by_size(self) -> np.ndarray:
+        """The columns that are not 0, the largest first; those of an unknown error come last.
+
+        Where rows hardly vary, as at a knot that no value is near, a large coefficient is noise.
+        """
         places = np.flatnonzero(self.values)
-        by_size = np.argsort(-np.abs(self.values[places]), kind="stable")
-        return [self._line(int(j)) for j in places[by_size[:most]]]
+        unknown = ~np.isfinite(self.errors[places])
+        return places[np.lexsort((-np.abs(self.values[places]), unknown))]
+
+    def largest(self, most: int) -> list[Line]:
+        """At most so many of the columns that are not 0, in the order of `by_size`."""
+        return [self._line(int(j)) for j in self.by_size()[:most]]
+
+    def name(self, j: int) -> str:
+        """What a column is called."""
+        return f"x[{j}]" if self.names is None else str(self.names[j])
 
     def _line(self, j: int) -> Line:
-        name = f"x[{j}]" if self.names is None else str(self.names[j])
-        return Line(name, float(self.values[j]), float(self.errors[j]), int(self.order[j]))
+        value, error = float(self.values[j]), float(self.errors[j])
+        return Line(self.name(j), value, error, int(self.order[j]))
 
 
 def coefficients(model: Any, names: Any = None) -> list[Coefficients]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from riata.data.schema import Schema
+from riata.estimators.pipelines import inner_model, schema_of
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
 
@@ -52,7 +53,10 @@ class ModelDescription:
 
 def describe(model: Any) -> ModelDescription:
     """The facts about a fitted estimator of riata, or about a model learned from reports."""
-    return _of_reports(model) if isinstance(model, LocalModel) else _of_estimator(model)
+    if isinstance(model, LocalModel):
+        return _of_reports(model)
+    found = _of_estimator(inner_model(model))
+    return found if inner_model(model) is model else replace(found, schema=schema_of(model))
 
 
 def _of_reports(model: LocalModel) -> ModelDescription:

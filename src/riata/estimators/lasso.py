@@ -55,6 +55,8 @@ class PrivateLasso(PrivateRegressor):
     1e-06
     """
 
+    curves = True
+
     epsilon: float
     delta: float | None = None
     _: KW_ONLY

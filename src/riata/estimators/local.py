@@ -215,6 +215,63 @@ class LocalKernelRidge(_LocalRegressor):
 
 @documented
 @dataclass(eq=False, repr=False)
+class LocalPoissonRegression(_LocalRegressor):
+    """Regression of counts from reports alone: the logarithm of their mean is linear.
+
+    Parameters
+    ----------
+    $local_epsilon
+    bounds : Bounds
+        Of a row, and of y: counts lie between 0 and it.
+    fit_intercept : bool, default=True
+        Leave it out for centred rows and counts of mean 1.
+    binary : sequence of int, optional
+        The columns that hold 0 and 1, as for `LocalLogisticRegression`.
+    $local_options
+
+    Attributes
+    ----------
+    coef_, coef_error_ : ndarray of shape (n_features,)
+    intercept_ : float
+    $local_fitted
+    """
+
+    epsilon: float
+    _: KW_ONLY
+    fit_intercept: bool = True
+    binary: Any = None
+
+    def _task_kind(self, columns: int) -> str:
+        return "poisson"
+
+    def _binary(self, n_features: int) -> np.ndarray:
+        return binary_columns(self.binary, n_features)
+
+    def _target(self) -> dict[str, Any]:
+        target = super()._target()
+        return target | {"bounds": [0.0, target["bounds"][1]]}
+
+    def _task_fields(self) -> dict[str, Any]:
+        return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Simulate every device and learn the logarithm of the mean."""
+        self._fit(X, y)
+        return self
+
+    def _set_attributes(self, model: LocalModel) -> None:
+        super()._set_attributes(model)
+        self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the mean count of each row, at most the largest count."""
+        margins, target = self._decision(X), self.task_.target
+        assert target is not None
+        return np.exp(np.minimum(margins, math.log(target.bounds[1])))
+
+
+@documented
+@dataclass(eq=False, repr=False)
 class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     """Logistic regression from reports alone, for two classes.
 
@@ -228,6 +285,9 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         of `y` are taken, and the Statement says so.
     fit_intercept : bool, default=True
         Leave it out for centred rows and balanced classes.
+    binary : sequence of int, optional
+        The columns that hold 0 and 1, from public knowledge; ``range(n_features)`` for all. Models
+        then know their law, which matters where 1 is rare. Other values are clipped between them.
     $local_options
 
     Attributes
@@ -242,9 +302,13 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     _: KW_ONLY
     classes: Any = None
     fit_intercept: bool = True
+    binary: Any = None
 
     def _task_kind(self, columns: int) -> str:
         return "logistic"
+
+    def _binary(self, n_features: int) -> np.ndarray:
+        return binary_columns(self.binary, n_features)
 
     def _task_fields(self) -> dict[str, Any]:
         target = {"name": "y", "kind": "yes-no"}
@@ -315,3 +379,16 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def binary_columns(given: Any, n_features: int) -> np.ndarray:
+    """Which columns were declared to hold 0 and 1."""
+    found = np.zeros(n_features, dtype=bool)
+    for column in () if given is None else given:
+        whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
+        if not (whole and 0 <= column < n_features):
+            raise InvalidArgument(
+                f"binary has {column!r}: it holds numbers of columns, from 0 to {n_features - 1}."
+            )
+        found[column] = True
+    return found

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from riata.bounds import Bounds
 from riata.data.arrays import rows
 from riata.estimators.base import checked_bounds
-from riata.estimators.notebook import NotebookRepr
+from riata.estimators.summary_mixin import SummaryMixin
 from riata.fitting.arguments import seed_from
 from riata.fitting.progress import progress_bar
 from riata.local.aggregator import Aggregator
@@ -34,7 +34,7 @@ _AT_ONCE = 1 << 22
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LocalEstimator(NotebookRepr, BaseEstimator):
+class LocalEstimator(SummaryMixin, BaseEstimator):
     """What all local estimators do: a task from public facts, a report from each row, a model."""
 
     bounds: Bounds | None = None
@@ -48,6 +48,10 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
         """Fields of the task that only this estimator has."""
         return {}
 
+    def _binary(self, n_features: int) -> np.ndarray:
+        """Which columns hold 0 and 1."""
+        return np.zeros(n_features, dtype=bool)
+
     def task(self, n_features: int) -> Task:
         """The task that rows of so many columns would answer. Reads nothing."""
         bounds = checked_bounds(self)
@@ -59,13 +63,19 @@ class LocalEstimator(NotebookRepr, BaseEstimator):
             both = [lowest * reach, reach]
             return {"name": name, "kind": kind, "bounds": both, "center": 0.0}
 
-        if np.ndim(bounds.x) == 0:
+        binary = self._binary(n_features)
+        if np.ndim(bounds.x) == 0 and not binary.any():
             features = [feature("x", "vector", float(bounds.x)) | {"size": n_features}]
         else:
             reach = bounds.per_column(n_features).tolist()
-            features = [feature(f"x[{j}]", "number", one) for j, one in enumerate(reach)]
+            features = [
+                {"name": f"x[{j}]", "kind": "yes-no"}
+                if binary[j]
+                else feature(f"x[{j}]", "number", one)
+                for j, one in enumerate(reach)
+            ]
         length = {}
-        if bounds.max_length is not None:
+        if bounds.max_length is not None and not binary.any():
             length = {"length": bounds.unit_length(slice(None), n_features)}
         table = {
             "kind": self._task_kind(n_features),

@@ -59,6 +59,8 @@ class PrivateLogisticRegression(LogisticClassifier, BallClassifier):
     (2,)
     """
 
+    curves = True
+
     epsilon: float
     delta: float | None = None
     _: KW_ONLY

@@ -20,6 +20,23 @@ delta : float, optional
     "bounds": """\
 bounds : Bounds
     How far a row may reach: public, and required. Labels need no bound on y.""",
+    "max_weight": """\
+max_weight : float, optional
+    The largest `sample_weight`, if `fit` is given one. Public: noise is scaled to it, and larger
+    weights are clipped.""",
+    "families": """\
+radius : float or "auto", default="auto"
+    The largest l1 norm of the coefficients of the logarithm of the mean. Public. "auto" is 5 over
+    the largest bound on a column, 100 for solvers that refit and 1000 for those with a penalty of
+    their own.
+max_weight : float, optional
+    The largest `sample_weight`, if `fit` is given one. Public: noise is scaled to it, and larger
+    weights are clipped.
+max_exposure : float, optional
+    The largest `exposure`, if `fit` is given one. Public: larger ones are clipped.""",
+    "least_mean": """\
+least_mean : float or "auto", default="auto"
+    Up to this mean the loss is straight. Public. "auto" is a thousandth of the bound on y.""",
     "solver": """\
 solver : str or Solver, default="auto"
     A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient" for
@@ -39,7 +56,10 @@ engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="a
 random_state : int, optional
     Makes the fit reproducible, for tests. Such a model is marked as not private.
 verbose : bool, default=False
-    Whether to draw a progress bar.""",
+    Whether to draw a progress bar.
+data_quality : bool, default=False
+    Whether to count, for a hundredth of the budget, the missing cells and those outside of bounds,
+    choices and classes, for each column of a source. What stands out is a warning.""",
     "classes": """\
 classes : array-like, or "observed"
     The labels: public, and required unless `y` is an array of booleans. A label that only one
@@ -96,6 +116,8 @@ selection_order_ : ndarray of int
     columns that were not selected, and for solvers that do not select one by one.
 n_iter_ : int
     The number of steps of each fit, which is public.
+data_quality_ : DataQuality
+    With ``data_quality=True``: private counts of what is wrong with the rows.
 privacy_ : Statement
     The guarantee.
 n_features_in_, feature_names_in_ : int, ndarray

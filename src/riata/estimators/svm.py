@@ -53,6 +53,8 @@ class PrivateLinearSVC(BallClassifier):
     (2,)
     """
 
+    curves = True
+
     epsilon: float
     delta: float | None = None
     _: KW_ONLY

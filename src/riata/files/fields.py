@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.wording import shown
+from riata.wording import near_word, shown
 
 #: Scales are no smaller and numbers no larger than this: then nothing that is computed from them
 #: overflows or vanishes.
@@ -23,22 +22,27 @@ class Fields:
     """The fields of one table, taken one by one; what is left at the end is unknown.
 
     Subclasses say which file it is, and with which error its mistakes are told. `where` is how a
-    person would call the table: "features[2]".
+    person would call the table: "features[2]"; `called` is the name that it gives itself.
     """
 
     file = "file"
     error: type[InvalidArgument] = InvalidArgument
 
-    def __init__(self, table: Any, where: str = "") -> None:
+    def __init__(self, table: Any, where: str = "", called: str = "") -> None:
         if not isinstance(table, Mapping):
             raise self.error(f"{where or f'The {self.file}'} must be a table of named fields.")
         self._left = dict(table)
-        self._where = where
+        self._where, self._called = where, called
         self._known: list[str] = []
 
     def path(self, name: str) -> str:
         """The field's full name."""
         return f"{self._where}.{name}" if self._where else name
+
+    def _field(self, name: str) -> str:
+        """The beginning of a sentence about a field: which column or question it is about."""
+        about = f"In {self._called}, the" if self._called and name != "name" else "The"
+        return f"{about} field {self.path(name)}"
 
     def __contains__(self, name: str) -> bool:
         return name in self._left
@@ -46,7 +50,7 @@ class Fields:
     def wrong(self, name: str, value: object, why: str) -> InvalidArgument:
         """An error about one field."""
         said = shown(value)
-        return self.error(f"The field {self.path(name)} is {said}: {why}. Correct the {self.file}.")
+        return self.error(f"{self._field(name)} is {said}: {why}. Correct the {self.file}.")
 
     def take(self, name: str, default: Any = ...) -> Any:
         """The raw value of a field; without a default it has to be there."""
@@ -55,7 +59,7 @@ class Fields:
             value = self._left.pop(name)
             return value.item() if isinstance(value, np.generic) else value
         if default is ...:
-            raise self.error(f"The field {self.path(name)} is missing. Add it to the {self.file}.")
+            raise self.error(f"{self._field(name)} is missing. Add it to the {self.file}.")
         return default
 
     def number(
@@ -101,7 +105,7 @@ class Fields:
     def one_of(self, name: str, known: tuple[str, ...], default: Any = ...) -> str:
         value = self.take(name, default)
         if not isinstance(value, str) or value not in known:
-            hint = f"; did you mean {near!r}" if (near := _near(value, known)) else ""
+            hint = f"; did you mean {near!r}" if (near := near_word(value, known)) else ""
             raise self.wrong(name, value, f"it must be one of {', '.join(known)}{hint}")
         return str(value)
 
@@ -132,7 +136,14 @@ class Fields:
         value = self.take(name)
         if not isinstance(value, list | tuple) or not value:
             raise self.wrong(name, value, "it must be a list of tables, at least one")
-        return [type(self)(table, f"{self.path(name)}[{i}]") for i, table in enumerate(value)]
+        return [
+            type(self)(table, f"{self.path(name)}[{i}]", _name_of(table))
+            for i, table in enumerate(value)
+        ]
+
+    def alone(self, name: str, value: Any) -> Self:
+        """A table of one field, which is told as one of this table."""
+        return type(self)({name: value}, self._where)
 
     def rest(self) -> dict[str, Any]:
         """All fields that were not taken."""
@@ -142,8 +153,13 @@ class Fields:
     def end(self) -> None:
         """Nothing may be left."""
         for name in self._left:
-            hint = f" Did you mean {near}?" if (near := _near(name, self._known)) else ""
-            raise self.error(f"The field {self.path(str(name))} is unknown.{hint} Remove it.")
+            hint = f" Did you mean {near}?" if (near := near_word(name, self._known)) else ""
+            raise self.error(f"{self._field(str(name))} is unknown.{hint or ' Remove it.'}")
+
+
+def _name_of(table: Any) -> str:
+    name = table.get("name") if isinstance(table, Mapping) else None
+    return shown(name) if isinstance(name, str) and name else ""
 
 
 def size_of(table: Any, name: str) -> int:
@@ -167,9 +183,3 @@ def _float(value: int | float) -> float:
 def is_text(value: object) -> bool:
     """Text that has a byte form: a lone surrogate, which JSON can spell, has none."""
     return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
-
-
-def _near(value: object, known: Sequence[str]) -> str:
-    """The known word that was perhaps meant."""
-    near = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
-    return near[0] if near else ""

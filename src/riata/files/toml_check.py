@@ -10,10 +10,11 @@ _MOST_PARTS = 32
 _LONGEST = 1024
 #: A text in TOML, cut up: what begins no token by itself is of no interest here. Strings come
 #: first, so that nothing in them is taken for a name. One that is not closed ends the search, which
-#: would otherwise look for its end again and again.
+#: would otherwise look for its end again and again. Nothing is tried twice, which would need memory
+#: for each character.
 _TOKEN = re.compile(
     r'''
-      (?P<quoted> """(?:[^\\]|\\.)*?"""(?:""|")? | "(?:[^"\\\n]|\\.)*+"
+      (?P<quoted> """(?:[^"\\]|\\.|"(?!""))*+"""(?:""|")? | "(?:[^"\\\n]|\\.)*+"
                 | \'\'\'.*?\'\'\'(?:''|')?         | '[^'\n]*+' )
     | (?P<bare> [A-Za-z0-9_-]++ )
     | (?P<open> ["'] )

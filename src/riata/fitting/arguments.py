@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from riata.data.schema import Schema
 from riata.errors import InvalidArgument
 from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, Budget, default_delta
 
@@ -39,6 +40,22 @@ def seed_from(random_state: Any) -> int | None:
     raise InvalidArgument(
         f"random_state must be None or an int, got {type(random_state).__name__}. "
         "Leave it out for a private fit."
+    )
+
+
+def check_blank_rows(adjacency: str, schema: Schema | None) -> None:
+    """Raise where a row that is not there would count as a blank one.
+
+    A blank row of a source is a row like all others, with a label or the middle of the target's
+    bounds. Under add-remove a row that is not there adds nothing to any sum.
+    """
+    if adjacency != ADD_REMOVE or schema is None or not schema.fixes_size:
+        return
+    field, value = ("rows", schema.rows) if schema.people is None else ("people", schema.people)
+    raise InvalidArgument(
+        f'adjacency="add-remove" does not go with {field}={value} in the schema: a blank row '
+        "stands for one that is not there, so a row is replaced and never left out, and the noise "
+        f'would be too small. Use adjacency="replace-one", or leave {field} out of the schema.'
     )
 
 

@@ -1,4 +1,4 @@
-"""Extra releases of classifiers, outside their fits, and a plan that pays for all of it together.
+"""Extra releases, outside the fits of solvers, and a plan that pays for all of it together.
 
 The solver gets a smaller budget, and the extra releases get the rest: their noise is the one at
 which the whole composition spends what was asked for, to the last digits. The proof is in
@@ -21,10 +21,11 @@ from riata.solvers.plan import ExtraRelease, Plan, Solver
 
 #: The roles of the releases.
 CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES = "class counts", "margin counts", "margin slopes"
+DATA_QUALITY = "data quality"
 
 #: The part of the budget (of rho, or of epsilon where delta is 0) that goes to each kind, all fits
 #: together. A few numbers need little; the solver's noise grows by half of these parts.
-SHARES = {CLASS_COUNTS: 0.02, MARGIN_COUNTS: 0.02, MARGIN_SLOPES: 0.03}
+SHARES = {CLASS_COUNTS: 0.02, MARGIN_COUNTS: 0.02, MARGIN_SLOPES: 0.03, DATA_QUALITY: 0.01}
 
 
 def plan_with_extra_releases(

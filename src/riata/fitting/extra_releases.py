@@ -8,26 +8,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.engines.choice import RowSource, open_engine
 from riata.errors import Incompatible
 from riata.fitting.class_releases import balanced_weights, calibrated_line
-from riata.fitting.extra_planning import CLASS_COUNTS, MARGIN_COUNTS, MARGIN_SLOPES
+from riata.fitting.extra_planning import (
+    CLASS_COUNTS,
+    DATA_QUALITY,
+    MARGIN_COUNTS,
+    MARGIN_SLOPES,
+)
 from riata.losses import Weighted
 from riata.mechanisms import Mechanism
 from riata.mechanisms.noise import Noise
 from riata.preparation import Preparation
 from riata.privacy.budget import Budget
+from riata.privacy.events import Event
+from riata.privacy.unit import PrivacyUnit
 from riata.problem import Problem
 from riata.queries import Query
 from riata.solvers import ClassSums, Plan, Projected, Solution, Solver
 
+if TYPE_CHECKING:  # SQLAlchemy is slow to import
+    from riata.privacy.ledger import Ledger
+
 
 @dataclass(frozen=True)
 class ExtraReleases:
-    """Which releases a classifier makes besides its fits.
+    """Which releases are made besides the fits.
 
     Attributes
     ----------
@@ -36,14 +47,18 @@ class ExtraReleases:
     calibration : bool or "auto"
         Whether a line through the margins is calibrated, so that they are log-odds. "auto" is
         where that is possible and the solver does not do so itself.
+    data_quality : bool
+        Whether it is counted what is wrong with the rows of a source.
     """
 
     balanced: bool = False
     calibration: bool | str = False
+    data_quality: bool = False
 
     def times(self, solver: Solver, budget: Budget, fits: int) -> dict[str, int]:
         """How often each kind of release is made."""
         counted = {CLASS_COUNTS: 1} if self.balanced else {}
+        counted |= {DATA_QUALITY: 1} if self.data_quality else {}
         projects, automatic = isinstance(solver, Projected), self.calibration == "auto"
         if self.calibration and not automatic and projects:
             raise Incompatible(
@@ -87,15 +102,24 @@ def release_score(
     adjacency: str,
     noise: Noise,
     engine: str = "auto",
+    cost: Event | None = None,
+    ledger: Ledger | None = None,
+    unit: PrivacyUnit | None = None,
+    summary: dict[str, Any] | None = None,
 ) -> float:
     """One number about a model and rows inside the bounds, for what the mechanism costs.
 
-    Whoever calls has charged it, as part of a search.
+    It is charged to the ledger first. Without one, whoever calls has charged it, as a part of a
+    search, or nobody counts it.
     """
     curator = Curator.open(
         mechanism.event,
+        cost=cost,
         read=lambda: open_engine(engine, Preparation(bounds), rows),
         noise=noise,
         adjacency=adjacency,
+        ledger=ledger,
+        unit=unit,
+        summary=summary,
     )
     return float(curator.release(query, mechanism)[0])

@@ -45,6 +45,14 @@ class PlannedFit:
     problems: tuple[Problem, ...]
     plan: Plan
 
+    def __post_init__(self) -> None:
+        """Rows are clipped into the bounds of the plan, and queries trust those of the problems."""
+        if not all(_alike(each, self.plan.problem) for each in self.problems):
+            raise InvalidArgument(
+                "The problems of a fit and its plan differ in bounds, adjacency or size: the noise "
+                "would not be scaled to the rows. Make it with riata.fitting.plan."
+            )
+
     @property
     def unit(self) -> PrivacyUnit:
         """What the fit protects: the schema of its rows names the column of people."""
@@ -97,6 +105,13 @@ class PlannedFit:
                 "name. Fit without a checkpoint, or use what riata has, plain values and NumPy "
                 "arrays."
             )
+
+
+def _alike(one: Problem, other: Problem) -> bool:
+    """Whether rows for one problem are what the sensitivities of the other's queries rest on."""
+    first, second = ((p.adjacency, p.n_rows, p.n_features) for p in (one, other))
+    same_bounds = one.bounds is other.bounds or canonical(one.bounds) == canonical(other.bounds)
+    return first == second and same_bounds
 
 
 def plan(request: Request) -> PlannedFit:

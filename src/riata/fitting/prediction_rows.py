@@ -58,7 +58,7 @@ def signs(codes: np.ndarray) -> np.ndarray:
 def encoded(model: Any, x: Any) -> Any:
     """Rows to predict: sources and frames are encoded by the model's schema."""
     if isinstance(x, Source):
-        return _same_schema(model, x).plain().load()[0]
+        return same_schema(model, x).plain().load()[0]
     if getattr(model, "schema_", None) is not None and is_frame(x):
         return read(x, model.schema_, target=False).load()[0]
     return rows(model, x, reset=False)
@@ -71,22 +71,27 @@ def targets_of(model: Any, x: Any) -> np.ndarray:
         x = read(x, schema)
     if not isinstance(x, Source):
         raise ValueError(f"{type(model).__name__} requires y to be passed, but y is None.")
-    y = _same_schema(model, x).plain().load()[1]
+    y = same_schema(model, x).plain().load()[1]
     if y is None:
         raise InvalidArgument("The source has no target. Read it without target=False, or pass y.")
     return y
 
 
-def _same_schema(model: Any, source: Source) -> Source:
+def same_schema(model: Any, source: Any) -> Source:
+    """A source that is encoded as the rows of the model's fit were, or an error."""
+    if not isinstance(source, Source):
+        raise InvalidArgument(
+            "The model was fitted on a source. Pass one, a frame of its schema, or rows and y."
+        )
     fitted = getattr(model, "schema_", None)
     if fitted is None:
         raise InvalidArgument(
             "The model was fitted on arrays, and does not know how the columns of a source are "
             "encoded. Pass source.load()[0] if they are the same."
         )
-    if (source.schema.features, source.schema.target) != (fitted.features, fitted.target):
+    if not source.schema.declares(fitted):
         raise InvalidArgument(
             "The source has another schema than the model was fitted with. Read it with "
             "model.schema_."
         )
-    return source
+    return source.with_schema(source.schema.with_features(fitted.features))

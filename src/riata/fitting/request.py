@@ -10,6 +10,7 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.data.schema import Schema
+from riata.fitting.arguments import check_blank_rows
 from riata.fitting.extra_releases import ExtraReleases
 from riata.grid import ARITHMETIC
 from riata.identity import canonical
@@ -101,6 +102,9 @@ class Request:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     joint_loss: Loss | None = None
+
+    def __post_init__(self) -> None:
+        check_blank_rows(self.budget.adjacency, self.schema)
 
     @property
     def of_people(self) -> bool:

@@ -36,12 +36,23 @@ class SourceRows(RowSource):
     def __init__(self, source: Source, progress: bool, convert: Convert | None = None) -> None:
         self._source, self._progress, self._convert = source, progress, convert
         self.n_rows = source.n_rows
+        self.schema = source.schema
+        if isinstance(source, PeopleSource):
+            self.rows_of_a_person = source.rows_of_a_person
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._source.shape
 
     def keyed(self, key: bytes) -> SourceRows:
         """The same rows, where some are drawn at random by a secret key."""
         if not isinstance(self._source, PeopleSource):
             return self
         return SourceRows(self._source.keyed(key), self._progress, self._convert)
+
+    def with_schema(self, schema: Any) -> SourceRows:
+        """The same rows as another schema of their columns reads them."""
+        return SourceRows(self._source.with_schema(schema), False, self._convert)
 
     @property
     def likely_entries(self) -> int:
@@ -133,8 +144,8 @@ def _source(estimator: Any, source: Source, y: Any, classifies: bool) -> Table:
         raise InvalidArgument("A source has its own target. Leave y out: fit(source).")
     if not source.has_target:
         raise InvalidArgument(
-            f"{name} needs a target, and the source has none. Add [target] to the schema, and read "
-            "the source without target=False."
+            f"{name} needs a target, and the source has none. Add [target] to the schema, with "
+            "its name and its bounds or classes, and read the rows with it."
         )
     if classifies != (schema.classes is not None):
         kinds = ("classes", "numbers") if classifies else ("numbers", "classes")
@@ -147,6 +158,9 @@ def _source(estimator: Any, source: Source, y: Any, classifies: bool) -> Table:
         _check_people(estimator, source)
         source = _read_by_workers(source) if estimator.engine == "dask" else source
         each = source.rows_of_a_person
+    if estimator.fits_curves:
+        schema = schema.for_fit(source.n_rows, estimator.epsilon)
+        source = source.with_schema(schema)
     estimator.schema_ = schema
     names = None if schema.unnamed else np.array(schema.feature_names, dtype=object)
     _set_columns(estimator, source.n_features, names)

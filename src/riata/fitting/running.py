@@ -11,12 +11,14 @@ from riata.checkpoint import Checkpoint
 from riata.curator import Curator
 from riata.engines.choice import RowSource, check_engine, open_engine
 from riata.errors import InvalidArgument
-from riata.fitting.arguments import check_ledger
+from riata.fitting.arguments import check_blank_rows, check_ledger
+from riata.fitting.data_quality import DataQuality, quality_views, release_data_quality
 from riata.fitting.extra_releases import calibrated, with_class_weights
 from riata.fitting.planning import PlannedFit
 from riata.fitting.progress import progress_bar
 from riata.fitting.statement import statement
 from riata.mechanisms.noise import Noise
+from riata.privacy.budget import REPLACE_PERSON
 from riata.privacy.statement import Statement
 from riata.solvers import Callback, Plan, Solution
 
@@ -35,11 +37,14 @@ class Fitted:
         One for each loss of the request, or for each class.
     statement : Statement
         The guarantee of all of it.
+    data_quality : DataQuality or None
+        What is wrong with the rows, if the request asks for it.
     """
 
     planned: PlannedFit
     solutions: tuple[Solution, ...]
     statement: Statement
+    data_quality: DataQuality | None = None
 
 
 def run(
@@ -57,8 +62,9 @@ def run(
     ----------
     planned : PlannedFit
     rows : RowSource
-        Where the rows are; `riata.engines.choice.Arrays` for those in memory. They have the shape
-        of the request, and nothing of them is read before the charge.
+        Where the rows are; `riata.engines.choice.Arrays` for those in memory. They must have the
+        shape and the schema of the request, and people the rows that its budget is for. That is
+        public and checked; nothing of the rows is read before the charge.
     engine : str, default="auto"
     ledger : Ledger, optional
         What is charged, before a row is read.
@@ -69,8 +75,7 @@ def run(
         Whether to draw a progress bar.
     """
     request, plan = planned.request, planned.plan
-    if rows.shape is not None:
-        check_shape(rows.shape, plan)
+    check_rows(rows, planned)
     check_engine(engine)
     check_ledger(ledger, request.seed)
     if checkpoint is not None:
@@ -90,6 +95,7 @@ def run(
             plan.event,
             cost=plan.cost,
             read=lambda: open_engine(engine, plan.preparation, rows),
+            views=quality_views(plan, request.schema, rows, engine),
             noise=noise,
             adjacency=plan.budget.adjacency,
             parts=plan.parts,
@@ -99,10 +105,32 @@ def run(
             summary=summary,
             checkpoint=releases,
         )
+        quality = release_data_quality(plan, request.schema, curator)
         bar = progress_bar(name, plan.steps * plan.fits, verbose)
         solutions = solve(planned, curator, stack.enter_context(bar))
         curator.close()
-    return Fitted(planned, solutions, statement(planned, solutions, noise.seeded, identity.digest))
+    said = statement(planned, solutions, noise.seeded, identity.digest)
+    return Fitted(planned, solutions, said, quality)
+
+
+def check_rows(rows: RowSource, planned: PlannedFit) -> None:
+    """Raise unless the rows are those that the plan is for, as far as that is public."""
+    if rows.shape is not None:
+        check_shape(rows.shape, planned.plan)
+    budget, schema = planned.plan.budget, planned.request.schema
+    if schema is not None and rows.schema not in (None, schema):
+        raise InvalidArgument(
+            "The rows are read by another schema than that of the request: names, people and "
+            "encodings would not be those that the fit says. Read them by the request's schema."
+        )
+    check_blank_rows(budget.adjacency, rows.schema)
+    people = budget.rows_of_a_person if budget.adjacency == REPLACE_PERSON else None
+    if rows.rows_of_a_person not in (None, people):
+        raise InvalidArgument(
+            f"Each person of the source has {rows.rows_of_a_person} rows, and the budget of the "
+            f"plan is for {'single rows' if people is None else f'{people} rows'}: a person could "
+            "change more than the noise hides. Plan with the budget of the source's people."
+        )
 
 
 def check_shape(shape: tuple[int, int], plan: Plan) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from riata.fitting.planning import PlannedFit
+from riata.privacy.budget import WEAK_EPSILON
 from riata.privacy.statement import Statement
-from riata.solvers import Solution
+from riata.solvers import Plan, Solution
 
 DELTA_NOTE = "delta is not below 1 / rows: publishing one random row would satisfy it too."
+WEAK_NOTE = "epsilon is large: the guarantee holds, and it protects little."
 PEOPLE_NOTE = (
     "Each person counts as the same number of rows: of more, some were drawn at random, and fewer "
     "were repeated in turn."
 )
 CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
+
+
+def is_large(delta: float, plan: Plan) -> bool:
+    """Whether publishing one random row, or person, would satisfy delta too."""
+    return delta * plan.problem.n_rows / plan.budget.rows_of_a_person >= 1
 
 
 def default_delta_note(delta: float) -> str:
@@ -28,8 +36,10 @@ def statement(
     request, plan = planned.request, planned.plan
     problem, total = plan.problem, plan.spent
     notes, more = [CLIPPING_NOTE], dict[str, Any]()
-    if total.delta * problem.n_rows / plan.budget.rows_of_a_person >= 1:
+    if is_large(total.delta, plan):
         notes.append(DELTA_NOTE)
+    if WEAK_EPSILON < total.epsilon < math.inf:
+        notes.append(WEAK_NOTE)
     if plan.because:
         notes.append(f"The solver was chosen from public facts: {plan.because}.")
     if request.of_people:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from riata.errors import InvalidArgument
+from riata.errors import Incompatible, InvalidArgument
 from riata.forecasting.costs import Cost, cost_of, duration, size
 from riata.forecasting.result import Forecast, described
 from riata.forecasting.simulate import checked, planned, simulated
@@ -187,13 +187,14 @@ def compare_solvers(
     """
     guessed = checked(guess, repeats)
     usual = planned(estimator, n_rows, n_features).plan.solver
-    candidates, impossible = [], {}
+    candidates: list[Candidate] = []
+    problems: dict[str, InvalidArgument] = {}
     for name in SOLVERS if solvers is None else solvers:
         model = clone(estimator).set_params(solver=name, ledger=None)
         try:
             plan = planned(model, n_rows, n_features).plan
         except InvalidArgument as problem:
-            impossible[name] = str(problem)
+            problems[name] = problem
             continue
         cost = cost_of(plan, _entries(plan, guessed))
         how = (repeats, seed, verbose, patience)
@@ -201,10 +202,26 @@ def compare_solvers(
         forecast, because = _simulated(name, cost, patience, simulate)
         candidates.append(Candidate(name, plan, plan.solver == usual, cost, forecast, because))
     if not candidates:
-        raise InvalidArgument("No solver can fit this: " + " ".join(impossible.values()))
+        raise InvalidArgument(f"No solver can fit this. {_reasons(problems)}")
     candidates.sort(key=lambda each: each.forecast.score if each.forecast else -1e9, reverse=True)
     best = candidates[0].forecast
+    impossible = {name: str(problem) for name, problem in problems.items()}
     return Comparison(tuple(candidates), impossible, best.guess if best else guessed)
+
+
+def _reasons(problems: dict[str, InvalidArgument]) -> str:
+    """Each reason once, with the solvers that it is about, and then what to do."""
+    about: dict[str, list[str]] = {}
+    remedies: dict[str, None] = {}
+    for name, problem in problems.items():
+        if isinstance(problem, Incompatible):
+            _, that, because, instead = problem.parts
+            about.setdefault(f"{because} ({that})", []).append(name)
+            remedies[f"{instead}."] = None
+        else:
+            about.setdefault(str(problem).removesuffix("."), []).append(name)
+    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in about.items())
+    return " ".join([f"{reasons}.", *remedies])
 
 
 def _simulated(

@@ -47,6 +47,7 @@ BYTES = {
     "noisy-gradient": 17,
     "scaled-gradient": 51,
     "whitened-gradient": 51,
+    "averaged-gradient": 51,
     "class-sums": 27,
     "objective-perturbation": 15,
     "hard-thresholding": 16,

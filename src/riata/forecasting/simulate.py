@@ -145,7 +145,7 @@ def planned(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
     if (classes := max(fit.plan.fits, loss.n_margins)) > 1:
         raise InvalidArgument(
             f"A forecast is for two classes, and {classes} are given. Forecast one class against "
-            "the rest: pass classes=[0, 1] and an epsilon for one of the fits."
+            "the rest: name two classes, and the part of epsilon that one of the fits gets."
         )
     return fit
 

@@ -24,7 +24,8 @@ class Loss(ABC):
 
     `slope` must treat each row by itself. The bounds are proven in docs/privacy/sensitivity.md and
     tested against hostile rows: slopes beyond `slope_bound` are clipped, so one that is too small
-    costs accuracy, and one that is too large adds noise.
+    costs accuracy, and one that is too large adds noise. Objective perturbation rests on curvatures
+    as well, and on convexity: it tabulates losses that are not riata's own (`losses.enforced`).
 
     A value may be negative. A loss without a derivative of its slope, or with none that is bounded,
     says so by a `curvature_bound` of infinity, and a straight one by 0: solvers that need a
@@ -33,6 +34,9 @@ class Loss(ABC):
 
     #: Whether it is (margin - y)^2, for which second moments are sufficient statistics.
     least_squares: bool = False
+
+    #: Whether solvers measure its mean curvature, which may be far below the bound on it.
+    measured_curvature: bool = False
 
     #: What plans expect only if it is true, beside the bounds on rows.
     assumes: str = ""
@@ -138,6 +142,13 @@ class Loss(ABC):
     @abstractmethod
     def offset_bound(self, y: float) -> float:
         """The largest intercept worth fitting for targets up to `y` in size."""
+
+    def best_shift(self, slope: float, curvature: float) -> float:
+        """How far up the best intercept is, from the mean slope and curvature at the present one.
+
+        Asked for only where `measured_curvature` is true.
+        """
+        return -slope / curvature if curvature > 0 else 0.0
 
     def class_targets(self) -> tuple[float, float]:
         """A target of the positive class and one of another, for a loss that classifies."""

@@ -14,12 +14,13 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.losses.base import Loss
 from riata.privacy.budget import check_number, check_scale
+from riata.row_norms import conjugate
 
 #: A function of (theta, x, y): a model, one row and its target.
 OfRow = Callable[[np.ndarray, np.ndarray, float], Any]
 
-#: In which norm gradients are bounded, by the norm of theta in which a loss is Lipschitz.
-_DUALS = {"l1": "inf", "l2": "l2"}
+#: The exponents of norms that have a name.
+_ORDERS = {"l1": 1.0, "l2": 2.0}
 
 #: Filters of warnings belong to the whole process, so one block of rows at a time changes them.
 _FILTERS = threading.Lock()
@@ -42,9 +43,10 @@ class RowLoss(Loss):
         fails counts as 0, and nobody is told.
     lipschitz : float
         The Lipschitz constant of l in theta. Longer gradients are clipped. Public.
-    norm : {"l1", "l2"}, default="l1"
-        The norm of theta that `lipschitz` and `smoothness` refer to. With "l1" each entry of a
-        gradient is at most `lipschitz`, with "l2" its Euclidean length is.
+    norm : {"l1", "l2"} or float, default="l1"
+        The norm of theta that `lipschitz` and `smoothness` refer to; a number q is the lq norm.
+        With "l1" each entry of a gradient is at most `lipschitz`, with "l2" its Euclidean length,
+        and with q its lr norm, 1/q + 1/r = 1.
     smoothness : float, default=inf
         The Lipschitz constant of the gradient: from `norm` to its dual norm. It decides the number
         of steps and the expected risk, and nothing about privacy. Public.
@@ -61,7 +63,7 @@ class RowLoss(Loss):
 
     gradient: OfRow
     lipschitz: float
-    norm: str = "l1"
+    norm: str | float = "l1"
     smoothness: float = math.inf
     value: OfRow | None = None  # type: ignore[assignment]
     name: str = "given"
@@ -75,10 +77,11 @@ class RowLoss(Loss):
                 raise InvalidArgument(
                     f"{name} must be a function of (theta, x, y), got {type(given).__name__}."
                 )
-        if not isinstance(self.norm, str) or self.norm not in _DUALS:
+        named = isinstance(self.norm, str)
+        if self.norm not in _ORDERS if named else not check_number("norm", self.norm) >= 1:
             raise InvalidArgument(
                 f"norm={self.norm!r} is not known: it says in which norm of theta the loss is "
-                'Lipschitz. Use "l1" or "l2".'
+                'Lipschitz. Use "l1", "l2" or a number of at least 1.'
             )
         check_scale("lipschitz", self.lipschitz, "gradients are clipped to it.")
         if not check_number("smoothness", self.smoothness) >= 0:
@@ -88,21 +91,21 @@ class RowLoss(Loss):
 
     @property
     def gradient_bounds(self) -> Bounds:
-        return Bounds(self.lipschitz, norm=_DUALS[self.norm])
+        order = _ORDERS[self.norm] if isinstance(self.norm, str) else float(self.norm)
+        return Bounds(self.lipschitz, norm=conjugate(order))
 
     def gradients(self, theta: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The gradient at each row, computed from that row alone; 0 where the function fails."""
         found = np.zeros(x.shape)
-        theta = _read_only(theta)
-        with _silence():
+        with _FILTERS:
             for i in range(len(x)):
-                try:
-                    one = _shaped(self.gradient(theta, _read_only(x[i]), float(y[i])), x.shape[1:])
-                except KeyboardInterrupt:
-                    raise
-                except BaseException:  # whatever it is, it would tell of a row
-                    continue
-                found[i] = one
+                with _silence():
+                    try:
+                        found[i] = self._called(theta, x[i], y[i])
+                    except KeyboardInterrupt:
+                        raise
+                    except BaseException:  # whatever it is, it would tell of a row
+                        continue
         return found
 
     def risk(self, theta: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
@@ -184,15 +187,23 @@ def _shaped(gradient: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """No warning, whatever the code of other people does: it would tell of a row."""
-    with _FILTERS, warnings.catch_warnings(), np.errstate(all="ignore"):
+    """No warning, whatever the code of other people does: it would tell of a row.
+
+    For one row at a time: what that code changes in filters is undone before the next row.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        warnings.showwarning = _show_nothing
         yield
+
+
+def _show_nothing(*warning: object, **more: object) -> None:
+    """In place of `warnings.showwarning`."""
 
 
 def _made_up(size: int, bounds: Bounds) -> tuple[np.ndarray, np.ndarray]:
     """Rows inside the bounds that say nothing about any data, and their targets."""
-    largest = np.array(bounds.per_column(size)) / (math.sqrt(size) if bounds.norm == "l2" else 1.0)
+    largest = np.array(bounds.per_column(size)) / size ** (1 / bounds.order)
     signs = np.where(np.arange(size) % 2 == 0, 1.0, 0.0 if bounds.nonnegative else -1.0)
     rows = np.array([0 * largest, largest, largest * signs, largest / 3])
     y = bounds.y if bounds.y is not None else 1.0

@@ -80,6 +80,10 @@ class Smoothed(Loss):
         return self.loss.classifies
 
     @property
+    def measured_curvature(self) -> bool:  # type: ignore[override]
+        return not self.classifies
+
+    @property
     def smoothing_error(self) -> float:
         return self.loss.corner(np.zeros(1), np.ones(1)).rise * self.smoothing / 8
 

@@ -5,9 +5,11 @@ from typing import Self
 
 import numpy as np
 
+from riata.errors import InvalidArgument
 from riata.losses.base import Loss
 from riata.losses.one_against_rest import OneAgainstRest
 from riata.losses.wrapped import WrappedLoss
+from riata.privacy.budget import check_scale
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,15 @@ class Weighted(WrappedLoss):
 
     loss: Loss
     weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.weights, tuple) or not self.weights:
+            raise InvalidArgument(
+                f"weights must be a tuple with a number for each class code, got {self.weights!r}."
+            )
+        for weight in self.weights:
+            check_scale("A weight", weight, "noise is scaled to the largest one.")
 
     @property
     def name(self) -> str:

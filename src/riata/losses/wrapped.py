@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from riata.errors import InvalidArgument
 from riata.losses.base import Loss
 
 
@@ -17,6 +18,13 @@ class WrappedLoss(Loss):
 
     loss: Loss
     classifies = True
+
+    def __post_init__(self) -> None:
+        if self.loss.gradient_bounds is not None:
+            raise InvalidArgument(
+                f"Codes of classes are for losses of margins, and the {self.loss.name} loss is a "
+                "function of whole rows: its own function sees the target of a row."
+            )
 
     @property
     def inner(self) -> Loss:

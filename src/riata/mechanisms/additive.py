@@ -19,6 +19,7 @@ from riata.mechanisms.exact import Uniforms, decide, in_tail
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, Pure, Unprotected
 from riata.queries import Query
+from riata.wording import number_of
 
 #: A released number is a multiple of a power of two this many times below the noise's scale.
 _GRID_BELOW_SCALE = 10
@@ -68,7 +69,8 @@ class GaussianMechanism(Additive):
 
     def describe(self, times: int) -> str:
         return (
-            f"Gaussian mechanism, noise {self.noise_multiplier:.4g} x sensitivity, {times} releases"
+            f"Gaussian mechanism, noise {self.noise_multiplier:.4g} x sensitivity, "
+            f"{number_of(times, 'release')}"
         )
 
 
@@ -91,7 +93,8 @@ class LaplaceMechanism(Additive):
         return LaplaceDraws(n, noise)
 
     def describe(self, times: int) -> str:
-        return f"Laplace mechanism, epsilon {self.epsilon:.4g} a release, {times} releases"
+        each = f"Laplace mechanism, epsilon {self.epsilon:.4g} per release"
+        return f"{each}, {number_of(times, 'release')}"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ class Engine(ABC):
         """The same for every row whose number leaves the rest `part` when divided by `parts`."""
         raise NotImplementedError(f"{type(self).__name__} does not split its rows.")
 
+    @property
+    def readings(self) -> int:
+        """How often rows were read, all or some. What is read again may have changed."""
+        return 1
+
     def scores(self, query: Any, factor: float) -> Scores | None:
         """The utilities of a selection, known up to bounds; None if they are to be summed.
 

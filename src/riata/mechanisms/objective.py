@@ -23,6 +23,7 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, ObjectivePerturbed, Pure, compose
 from riata.queries import Minimum
 from riata.vectors import Vector, length
+from riata.wording import number_of
 
 #: Linear terms that are this many times longer than expected are drawn again. One in e^1000 is.
 _LONGEST = 1024.0
@@ -198,7 +199,7 @@ class GaussianObjective(ObjectivePerturbation):
             f"objective perturbation, Gaussian term of {self.noise_multiplier:.4g} x sensitivity, "
             f"regularisation {self.regularisation:.4g}, "
             f"stretch {self.stretch if self.stretch_above is None else self.stretch_above:.3g}, "
-            f"{self._corner()}{times} releases"
+            f"{self._corner()}{number_of(times, 'release')}"
         )
 
 
@@ -257,7 +258,7 @@ class GammaObjective(ObjectivePerturbation):
         return (
             f"objective perturbation, Gamma term at epsilon {self.epsilon:.4g}, "
             f"regularisation {self.regularisation:.4g}, stretch {self.stretch:.3g}, "
-            f"{self._corner()}{times} releases"
+            f"{self._corner()}{number_of(times, 'release')}"
         )
 
 

@@ -27,6 +27,7 @@ from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.privacy.events import BoundedRange, Event
 from riata.queries.moments import Y_STEPS, SquaredMoments
 from riata.vectors import length
+from riata.wording import number_of
 
 #: A released coefficient is a multiple of the radius times 2^-30.
 _GRID_BITS = 30
@@ -83,7 +84,8 @@ class PosteriorSample(Mechanism):
         return np.array(accepted) * (query.ball_radius * 2.0**-_GRID_BITS)
 
     def describe(self, times: int) -> str:
-        return f"exact posterior sample, epsilon {self.epsilon:.4g} a release, {times} releases"
+        each = f"exact posterior sample, epsilon {self.epsilon:.4g} per release"
+        return f"{each}, {number_of(times, 'release')}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Coins, Noise
 from riata.privacy.events import Event, SampledGaussian
 from riata.queries import Block, Query
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class SampledGaussianMechanism(Mechanism):
     def describe(self, times: int) -> str:
         return (
             f"Gaussian mechanism on a secret {self.rate:.3g} of the rows, noise "
-            f"{self.noise_multiplier:.4g} x sensitivity, {times} releases"
+            f"{self.noise_multiplier:.4g} x sensitivity, {number_of(times, 'release')}"
         )
 
 

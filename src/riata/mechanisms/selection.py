@@ -28,6 +28,7 @@ from riata.mechanisms.noisy_max import (
 from riata.mechanisms.rejection import draw
 from riata.privacy.events import BoundedRange, Event, LaplaceMax, Pure, compose
 from riata.queries import GradientStep, MeanVector, VertexUtilities
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class ExponentialMechanism(Selection):
         return column if positive else column + len(values)
 
     def describe(self, times: int) -> str:
-        return f"exponential mechanism, epsilon {self.epsilon:.4g} a selection, {times} selections"
+        each = f"exponential mechanism, epsilon {self.epsilon:.4g} per selection"
+        return f"{each}, {number_of(times, 'selection')}"
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ class TopK(Mechanism):
 
     def describe(self, times: int) -> str:
         return (
-            f"top {self.k} by Gumbel noise, epsilon {self.epsilon:.4g} for each, {times} releases"
+            f"top {self.k} by Gumbel noise, epsilon {self.epsilon:.4g} for each, "
+            f"{number_of(times, 'release')}"
         )
 
 
@@ -143,7 +146,8 @@ class ReportNoisyMax(Selection):
         return largest(candidates, Laplace(len(candidates.values), noise), noise)[0]
 
     def describe(self, times: int) -> str:
-        return f"Laplace noisy max, epsilon {self.epsilon:.4g} a selection, {times} selections"
+        each = f"Laplace noisy max, epsilon {self.epsilon:.4g} per selection"
+        return f"{each}, {number_of(times, 'selection')}"
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,8 @@ class PermuteAndFlip(Selection):
         return largest(Candidates(listed(values, symmetric), scale), Exponential(), noise)[0]
 
     def describe(self, times: int) -> str:
-        return f"permute-and-flip, epsilon {self.epsilon:.4g} a selection, {times} selections"
+        each = f"permute-and-flip, epsilon {self.epsilon:.4g} per selection"
+        return f"{each}, {number_of(times, 'selection')}"
 
 
 def listed(values: np.ndarray, symmetric: bool) -> np.ndarray:

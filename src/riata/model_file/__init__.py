@@ -39,10 +39,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : fitted estimator or LocalModel
-        Any estimator of riata, or what `riata.local.Aggregator.solve` learned. Its ledger is not
-        saved, since a model file is not a way to spend; neither is the state of a `random_state`
-        that is a generator. Both are None in the loaded model, and the Statement still says
-        whether the noise was seeded.
+        Any estimator of riata, a pipeline of `SchemaEncoder` and one, or what
+        `riata.local.Aggregator.solve` learned. Its ledger is not saved, since a model file is not a
+        way to spend; neither is the state of a `random_state` that is a generator. Both are None in
+        the loaded model, and the Statement still says whether the noise was seeded.
     path : path-like
 
     Notes

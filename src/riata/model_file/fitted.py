@@ -11,6 +11,7 @@ from riata.data import Schema
 from riata.errors import InvalidArgument
 from riata.estimators import HeavyTailedRegression
 from riata.estimators.classifier import LogisticClassifier, PrivateClassifier
+from riata.fitting.data_quality import DataQuality
 from riata.model_file.archive import require
 from riata.model_file.arrays import require_array
 from riata.model_file.values import PLAIN, Reader, Writer
@@ -18,8 +19,8 @@ from riata.privacy.budget import ADJACENCY_IN_WORDS, LARGEST_SCALE, SMALLEST_SCA
 from riata.privacy.statement import Statement
 from riata.wording import shown
 
-NAMES, SCHEMA = "feature_names_in_", "schema_"
-OPTIONAL = {NAMES, SCHEMA}
+NAMES, SCHEMA, QUALITY = "feature_names_in_", "schema_", "data_quality_"
+OPTIONAL = {NAMES, SCHEMA, QUALITY}
 
 #: Numbers of each column, of which most may be 0.
 _COLUMNS = ("coef_", "coef_error_", "selection_order_")
@@ -51,7 +52,7 @@ def check_attributes(model: Any) -> None:
 
 
 def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
-    present = {*_names(type(model)), NAMES} & vars(model).keys() - {*_COLUMNS}
+    present = {*_names(type(model)), NAMES, QUALITY} & vars(model).keys() - {*_COLUMNS}
     nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
     if hasattr(model, SCHEMA):
         nodes[SCHEMA] = model.schema_.toml()
@@ -77,6 +78,8 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
     require(type(found["n_iter_"]) is int, f"Its number of steps is {shown(found['n_iter_'])}.")
     if SCHEMA in found:
         found[SCHEMA] = _read_schema(reader, found[SCHEMA], n)
+    if QUALITY in found:
+        require(isinstance(found[QUALITY], DataQuality), "Its counts of bad cells are none.")
     if "truncation_" in found:
         cut = found["truncation_"]
         usual = isinstance(cut, float) and SMALLEST_SCALE <= cut <= LARGEST_SCALE

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from riata import estimators
+from riata.data import Schema, SchemaEncoder
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local_base import LocalEstimator
+from riata.estimators.pipelines import inner_model, is_pipeline, schema_of
 from riata.files.archive import Archive
 from riata.files.limit import ReadLimit
 from riata.files.text import json_size, parse_json
@@ -35,7 +37,10 @@ from riata.solvers import Solver
 from riata.solvers.plan import check_steps
 from riata.wording import shown
 
-Model = PrivateLinearModel | LocalEstimator | LocalModel
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+Model: TypeAlias = "PrivateLinearModel | LocalEstimator | LocalModel | Pipeline"
 
 ESTIMATORS: dict[str, type[Any]] = {
     name: getattr(estimators, name) for name in estimators.__all__
@@ -45,6 +50,7 @@ _ANY_OF_THEM = f"{', '.join([*ESTIMATORS][:-1])} or {[*ESTIMATORS][-1]}"
 FORMAT, VERSION = "riata model", 1
 
 _MANIFEST = "model.json"
+_ENCODER = "encoder"
 _ENTRIES = ["format", "version", "riata", "estimator", "parameters", "fitted", "statement"]
 
 
@@ -52,6 +58,10 @@ def describe(model: Any) -> dict[str, bytes]:
     """The members of the archive of a model, by name."""
     from riata import __version__
 
+    encoder = {}
+    if is_pipeline(model):
+        encoder = {_ENCODER: _write_encoder(model)}
+        model = model.steps[-1][1]
     kind = type(model)
     if ESTIMATORS.get(kind.__name__) is not kind:
         raise InvalidArgument(
@@ -67,9 +77,31 @@ def describe(model: Any) -> dict[str, bytes]:
         "parameters": {name: writer.node(value, name) for name, value in parameters.items()},
         "fitted": _write_fitted(writer, model),
         "statement": writer.fields(_statement(model), "privacy_"),
+        **encoder,
     }
     text = json.dumps(manifest, indent=1, allow_nan=False)
     return {_MANIFEST: text.encode("ascii"), **writer.arrays}
+
+
+def _write_encoder(pipeline: Pipeline) -> dict[str, Any]:
+    """The schema of a pipeline's encoder, and the names of its two steps."""
+    inner_model(pipeline)
+    return {"steps": [name for name, _ in pipeline.steps], "schema": schema_of(pipeline).toml()}
+
+
+def _read_encoder(node: Any, model: Any, limit: ReadLimit) -> Pipeline:
+    """The pipeline around a model."""
+    from sklearn.pipeline import Pipeline  # slow to import
+
+    require(isinstance(node, dict) and node.keys() == {"steps", "schema"}, "Its encoder is none.")
+    steps, text = node["steps"], node["schema"]
+    named = isinstance(steps, list) and len(steps) == 2 and all(type(s) is str for s in steps)
+    require(named and steps[0] != steps[1], "Its steps do not have two names.")
+    require(type(text) is str, "The schema of its encoder is no text.")
+    schema = Schema.read_within(text, limit)
+    fits = isinstance(model, PrivateLinearModel) and schema.n_features == model.n_features_in_
+    require(fits, f"The schema of its encoder is not one of {model.n_features_in_} columns.")
+    return Pipeline([(steps[0], SchemaEncoder(schema)), (steps[1], model)])
 
 
 def _parameters(model: Any) -> dict[str, Any]:
@@ -111,6 +143,8 @@ def build(archive: Archive, limit: ReadLimit) -> Model:
         model = _unfitted(reader, kind, manifest["parameters"])
         vars(model).update(_read_fitted(reader, model, manifest["fitted"]), privacy_=said)
     archive.end()
+    if _ENCODER in manifest:
+        return _read_encoder(manifest[_ENCODER], model, limit)
     return model
 
 
@@ -135,7 +169,8 @@ def _manifest(text: bytes, limit: ReadLimit) -> dict[str, Any]:
         f"It has version {shown(version)} of the format, by riata {shown(writer)}, and this riata "
         f"reads version {VERSION}. Use the riata that wrote it, or a newer one.",
     )
-    require(found.keys() == {*_ENTRIES}, f"Its {_MANIFEST} does not have the entries {_ENTRIES}.")
+    entries = found.keys() - {_ENCODER}
+    require(entries == {*_ENTRIES}, f"Its {_MANIFEST} does not have the entries {_ENTRIES}.")
     require(type(writer) is str, "It does not say which riata wrote it.")
     known = type(name) is str and name in ESTIMATORS
     require(known, f"It holds a {shown(name)}, and riata loads a {_ANY_OF_THEM}.")

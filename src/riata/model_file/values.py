@@ -13,6 +13,7 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.files.archive import Archive
 from riata.files.limit import ReadLimit
+from riata.fitting.data_quality import DataQuality
 from riata.model_file.archive import require
 from riata.model_file.arrays import read_array, read_dtype, write_array
 from riata.wording import shown
@@ -20,6 +21,7 @@ from riata.wording import shown
 #: The objects that a parameter may be, or hold. Loading builds nothing else.
 CLASSES: dict[str, type[Any]] = {
     "Bounds": Bounds,
+    "DataQuality": DataQuality,
     **losses.REGISTRY,
     **sets.REGISTRY,
     **solvers.REGISTRY,

@@ -58,6 +58,10 @@ def check_adjacency(adjacency: str) -> str:
     return adjacency
 
 
+#: Above this the guarantee holds and protects little: Statements, reports and commands say so.
+WEAK_EPSILON = 10.0
+
+
 def check_number(name: str, value: object) -> float:
     """`value` as a float, or an error that names the parameter."""
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -65,6 +69,14 @@ def check_number(name: str, value: object) -> float:
             f"{name} must be a number, got {type(value).__name__}. Pass a plain number."
         )
     return float(value)
+
+
+def check_open_unit(name: str, value: object, why: str = "") -> float:
+    """A number strictly between 0 and 1, or an error that says why it must be."""
+    number = check_number(name, value)
+    if not 0 < number < 1:
+        raise InvalidArgument(f"{name}={value!r} must lie between 0 and 1{why and f': {why}'}.")
+    return number
 
 
 #: Bounds, radii, vertices and scales of losses lie in this range, so that products of a few of them

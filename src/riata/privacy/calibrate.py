@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 from riata.privacy.accountants import spent
 from riata.privacy.budget import Budget
@@ -57,6 +58,7 @@ def calibrate(event_at: Callable[[float], Event], budget: Budget) -> float:
     """
     from scipy.optimize import brentq  # slow to import
 
+    @cache
     def cost(strength: float) -> float:
         return spent(of_group(event_at(strength), budget.rows_of_a_person), budget.delta).epsilon
 

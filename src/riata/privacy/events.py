@@ -250,6 +250,9 @@ def leaves(event: Event) -> Counter[Leaf]:
         return Counter({event: 1})
     total: Counter[Leaf] = Counter()
     for part, count in event.parts:
+        if not isinstance(part, Composed):
+            total[part] += count
+            continue
         for leaf, inner in leaves(part).items():
             total[leaf] += inner * count
     return total

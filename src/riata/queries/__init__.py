@@ -6,6 +6,7 @@ from riata.queries.class_sums import ScoreCounts, SumsByClass
 from riata.queries.classes import ClassCounts, MarginCounts, MarginSlopes
 from riata.queries.columns import CentredGradient, ColumnSquares, ColumnSums, Scaling
 from riata.queries.correlations import Coordinate, Correlations
+from riata.queries.flags import FlagCounts
 from riata.queries.frank_wolfe_path import FrankWolfePath
 from riata.queries.gradient import ClippedGradient, Gradient, GradientEntries, MeanSlope
 from riata.queries.improvement import Improvement
@@ -22,7 +23,13 @@ from riata.queries.row_gradient import (
 )
 from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
 from riata.queries.softmax import Influence, MarginLengths, SoftmaxGradient, SoftmaxLine
-from riata.queries.support import LimitedSlope, Support, SupportCurvature, SupportGradient
+from riata.queries.support import (
+    LimitedSlope,
+    MeanCurvature,
+    Support,
+    SupportCurvature,
+    SupportGradient,
+)
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
 from riata.queries.whitening import JointMoments, PreconditionedGradient, Whitening
 
@@ -38,6 +45,7 @@ __all__ = [
     "Correlations",
     "EntrySizes",
     "FineGradient",
+    "FlagCounts",
     "FrankWolfePath",
     "Gradient",
     "GradientEntries",
@@ -50,6 +58,7 @@ __all__ = [
     "MarginCounts",
     "MarginLengths",
     "MarginSlopes",
+    "MeanCurvature",
     "MeanEntries",
     "MeanSlope",
     "MeanVector",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
@@ -43,6 +43,7 @@ class Block:
     def __init__(self, rows: Any, y: np.ndarray, start: int = 0) -> None:
         self.rows, self.y, self.start = rows, y, start
         self._lengths: tuple[Any, np.ndarray] | None = None
+        self._once: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -92,6 +93,16 @@ class Block:
         if self._lengths is None or self._lengths[0] is not bounds.x:
             self._lengths = bounds.x, _row_lengths(self.rows, bounds)
         return self._lengths[1]
+
+    def once(self, name: str, key: tuple[Any, ...], make: Callable[[Any], Any]) -> Any:
+        """What `make` does with the rows, until the key changes: many steps ask for the same.
+
+        The key has numbers, and public objects that are equal to themselves alone.
+        """
+        if self._once.get(name, ((), None))[0] != key:
+            self._once.pop(name, None)  # not two at a time
+            self._once[name] = key, make(self.rows)
+        return self._once[name][1]
 
     def some(self, rows: np.ndarray) -> Block:
         """The rows at some places, as if they were all rows."""

@@ -120,9 +120,11 @@ class Scaling:
         whole = centre.dtype == weights.dtype == np.int64
         if not (whole and len(self.columns) == len(centre) == len(weights) <= MOST_COLUMNS):
             raise ValueError("A scaling has one 64-bit integer of each kind for each column.")
-        if len(weights) and (np.abs(centre).max() >= X_STEPS or weights.min() < 1):
+        inside = bool(((centre > -X_STEPS) & (centre < X_STEPS)).all())
+        if not inside or weights.min(initial=1) < 1:
             raise ValueError("A centre lies inside the bounds, and a weight is at least 1.")
-        if weights.sum() > 2 * WEIGHT_STEPS or not 0 < self.step < math.inf:
+        most = weights.max(initial=0)  # first: a sum of larger ones could wrap around
+        if max(most, weights.sum()) > 2 * WEIGHT_STEPS or not 0 < self.step < math.inf:
             raise ValueError("The weights are too large, or their step is not positive.")
 
     @classmethod
@@ -151,6 +153,10 @@ class Scaling:
         weights, twice = np.zeros((2, self.size), dtype=np.int64)
         weights[self.columns], twice[self.columns] = self.weights, 2 * self.centre_steps
         return weights, twice
+
+    def lengths(self, block: Block) -> np.ndarray:
+        """The length of each centred and scaled row in steps, a root of an exact integer."""
+        return np.asarray(block.once("scaled", (self,), lambda x: np.sqrt(self.squared_lengths(x))))
 
     def squared_lengths(self, x: Any) -> np.ndarray:
         """The squared length of each centred and scaled row on the grid: exact integers."""
@@ -192,7 +198,7 @@ class CentredGradient(LimitedSlope):
         """The slopes in steps, less for rows that are too long."""
         allowed = self.length * X_STEPS / self.scaling.step * _ROOM
         with np.errstate(divide="ignore"):
-            shrink = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(block.rows)))
+            shrink = np.minimum(1.0, allowed / self.scaling.lengths(block))
         return np.trunc(self.slopes(block) * shrink)
 
     def block_sum(self, block: Block) -> np.ndarray:

@@ -73,7 +73,7 @@ class MeanSlope(ProblemQuery):
     @property
     def margin_reach(self) -> float:
         """The largest size of an inner product of a row with theta as it is rounded."""
-        if self.bounds.max_length is None:
+        if not self.bounds.shortens:
             return self.coefficients.reach
         return min(self.coefficients.reach, self.bounds.reach(self.theta))
 

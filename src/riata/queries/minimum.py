@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from riata.errors import InvalidArgument
 from riata.grid import ROUNDED_UP, X_STEPS, coefficient_steps
+from riata.losses.enforced import enforced, proven
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.queries.base import ProblemQuery
 from riata.queries.block import Block, Reads
@@ -33,6 +35,9 @@ _FINE_STEPS = 2.0 ** (3 * _LIMB)
 
 #: A loss's slope is computed up to this part of the largest slope: the logistic one by a series.
 SLOPE_ERROR = 2.0**-41
+
+#: Sums of gradients, of a size whose squares are numbers.
+_SMALLEST_SUM, _LARGEST_SUM = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +110,14 @@ class Minimum(ProblemQuery):
 
     @cached_property
     def smooth(self) -> Problem:
-        """The problem with the loss whose risk is minimised."""
-        if self.smoothing == 0:
-            return self.problem
-        loss = self.problem.loss.smoothed(self.smoothing)
+        """The problem with the loss whose risk is minimised: its bounds hold, whatever is given."""
+        given = self.problem.loss
+        loss = given if self.smoothing == 0 else given.smoothed(self.smoothing)
         if loss is None:
-            raise ValueError(f"The {self.problem.loss.name} loss has no corner to be rounded.")
-        return replace(self.problem, loss=loss)
+            raise ValueError(f"The {given.name} loss has no corner to be rounded.")
+        if loss.curvature_bound(self.y_bound) < math.inf:
+            loss = enforced(loss, self.margin_bound, self.y_bound)
+        return self.problem if loss is given else replace(self.problem, loss=loss)
 
     @property
     def loss(self) -> Loss:
@@ -125,8 +131,15 @@ class Minimum(ProblemQuery):
     def fit_intercept(self) -> bool:
         return self.problem.fit_intercept
 
+    @cached_property
+    def _enforced(self) -> Problem:
+        """The same for rows, which meet no slope that is only declared."""
+        if not proven(self.loss):
+            raise ValueError(f"The {self.loss.name} loss has no bounds that are enforced.")
+        return self.smooth
+
     def gradient(self, theta: Vector) -> FineGradient:
-        return FineGradient(self.smooth, theta)
+        return FineGradient(self._enforced, theta)
 
     def block_sum(self, block: Block) -> np.ndarray:
         """The gradient at the start: a minimum itself is no sum."""
@@ -141,26 +154,41 @@ class Minimum(ProblemQuery):
         """How many numbers are released: the coefficients, and the intercept if there is one."""
         return self.set.required_size() + self.fit_intercept
 
-    @property
+    @cached_property
     def offset_bound(self) -> float:
-        return self.problem.offset_bound
+        bound = float(self.problem.offset_bound)
+        if not 0 <= bound < math.inf:
+            raise InvalidArgument(
+                f"The loss's offset bound is {bound!r}: it must be a finite number that is not "
+                "negative, because the intercept is kept within it. Correct offset_bound of the "
+                "loss."
+            )
+        return bound
 
-    @property
+    @cached_property
     def row_length(self) -> float:
         """The largest Euclidean length of a row, with the intercept's 1."""
         row = self.bounds.row_norm("l2", self.set.required_size())
         return math.hypot(row, 1.0 if self.fit_intercept else 0.0) * ROUNDED_UP
 
-    @property
+    @cached_property
     def margin_bound(self) -> float:
         return (self.set.reach(self.bounds) + self.offset_bound) * ROUNDED_UP
 
-    @property
+    @cached_property
     def slope_bound(self) -> float:
         """The largest |slope| anywhere in the set."""
-        return self.loss.slope_bound(self.margin_bound, self.y_bound) * ROUNDED_UP
+        bound = self.loss.slope_bound(self.margin_bound, self.y_bound) * ROUNDED_UP
+        whole = self.n_rows * self.row_length * bound
+        if not _SMALLEST_SUM <= whole <= _LARGEST_SUM:
+            raise InvalidArgument(
+                f"Sums of gradients are up to {whole:.3g} in size: they must lie between "
+                f"{_SMALLEST_SUM:g} and {_LARGEST_SUM:g}, so that no square of one vanishes or "
+                "overflows. Use other units for rows, targets or weights."
+            )
+        return bound
 
-    @property
+    @cached_property
     def row_curvature(self) -> float:
         """The largest eigenvalue of one row's Hessian: curvature times squared length."""
         return self.loss.curvature_bound(self.y_bound) * self.row_length**2 * ROUNDED_UP
@@ -179,7 +207,7 @@ class Minimum(ProblemQuery):
         free = CHANGED_CONTRIBUTIONS[self.adjacency] * self.row_bound(norm) * ROUNDED_UP
         return free if directions == 1 else min(free, float(self._changes.moved.max()))
 
-    @property
+    @cached_property
     def _changes(self) -> Changes:
         return changes(
             RowPairs(

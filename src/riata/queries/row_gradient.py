@@ -19,6 +19,7 @@ from riata.queries.base import ProblemQuery, Query
 from riata.queries.block import Block, Reads
 from riata.queries.gradient import ClippedGradient, Gradient
 from riata.queries.utilities import VertexUtilities
+from riata.row_norms import power
 from riata.vectors import Vector
 
 
@@ -60,10 +61,9 @@ class RowGradient(ProblemQuery):
 
     def steps(self, gradients: np.ndarray) -> np.ndarray:
         """Gradients inside their limits, in whole steps."""
-        if self.limits.norm == "l2":  # along their direction, where that is a number
+        if self.limits.norm != "inf":  # along their direction, where that is a number
             with np.errstate(all="ignore"):
-                lengths = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
-                shorter = self.limits.x / lengths
+                shorter = self.limits.x / _lengths(gradients, self.limits.order)
                 inside = np.where((shorter > 0) & (shorter < 1), shorter, 1.0)
                 gradients = gradients * inside
         found: np.ndarray = self.limits.grid_x(gradients)
@@ -110,6 +110,15 @@ class RowUtilities(VertexUtilities):
         if norm != "linf":
             return super().row_bound(norm)  # which says why not
         return self.polytope.reach(self.row_gradient.limits)
+
+
+def _lengths(rows: np.ndarray, order: float) -> np.ndarray:
+    """The lr norm of each row."""
+    if order == 2:
+        return np.asarray(np.sqrt(np.square(rows).sum(axis=1, keepdims=True)))
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    total = power(np.abs(rows) / largest, order).sum(axis=1, keepdims=True)  # at least 1
+    return np.asarray(largest / power(1 / total, 1 / order))
 
 
 def risk_gradient(

@@ -53,7 +53,7 @@ class Changes:
     curvature: np.ndarray
 
 
-@lru_cache(maxsize=2**8)
+@lru_cache(maxsize=2**6)
 def changes(pairs: RowPairs) -> Changes:
     """The bounds for all cells of margins."""
     edges = _edges(pairs.reach + pairs.offset)

@@ -28,6 +28,9 @@ from riata.vectors import Vector
 #: Room for the rounding of a length.
 _ROOM = 1 - 2.0**-40
 
+#: Slopes are computed for so many rows and classes at a time, to stay in the cache.
+_ENTRIES_AT_ONCE = 2**13
+
 #: The largest variance of numbers whose Euclidean length is 1, whatever their probabilities are.
 _LARGEST_VARIANCE = 0.5
 
@@ -109,15 +112,26 @@ class OfClasses(ProblemQuery):
         0 for a row of no class. The entries of the other classes are not negative and add up to at
         most `slope_steps`; that of its own class is minus their sum.
         """
+        found, weights = np.empty(margins.shape), self.weights(y)[:, None]
+        several = max(1, _ENTRIES_AT_ONCE // self.n_classes)
+        for start in range(0, len(y), several):
+            few = slice(start, start + several)
+            found[few] = np.trunc(self._unweighted(margins[few], y[few]) * weights[few])
+        return found
+
+    def _unweighted(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
         codes, known = class_codes(y, self.n_classes)
+        own = (np.arange(len(y)), codes)
         with np.errstate(all="ignore"):
-            chances = np.floor(softmax(margins) * self.slope_steps)
-            own = (np.arange(len(y)), codes)
+            chances = softmax(margins)
+            chances *= self.slope_steps
+            np.floor(chances, out=chances)
             chances[own] = 0.0
-            total = chances.sum(axis=1)
+            total = in_order(chances)
             sound = known & (total <= self.slope_steps) & (chances.min(axis=1) >= 0)  # no NaN
             chances[own] = -total
-            return np.trunc(np.where(sound[:, None], chances, 0.0) * self.weights(y)[:, None])
+            chances[~sound] = 0.0
+        return chances
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +162,7 @@ class SoftmaxGradient(OfClasses):
         slopes = self.slopes_at(self.models.margins(block), block.y)
         allowed = self.length * X_STEPS / self.scaling.step * _ROOM
         with np.errstate(divide="ignore"):
-            rows = np.minimum(1.0, allowed / np.sqrt(self.scaling.squared_lengths(block.rows)))
+            rows = np.minimum(1.0, allowed / self.scaling.lengths(block))
             sizes = np.sqrt(np.square(slopes).sum(axis=1))
             rows *= np.minimum(1.0, self.limit * self.slope_steps * _ROOM / sizes)
         return np.trunc(slopes * rows[:, None])
@@ -203,7 +217,7 @@ class Influence:
     factors: np.ndarray
 
     def of(self, block: Block, codes: np.ndarray) -> np.ndarray:
-        lengths = np.sqrt(self.scaling.squared_lengths(block.rows)) * (self.scaling.step / X_STEPS)
+        lengths = self.scaling.lengths(block) * (self.scaling.step / X_STEPS)
         found: np.ndarray = self.factors[codes] * np.square(np.minimum(lengths, self.length))
         return found
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.grid import X_STEPS
+from riata.grid import X_STEPS, squared_lengths, to_steps
 from riata.queries.block import Block
 from riata.queries.gradient import LARGEST_SLOPE, SMALLEST_SLOPE, MeanSlope
 
@@ -59,6 +59,33 @@ class LimitedSlope(MeanSlope):
 
 
 @dataclass(frozen=True, eq=False)
+class MeanCurvature(MeanSlope):
+    """The mean of the loss's curvature at theta, each clipped into [0, limit]."""
+
+    limit: float
+
+    nonnegative_inner: ClassVar[bool] = True
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            bends = self.loss.curvature(self.margins(block), block.y)
+            steps = np.fmax(to_steps(bends, self.most, self.slope_steps), 0.0)
+        return np.array([steps.sum()])
+
+    @property
+    def most(self) -> float:
+        """The largest curvature that counts."""
+        return min(max(SMALLEST_SLOPE, self.limit), LARGEST_SLOPE)  # of NaN, the smallest
+
+    @property
+    def unit(self) -> Any:
+        return self.most / self.slope_steps / self.n_rows
+
+    def row_bound(self, norm: str) -> float:
+        return self.most
+
+
+@dataclass(frozen=True, eq=False)
 class Support:
     """Some columns, in units of their bounds: every entry is at most 1.
 
@@ -83,7 +110,7 @@ class Support:
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
         """The length of each row on these columns, in steps."""
-        return np.sqrt(np.square(rows).sum(axis=1))
+        return np.sqrt(squared_lengths(rows))
 
 
 @dataclass(frozen=True, eq=False)

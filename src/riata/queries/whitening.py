@@ -38,6 +38,10 @@ _ROOM = 1 - 2.0**-40
 #: Lengths and scales lie in this range: products of them are ordinary numbers.
 _SMALLEST, _LARGEST = 1e-70, 1e70
 
+#: No step of a whitening is larger: a row in whitened coordinates is then a finite number of the
+#: steps of every length above. Nor is an entry of a matrix that a whitening is made of.
+_LARGEST_STEP = 1e100
+
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
@@ -52,7 +56,7 @@ class Whitening:
     centres : ndarray of shape (n_coordinates,)
         Whole numbers of at most 2^52.
     steps : ndarray of shape (n_coordinates,)
-        What a weight of 1 stands for, for each coordinate.
+        What a weight of 1 stands for, for each coordinate: positive, at most 1e100.
     """
 
     weights: np.ndarray
@@ -60,22 +64,39 @@ class Whitening:
     steps: np.ndarray
 
     def __post_init__(self) -> None:
-        weights, centres = self.weights, self.centres
+        for name in ("weights", "centres", "steps"):  # copies, that nobody can change later
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
+        self._freeze()
+        weights, centres, steps = self.weights, self.centres, self.steps
         whole = bool((np.rint(weights) == weights).all() and (np.rint(centres) == centres).all())
-        if not whole or len(weights) != len(centres) or len(weights) != len(self.steps):
-            raise ValueError("A whitening has whole numbers for each coordinate.")
+        if not whole or len(weights) != len(centres) or len(weights) != len(steps):
+            raise InvalidArgument("A whitening has whole numbers for each coordinate.")
         if len(weights) > MOST_COORDINATES or (np.abs(centres) > _MOST_CENTRE).any():
-            raise ValueError("A whitening has too many coordinates, or a centre is too large.")
+            raise InvalidArgument("A whitening has too many coordinates, or a centre is too large.")
         if (np.abs(weights).sum(axis=1) > 2 * THETA_STEPS).any():
-            raise ValueError("The weights of a whitening are too large for exact sums.")
-        if not bool(((self.steps > 0) & (self.steps < math.inf)).all()):
-            raise ValueError("The steps of a whitening must be positive.")
+            raise InvalidArgument("The weights of a whitening are too large for exact sums.")
+        if not bool(((steps > 0) & (steps <= _LARGEST_STEP)).all()):
+            raise InvalidArgument(
+                f"The steps of a whitening must be positive, and at most {_LARGEST_STEP:g}: a row "
+                "would not be finite in larger ones. Use smaller entries."
+            )
+
+    def _freeze(self) -> None:
+        for array in (self.weights, self.centres, self.steps):
+            array.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """After a copy the arrays are as fixed as before: whitened rows are kept for it."""
+        self.__dict__.update(state)
+        self._freeze()
 
     @classmethod
     def of(cls, matrix: np.ndarray, centre: np.ndarray) -> Whitening:
-        """The map that is as near as the grids allow."""
+        """The map that is as near as the grids allow, for any finite numbers."""
+        matrix = np.clip(matrix, -_LARGEST_STEP, _LARGEST_STEP)
         steps = coefficient_step(np.abs(matrix).sum(axis=1))
-        centres = np.clip(np.rint(centre / steps * X_STEPS), -_MOST_CENTRE, _MOST_CENTRE)
+        with np.errstate(over="ignore"):  # of a centre that is far away in small steps
+            centres = np.clip(np.rint(centre / steps * X_STEPS), -_MOST_CENTRE, _MOST_CENTRE)
         return cls(np.rint(matrix / steps[:, None]), centres, steps)
 
     @property
@@ -91,21 +112,51 @@ class Whitening:
     def centre(self) -> np.ndarray:
         return self.centres * (self.steps / X_STEPS)
 
-    def rows(self, x: Any, step: float, most: int) -> Iterator[tuple[slice, np.ndarray]]:
+    def rows(
+        self, x: Any, step: float, most: int, beside: int = 0
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """Rows on the grid in the new coordinates, a few at a time, and which rows these are.
 
-        In whole steps, at most `most` in size. Each number depends on its row alone.
+        In whole steps, at most `most` in size. Each number depends on its row alone. There is room
+        for some more numbers `beside` them.
         """
         n, p = x.shape
-        several = max(1, _ENTRIES_AT_ONCE // max(p, self.size))
-        factors = self.steps / (X_STEPS * step)
+        width = self.size + beside
+        several = max(1, _ENTRIES_AT_ONCE // max(p, width))
+        columns, factors, centres = np.zeros((p, width)), np.zeros(width), np.zeros(width)
+        columns[:, : self.size], centres[: self.size] = self.weights.T, self.centres
+        factors[: self.size] = self.steps / (X_STEPS * step)
         for start in range(0, n, several):
             few = slice(start, start + several)
-            u = np.ascontiguousarray(x[few] @ self.weights.T)
-            u -= self.centres  # exact: both sides are integers, and so is the difference
-            u *= factors
+            u = np.ascontiguousarray(x[few] @ columns)
+            u -= centres  # exact: both sides are integers, and so is the difference
+            with np.errstate(under="ignore"):  # a warning would tell of a row
+                u *= factors
             np.rint(u, out=u)
-            yield few, np.clip(u, -most, most, out=u)
+            np.minimum(u, most, out=u)
+            yield few, np.maximum(u, -most, out=u)
+
+    def kept_rows(
+        self, block: Block, step: float, most: int
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """The same, and their squared lengths. Those of dense rows are computed once."""
+        if not isinstance(block.rows, np.ndarray):
+            for few, u in self.rows(block.rows, step, most):
+                yield few, u, np.einsum("ij,ij->i", u, u)
+            return
+        assert most < 2**24  # float32 has these whole numbers
+
+        def make(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            kept, squares = np.empty((len(x), self.size), np.float32), np.empty(len(x))
+            for few, u in self.rows(x, step, most):
+                kept[few], squares[few] = u, np.einsum("ij,ij->i", u, u)
+            return kept, squares
+
+        kept, squares = block.once("whitened", (self, step, most), make)
+        several = max(1, _ENTRIES_AT_ONCE // self.size)
+        for start in range(0, len(kept), several):
+            few = slice(start, start + several)
+            yield few, kept[few].astype(np.float64), squares[few]
 
 
 def _check(length: float, constant: float, scale: float) -> None:
@@ -165,14 +216,15 @@ class JointMoments(LimitedSlope):
         """The rows h in steps, a few at a time: whole numbers."""
         most = self.scale * self.step * MOST_BEFORE / self.slope_unit
         slopes = to_steps(self.slopes(block), most, MOST_BEFORE)
-        for few, u in self.whitening.rows(block.rows, self.step, MOST_BEFORE):
-            h = np.column_stack([u, slopes[few]])
+        q, beside = self.whitening.size, self.width - self.whitening.size
+        for few, h in self.whitening.rows(block.rows, self.step, MOST_BEFORE, beside):
+            h[:, q] = slopes[few]
             squares = np.einsum("ij,ij->i", h, h)
             with np.errstate(divide="ignore"):
-                shrink = np.minimum(1.0, X_STEPS * _ROOM / np.sqrt(squares))
-            np.trunc(h * shrink[:, None], out=h)
+                h *= np.minimum(1.0, X_STEPS * _ROOM / np.sqrt(squares))[:, None]
+            np.trunc(h, out=h)
             if self.constant:
-                h = np.column_stack([h, np.full(len(h), math.floor(self.constant / self.step))])
+                h[:, q + 1] = math.floor(self.constant / self.step)
             yield h
 
     def block_sum(self, block: Block) -> np.ndarray:
@@ -247,10 +299,10 @@ class PreconditionedGradient(LimitedSlope):
         slopes, total = self.slopes(block), np.zeros(self.width)
         beside = math.floor(self.constant / self.step)
         allowed = self.clip * _ROOM / (self.slope_unit * self.step)
-        for few, u in self.whitening.rows(block.rows, self.step, X_STEPS):
-            squares = np.einsum("ij,ij->i", u, u) + float(beside) ** 2
+        for few, u, squares in self.whitening.kept_rows(block, self.step, X_STEPS):
+            lengths = np.sqrt(squares + float(beside) ** 2)
             with np.errstate(divide="ignore"):
-                most = np.floor(np.minimum(allowed / np.sqrt(squares), self.slope_steps))
+                most = np.floor(np.minimum(allowed / lengths, self.slope_steps))
             kept = np.clip(slopes[few], -most, most)
             total[: self.whitening.size] += kept @ u
             if self.constant:

@@ -90,6 +90,8 @@ def bounds_in_words(bounds: Bounds) -> str:
     """The promise about one row."""
     if bounds.norm == "l2":
         rows = f"Each row has a Euclidean length of at most {bounds.x:g}"
+    elif bounds.norm != "inf":
+        rows = f"Each row has an l{bounds.order:g} norm of at most {bounds.x:g}"
     elif np.ndim(bounds.x) == 0:
         rows = f"Each value of a row lies between {-bounds.x:g} and {bounds.x:g}"
     else:

@@ -9,12 +9,14 @@ from typing import Any
 from riata.errors import InvalidArgument, RiataError
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.local_base import LocalEstimator
+from riata.estimators.pipelines import inner_model
 from riata.fitting import plan
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
 from riata.privacy.budget import REPLACE_PERSON
 from riata.privacy.statement import Statement
 from riata.report.table import Table
+from riata.wording import number_of
 
 MOST_QUESTIONS = 100
 
@@ -33,6 +35,7 @@ def statement_of(model: Any) -> Statement:
     """The Statement of anything that a page can be made about."""
     if isinstance(model, LocalModel):
         return model.privacy
+    model = inner_model(model)
     if not isinstance(model, PrivateLinearModel | LocalEstimator):
         raise InvalidArgument(
             f"Cannot report on a {type(model).__name__}: a report is about a fitted estimator of "
@@ -52,7 +55,7 @@ def statement_rows(statement: Statement) -> Pairs:
         ("Delta", f"{statement.delta:g}"),
         ("Neighbours", statement.adjacency),
         ("Accounting", statement.accountant),
-        ("Solver", f"{statement.solver}, {statement.steps} steps"),
+        ("Solver", f"{statement.solver}, {number_of(statement.steps, 'step')}"),
     ]
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON
+from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, WEAK_EPSILON
 from riata.privacy.statement import Statement
-
-#: Above this, the guarantee is a weak one, and the page says so.
-WEAK_EPSILON = 10.0
 
 
 @dataclass(frozen=True)
@@ -80,13 +77,12 @@ def _warning(claim: Statement, simulated: bool) -> str:
 def _central(claim: Statement) -> tuple[str, ...]:
     if claim.adjacency == ADD_REMOVE:
         first = "Whether any one row took part or not, no outcome of the fit would have been"
-        riddle = "whether one person's row took part, if both are equally likely,"
+        riddle = "whether one row took part, if both are equally likely,"
     else:
         first = "Had any one row been different, in whatever way, no outcome would have been"
-        riddle = "which of two equally likely rows was one person's"
+        riddle = "which of two equally likely rows was in the table"
     return (
-        f"One row stands for one person. {first} more than {_factor(claim)} times as likely as it "
-        f"was{_plus(claim)}.",
+        f"{first} more than {_factor(claim)} times as likely as it was{_plus(claim)}.",
         f"Somebody who sees the model, knows all the other rows and has to guess {riddle} is right "
         f"at most {_guess(claim)} of the time. A coin is right half of the time.",
         _WHATEVER,

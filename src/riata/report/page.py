@@ -14,6 +14,7 @@ from riata.errors import InvalidArgument
 from riata.estimators.coefficients import coefficients
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.local_base import LocalEstimator
+from riata.estimators.pipelines import inner_model
 from riata.forecasting import Forecast
 from riata.report import facts
 from riata.report.card import card
@@ -85,7 +86,8 @@ def html(
     Parameters
     ----------
     model : fitted estimator or LocalModel
-        Any estimator of riata, or what `riata.local.Aggregator.solve` learned.
+        Any estimator of riata, a pipeline of `SchemaEncoder` and one, or what
+        `riata.local.Aggregator.solve` learned.
     ledger : Ledger, optional
         Whose charges are shown. By default the ledger of the estimator, if it has one.
     forecast : Forecast, optional
@@ -105,6 +107,7 @@ def html(
     *Privacy.* The page shows the model, its Statement and the ledger. It reads no row. What a
     caller's own section shows is up to the caller.
     """
+    model = inner_model(model)
     statement = facts.statement_of(model)
     ledger = ledger if ledger is not None else getattr(model, "ledger", None)
     _check(ledger, forecast)

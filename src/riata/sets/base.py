@@ -10,8 +10,10 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
+from riata.grid import ROUNDED_UP
 from riata.privacy.budget import check_scale
 from riata.public import public_normals
+from riata.row_norms import NORMS, conjugate
 from riata.vectors import Vector
 
 
@@ -83,6 +85,19 @@ class ConstraintSet(ABC):
     def radius_in(self, norm: str) -> float:
         """The largest length of a point of C in "l1", "l2" or "linf"."""
 
+    def size_in(self, order: float) -> float:
+        """The largest l_order norm of a point of C, or a little more: ||C||_q of the papers.
+
+        Between "l1", "l2" and "linf", which `radius_in` knows, norms are log-convex in 1 / order. A
+        set that overrides this knows it exactly.
+        """
+        known = {1.0: "l1", 2.0: "l2", np.inf: "linf"}
+        if order in known:
+            return self.radius_in(known[order])
+        low, high = (1.0, 2.0) if order < 2 else (2.0, np.inf)
+        part = (1 / order - 1 / high) / (1 / low - 1 / high)
+        return float(self.radius_in(known[low]) ** part * self.radius_in(known[high]) ** (1 - part))
+
     @abstractmethod
     def weighted_reach(self, weights: np.ndarray) -> float:
         """The largest sum of weights_j |w_j| over w in C, for non-negative weights."""
@@ -107,6 +122,8 @@ class ConstraintSet(ABC):
     def reach(self, bounds: Bounds) -> float:
         """The largest |<x, w>| over w in C and rows x inside the bounds."""
         reach = self.weighted_reach(bounds.per_column(self.required_size()))
+        if bounds.norm not in NORMS:
+            return min(reach, bounds.x * self.size_in(conjugate(bounds.order)) * ROUNDED_UP)
         if bounds.max_length is None:
             return reach
         return min(reach, bounds.max_length * self.radius_in("l2"))
@@ -209,10 +226,3 @@ class Ball(ConstraintSet):
 def rounding_of_simplex_projection(size: int, radius: float, largest: float) -> float:
     """What rounding may do to a projection onto a simplex or an l1 ball, in l2."""
     return float(2.0**-47 * np.sqrt(size) * (radius + largest))
-
-
-def conjugate(order: float) -> float:
-    """The q with 1/p + 1/q = 1."""
-    if order == 1:
-        return np.inf
-    return 1.0 if np.isinf(order) else order / (order - 1)

@@ -32,8 +32,11 @@ class CoordinatePolytope(Ball, PolytopeSet, Liftable):
     def radius_in(self, norm: str) -> float:
         return self.radius
 
+    def size_in(self, order: float) -> float:
+        return self.radius
+
     def reach(self, bounds: Bounds) -> float:
-        return float(self.radius * bounds.largest)  # for either norm
+        return float(self.radius * bounds.largest)  # for every norm
 
     def weighted_reach(self, weights: np.ndarray) -> float:
         return float(self.radius * weights.max())

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from riata.bounds import norm_order
 from riata.errors import InvalidArgument
+from riata.row_norms import embedding_norm, norm_order
 from riata.sets.base import Ball, Width, rounding_of_simplex_projection
 from riata.sets.lift.equations import Equations
 from riata.sets.lift.groups import fewest_groups
@@ -81,9 +81,10 @@ class GroupL1Ball(Ball, Liftable):
         return v * shrink[self.codes()]
 
     def projection_error(self, largest: float) -> float:
-        size = self.required_size()
-        longest = largest * np.sqrt(np.bincount(self.codes()).max())
-        return 2 * rounding_of_simplex_projection(size, self.radius, float(longest))
+        size, group = self.required_size(), int(np.bincount(self.codes()).max())
+        longest = largest * np.sqrt(group)
+        of_lengths = (group + 4) * 2.0**-52 * (np.sqrt(size) * largest + self.radius)
+        return float(2 * rounding_of_simplex_projection(size, self.radius, longest) + of_lengths)
 
     def minkowski_norm(self, v: np.ndarray) -> float:
         return float(self.lengths(v).sum() / self.radius)
@@ -92,9 +93,10 @@ class GroupL1Ball(Ball, Liftable):
         return float(self.radius * self.lengths(v).max())
 
     def radius_in(self, norm: str) -> float:
-        if norm_order(norm) >= 2:
-            return self.radius
-        return float(self.radius * np.sqrt(np.bincount(self.codes()).max()))
+        return self.size_in(norm_order(norm))
+
+    def size_in(self, order: float) -> float:
+        return self.radius * embedding_norm(int(np.bincount(self.codes()).max()), 2.0, order)
 
     def weighted_reach(self, weights: np.ndarray) -> float:
         return self.dual_norm(weights)

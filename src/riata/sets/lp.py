@@ -6,10 +6,10 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.optimize import brentq
 
-from riata.bounds import norm_order
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_number
-from riata.sets.base import Ball, Width, conjugate, rounding_of_simplex_projection
+from riata.row_norms import conjugate, embedding_norm, norm_order
+from riata.sets.base import Ball, Width, rounding_of_simplex_projection
 from riata.sets.l1 import L1Ball
 from riata.sets.lift.equations import Equations, Linear
 from riata.sets.lift.liftable import Liftable
@@ -19,6 +19,9 @@ from riata.vectors import Vector, length
 
 #: Newton's method doubles its digits in each step, from an error below log 2.
 NEWTON_STEPS = 12
+
+#: Entries below this may have lost digits: numbers near the smallest float64 have few.
+TINY = 1e-280
 
 
 class LpGeometry(Ball, Liftable):
@@ -93,13 +96,14 @@ class LpGeometry(Ball, Liftable):
             return rounding + max(outside, 0.0) * longest
         size = np.abs(s)
         normal = np.sign(s) * (size / size.max(initial=1e-300)) ** (self.p - 1)
+        normal[size < TINY] = 0.0  # of few bits; the multiplier may be any number
         rest = v - s
         multiplier = max(float(normal @ rest / max(normal @ normal, 1e-300)), 0.0)
         left = rest - multiplier * normal
         # Entries below the smallest float64 are 0 in s, and may have any multiple of the normal.
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(np.abs(v)) - np.log(multiplier)
-        gone = (size < 1e-280) & (np.log(size.max()) + logs / (self.p - 1) < -600)
+        gone = (size < TINY) & (np.log(size.max()) + logs / (self.p - 1) < -600)
         apart = length(np.where(gone, 0.0, left))
         return apart + 2 * (abs(outside) + 2.0**-46) * (longest + apart) + rounding
 
@@ -110,11 +114,10 @@ class LpGeometry(Ball, Liftable):
         return self.radius * _length(v, self._dual_order)
 
     def radius_in(self, norm: str) -> float:
-        order = norm_order(norm)
-        if order >= self.p:
-            return self.radius
-        exponent = 1 / order - (0.0 if np.isinf(self.p) else 1 / self.p)
-        return float(self.radius * self.required_size() ** exponent)
+        return self.size_in(norm_order(norm))
+
+    def size_in(self, order: float) -> float:
+        return self.radius * embedding_norm(self.required_size(), self.p, order)
 
     def weighted_reach(self, weights: np.ndarray) -> float:
         return self.dual_norm(weights)

@@ -6,17 +6,20 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from riata.bounds import norm_order
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_scale
 from riata.projections import Projection
 from riata.public import public_normals
+from riata.row_norms import norm_order
 from riata.sets.base import PolytopeSet
 from riata.sets.hull import nearest_in_hull
 from riata.sets.lift.equations import Linear, Matrix
 from riata.sets.lift.liftable import Liftable
 from riata.sets.simplex import Simplex
 from riata.vectors import Vector
+
+#: So many coordinates at most: Theorem 6 of docs/privacy/exact_sums.md counts their roundings.
+MOST_SIZE = 2**24 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,12 @@ class Polytope(PolytopeSet, Liftable):
             raise InvalidArgument(
                 f"vertices has shape {vertices.shape}: it must be a non-empty array of finite "
                 "numbers with one row for each vertex and one column for each feature."
+            )
+        if vertices.shape[1] > MOST_SIZE:
+            raise InvalidArgument(
+                f"The vertices have {vertices.shape[1]:,} coordinates, and {MOST_SIZE:,} is the "
+                "most: the rounding of longer inner products is not covered by the noise. Use an "
+                "L1Ball or a Simplex, or project the columns to fewer."
             )
         check_scale(
             "the largest |vertex|",
@@ -114,6 +123,9 @@ class Polytope(PolytopeSet, Liftable):
 
     def radius_in(self, norm: str) -> float:
         return float(np.linalg.norm(self.vertices, norm_order(norm), axis=1).max())
+
+    def size_in(self, order: float) -> float:
+        return float(np.linalg.norm(self.vertices, order, axis=1).max())
 
     def weighted_reach(self, weights: np.ndarray) -> float:
         # summed in pairs: a product of BLAS may lose a digit a column

@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from riata.errors import InvalidArgument
+from riata.row_norms import embedding_norm, norm_order
 from riata.sets.base import Ball
 from riata.vectors import Vector, length
 
@@ -81,7 +82,10 @@ class SparseBall(Ball):
         return self.radius * length(np.asarray(v)[self.top(v)])
 
     def radius_in(self, norm: str) -> float:
-        return float(self.radius * (np.sqrt(self.sparsity) if norm == "l1" else 1.0))
+        return self.size_in(norm_order(norm))
+
+    def size_in(self, order: float) -> float:
+        return self.radius * embedding_norm(self.sparsity, 2.0, order)
 
     def weighted_reach(self, weights: np.ndarray) -> float:
         return self.dual_norm(weights)

@@ -75,6 +75,12 @@ class World:
                 because="it simulates margins, and this loss is a function of whole rows",
                 instead="Use rows that you simulate yourself, and fit them",
             )  # fmt: skip
+        if problem.bounds.order != math.inf and problem.bounds.max_length is None:
+            raise Incompatible(
+                "a forecast", repr(problem.bounds),
+                because="it simulates rows with bounded entries or a bounded Euclidean length",
+                instead='Use norm="inf" or a norm of at most 2 for the forecast',
+            )  # fmt: skip
         self.guess, self.problem, self._rng = guess, problem, rng
         p = problem.n_features
         self._units = problem.bounds.per_column(p)

@@ -11,12 +11,16 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.registry import Registry
 from riata.sets import PolytopeSet
+from riata.solvers.averaged_gradient import AveragedGradient
 from riata.solvers.class_sums import ClassSums
 from riata.solvers.defaults import (
-    COLUMNS_A_ROW,
+    ALL_COLUMNS,
     COLUMNS_OF_A_CLASS,
     FEW_COLUMNS,
+    FEW_ROWS,
+    FEW_ROWS_OF_CLASSES,
     MANY_COLUMNS,
+    SEARCHED,
     WHITENED_COLUMNS,
     WHITENED_ENTRIES,
 )
@@ -28,15 +32,18 @@ from riata.solvers.joint_class_sums import JointClassSums
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
 from riata.solvers.peeling import PrivatePeeling
-from riata.solvers.plan import Callback, Fit, Plan, Solution, Solver, Step
+from riata.solvers.plan import Plan, Solver
 from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 from riata.solvers.projected import Projected
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.softmax_gradient import SoftmaxDescent
+from riata.solvers.solution import Callback, Fit, Solution, Step
 from riata.solvers.sufficient_statistics import SufficientStatistics
 from riata.solvers.whitened_gradient import WhitenedGradient
+from riata.solvers.whitened_shares import whole_strength
+from riata.wording import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -78,10 +85,22 @@ def _few_for_classes(problem: Problem) -> bool:
     return problem.n_features <= COLUMNS_OF_A_CLASS * problem.loss.n_margins
 
 
-def _whitened_entries(problem: Problem, budget: Budget) -> bool:
-    most = min(COLUMNS_A_ROW * problem.n_rows * budget.row_epsilon, WHITENED_ENTRIES)
-    weighted = isinstance(problem.loss, Weighted)  # classes whose slopes clipping would make alike
-    return problem.n_features <= most and budget.delta > 0 and not weighted
+def _takes_all(problem: Problem, budget: Budget) -> bool:
+    """Whether all columns are fitted by Gaussian releases, whatever bounds rows have."""
+    p, rows = problem.n_features, problem.n_rows * budget.row_epsilon
+    private = not _without_privacy(problem, budget) and budget.delta > 0
+    if not (private and _ball(problem)) or isinstance(problem.loss, Weighted):
+        return False  # clipping would make the slopes of weighted classes alike
+    if _in_l2(problem, budget):
+        return p <= WHITENED_COLUMNS
+    least, most = SEARCHED
+    searched = p > ALL_COLUMNS and not problem.loss.classifies and least * p <= rows < most * p
+    return p <= WHITENED_ENTRIES and not searched
+
+
+def _few_rows(problem: Problem, budget: Budget) -> bool:
+    least = FEW_ROWS_OF_CLASSES if problem.loss.classifies else FEW_ROWS
+    return whole_strength(problem, budget) < least * problem.n_features**0.5
 
 
 #: What "auto" stands for: the first line that applies. From public facts alone.
@@ -105,11 +124,13 @@ RULES = (
         "measured one by one, as words are",
     ),
     Rule(
-        WhitenedGradient,
-        lambda p, b: (
-            _in_l2(p, b) and _ball(p) and not _many_columns(p)
-            and p.n_features <= WHITENED_COLUMNS and not isinstance(p.loss, Weighted)
-        ),
+        AveragedGradient,
+        lambda p, b: _in_l2(p, b) and _takes_all(p, b) and _few_rows(p, b),
+        "the rows have a bound on their length and are so few for the columns and the budget that "
+        "noise hides correlations, and gradients are all that is measured",
+    ),
+    Rule(
+        WhitenedGradient, lambda p, b: _in_l2(p, b) and _takes_all(p, b),
         "the rows have a bound on their length and so few columns that their correlations are "
         "measured first",
     ),
@@ -123,10 +144,14 @@ RULES = (
         "the rows have a bound on their length, so noise on whole gradients is short",
     ),
     Rule(
-        WhitenedGradient,
-        lambda p, b: _ball(p) and _whitened_entries(p, b),
-        "there are so few columns for this number of rows that all of them can be fitted, and "
-        "their correlations measured first",
+        AveragedGradient, lambda p, b: _takes_all(p, b) and _few_rows(p, b),
+        "there are so few columns that all of them are fitted, and so few rows that noise hides "
+        "correlations, and gradients are all that is measured",
+    ),
+    Rule(
+        WhitenedGradient, _takes_all,
+        "there are so few columns that all of them are fitted, and their correlations are measured "
+        "first",
     ),
     Rule(
         SufficientStatistics,
@@ -212,7 +237,8 @@ def choose_solver(
         return rule_for(problem, budget).solver(steps=steps)
     if solver not in SOLVERS:
         raise InvalidArgument(
-            f"solver={solver!r} is not known. Use one of {['auto', *SOLVERS]} or a solver object."
+            f"solver={solver!r} is not known.{did_you_mean(solver, SOLVERS)} Use one of "
+            f"{['auto', *SOLVERS]} or a solver object."
         )
     return SOLVERS[solver](steps=steps)
 
@@ -221,6 +247,7 @@ __all__ = [
     "JOINT_RULES",
     "RULES",
     "SOLVERS",
+    "AveragedGradient",
     "Callback",
     "ClassSums",
     "Fit",

@@ -18,22 +18,15 @@ from riata.queries import ClippedGradient, Influence, Scaling, ScoreCounts, Sums
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.defaults import SURE, VISIBLE
 from riata.solvers.joint import LINE_STEPS, calibrated, class_shares, log_priors
-from riata.solvers.plan import (
-    Callback,
-    Fit,
-    Plan,
-    Solution,
-    Solver,
-    calibrate_mechanisms,
-    check_steps,
-    count_steps,
-)
+from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps, count_steps
 from riata.solvers.requirements import (
     Requirement,
     bounded_curvature,
     classes,
     positive_delta,
 )
+from riata.solvers.solution import Callback, Fit, Solution
+from riata.solvers.step_count import zero_risk
 from riata.vectors import Vector
 
 # The numbers below were set by benchmarks/tune_class_sums.py on synthetic texts, all but QUIET.
@@ -153,11 +146,9 @@ class ClassSums(Solver):
             }
 
         times = {role: count * fits for role, count in counts.items()}
-        of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
             self.name, problem, budget, steps, calibrate_mechanisms(at, times, budget), fits,
-            min(of_zero, problem.worst_excess_risk),
-            assumes="the check against the best constant does not err",
+            zero_risk(problem), assumes="the check against the best constant does not err",
             times=counts,
         )  # fmt: skip
 

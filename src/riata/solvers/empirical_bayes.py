@@ -19,25 +19,42 @@ QUANTILE = 0.9
 #: so many neighbouring bins with so much in each fit best.
 QUIET, WINDOW, FILLED = 0.02, 4, 0.15
 
+#: And each bin is less likely than the next larger one by this factor: bounds are rarely far off.
+NEAR = 0.85
+
 #: Before anything is seen, coefficients are null with this probability; or they have a variance
 #: that explains all, or half, a quarter and so on of what there is, in so many halvings.
 NULL, HALVINGS = 0.5, 16
 
-#: A column leaves the model while the fit would be worse by less than this times the squared error
-#: of a coefficient; it would be 2 if leaving out a column at random should cost nothing.
-WORTH = 3.0
+#: All columns are as likely as so many sets of fewer, in logarithms.
+SPARSER = 0.0
+
+#: A signal has the variance of the noise, or up to so many powers of 4 more or less.
+POWERS = 3
 
 #: How far from 1 a good model's best multiple may lie.
 GOOD = 0.3
 
+#: But it is not below this, and so its sign is never lost.
+LEAST = 0.02
+
+#: Numbers beyond this count as this, and noise is never smaller: their squares are ordinary ones.
+_MOST, _LEAST_NOISE = 1e100, 1e-150
+
+#: A coordinate is flat below this part of the second moment that it was whitened by. The error of
+#: a column is unknown if this part of its variance, or more, is of flat coordinates.
+FLAT, FLAT_PART = 0.5, 0.1
+
 
 def high_quantile(counts: np.ndarray, noise: float, edges: np.ndarray, safe: float) -> float:
     """A high quantile of sizes in bins with noise, as a part of the largest size."""
+    counts = np.clip(counts, -_MOST, _MOST)
     if noise < QUIET:
         q, shares = QUANTILE, np.where(counts > VISIBLE * noise, counts, 0.0)
     else:
         sums = np.convolve(counts, np.ones(WINDOW))[: len(counts)]
-        fits = (FILLED * sums - WINDOW * FILLED**2 / 2) / noise**2
+        fits = (FILLED * sums - WINDOW * FILLED**2 / 2) / noise / noise
+        fits += math.log(NEAR) * np.arange(len(fits))[::-1]
         q, shares = safe, np.exp(fits - fits.max())
     if not shares.sum():
         return 1.0
@@ -47,53 +64,102 @@ def high_quantile(counts: np.ndarray, noise: float, edges: np.ndarray, safe: flo
 
 def shrunken(values: np.ndarray, noise: np.ndarray, most: float) -> np.ndarray:
     """The mean of coefficients given noisy ones, by a prior over what they explain of `most`."""
-    noise = np.maximum(noise, 1e-150)
-    variances = most / len(values) * 2.0 ** -np.arange(HALVINGS)
-    whole = variances[:, None] + np.square(noise)
-    fits = -0.5 * (np.log(whole) + np.square(values) / whole).sum(axis=1)
-    null = -0.5 * (2 * np.log(noise) + np.square(values / noise)).sum()
+    noise = np.maximum(noise, _LEAST_NOISE)
+    # In units of the noise: the roots of the prior variances, and the values.
+    explained = math.sqrt(min(most, _MOST) / max(len(values), 1))
+    roots = explained * 2.0 ** (-np.arange(HALVINGS) / 2)
+    v = np.square(np.minimum(roots[:, None] / noise, _MOST))
+    squares = np.square(np.clip(np.clip(values, -_MOST, _MOST) / noise, -_MOST, _MOST))
+    fits = -0.5 * (np.log1p(v) + squares / (1 + v)).sum(axis=1)
+    null = -0.5 * float(squares.sum())
     fits += math.log((1 - NULL) / HALVINGS)
     null += math.log(NULL)
-    top = max(float(fits.max()), float(null))
+    top = max(float(fits.max()), null)
     odds = np.exp(fits - top)
     chances = odds / (odds.sum() + math.exp(null - top))
-    return np.asarray(values * (chances @ (variances[:, None] / whole)))
+    return np.asarray(values * (chances @ (v / (1 + v))))
 
 
-def without_weak_columns(
-    w: np.ndarray, matrix: np.ndarray, error: float
+def signal_part(signal: float, noise: float) -> float:
+    """The part of the variance that is signal, from two standard deviations; 0 of nothing."""
+    largest = max(signal, noise)
+    if largest == 0:
+        return 0.0
+    if math.isinf(largest):
+        return float(noise < largest)
+    return (signal / largest) ** 2 / ((signal / largest) ** 2 + (noise / largest) ** 2)
+
+
+def likely_columns(
+    w: np.ndarray, matrix: np.ndarray, error: float, most: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The model nearest to w that has no weak columns, and which columns it has.
+    """The model nearest to w that has the columns which the evidence is for, and which these are.
 
     The coefficient of a column is the inner product of w with its column of `matrix`. Errors of w
     are independent and all alike, so to leave out a column is to project w onto what is orthogonal
-    to it. The weakest leaves first; then the others are looked at again.
+    to it. The weakest leaves first; then the others are looked at again. All models on this way
+    are compared, by what they leave to the noise and by how many sets of columns are as large.
     """
-    left, kept = matrix.copy(), np.ones(matrix.shape[1], dtype=bool)
-    for _ in range(len(kept)):
+    size, error, w = len(w), max(error, _LEAST_NOISE), np.clip(w, -_MOST, _MOST)
+    left, kept = _in_range(matrix), np.ones(matrix.shape[1], dtype=bool)
+    best, found, columns = -math.inf, w, kept.copy()
+    while True:
+        k = int(np.count_nonzero(kept))
+        score = _evidence(float(w @ w), min(k, size), size, error, most) - _log_sets(k, len(kept))
+        if score > best + (SPARSER if k == len(kept) else 0.0):
+            best, found, columns = score, w, kept.copy()
         squares = np.square(left).sum(axis=0)
-        known = kept & (squares > 1e-20 * squares.max())
+        known = kept & (squares > 1e-20 * squares.max(initial=0.0))
+        if k <= 1 or not known.any():
+            return found, columns
         costs = np.where(known, np.square(w @ left) / np.where(known, squares, 1.0), math.inf)
         weakest = int(costs.argmin())
-        if not costs[weakest] < WORTH * error**2:
-            break
         unit = left[:, weakest] / math.sqrt(squares[weakest])
         w = w - unit * float(unit @ w)
         left -= np.outer(unit, unit @ left)
         kept[weakest] = False
-    return w, kept
 
 
-def part_to_keep(part: float, noise: float) -> float:
+def _in_range(matrix: np.ndarray) -> np.ndarray:
+    """A multiple of a matrix by a power of two, with a largest entry of about 1."""
+    exponent = int(np.frexp(np.abs(matrix).max(initial=0.0))[1])
+    return np.ldexp(matrix, -exponent)
+
+
+def _evidence(square: float, k: int, size: int, error: float, most: float) -> float:
+    """How likely numbers are of which k are a model's, of this squared length, and others noise."""
+    # In units of the noise: the prior variances, and the square.
+    largest = min(min(most, _MOST) / max(k, 1) / error / error, _MOST)
+    variances = largest * 2.0 ** -np.arange(HALVINGS)
+    fits = min(square / error / error, _MOST) / 2 * (variances / (1 + variances))
+    fits -= k / 2 * np.log1p(variances)
+    top = float(fits.max())
+    return top + math.log(float(np.exp(fits - top).mean()))
+
+
+def _log_sets(k: int, p: int) -> float:
+    """The logarithm of the number of sets of k of p columns."""
+    return math.lgamma(p + 1) - math.lgamma(k + 1) - math.lgamma(p - k + 1)
+
+
+def signal_odds(w: np.ndarray, error: float) -> float:
+    """How much likelier numbers are with a signal of some size than as noise alone."""
+    more = 4.0 ** np.arange(-POWERS, POWERS + 1)
+    known = np.clip(np.clip(w, -_MOST, _MOST) / max(error, _LEAST_NOISE), -_MOST, _MOST)
+    fits = -len(w) / 2 * np.log1p(more) + float(known @ known) / 2 * more / (1 + more)
+    return float(np.exp(np.minimum(fits, 50.0)).mean())
+
+
+def part_to_keep(part: float, noise: float, before: float = 1.0) -> float:
     """How much of a model to keep, if its best multiple was found to be `part`.
 
-    The mean, where the model is as likely null as it is good up to a factor near 1.
+    The mean, where the model is null or good up to a factor near 1; `before` are the odds of that.
     """
-    null = max(noise, 1e-9) ** 2
-    good = null + GOOD**2
-    odds = math.sqrt(null / good)
-    odds *= math.exp(min((part**2 / null - (part - 1) ** 2 / good) / 2, 50.0))
-    return odds / (1 + odds) * max((part * GOOD**2 + null) / good, 0.0)
+    null, part = min(max(noise, 1e-9), _MOST) ** 2, min(max(part, -_MOST), _MOST)
+    whole = null + GOOD**2
+    odds = before * math.sqrt(null / whole)
+    odds *= math.exp(min((part**2 / null - (part - 1) ** 2 / whole) / 2, 50.0))
+    return odds / (1 + odds) * max((part * GOOD**2 + null) / whole, LEAST)
 
 
 def best_constant(loss: Loss, slope: float, bound: float) -> tuple[float, float]:
@@ -103,7 +169,7 @@ def best_constant(loss: Loss, slope: float, bound: float) -> tuple[float, float]
     """
     targets = np.array(loss.class_targets())
     positive, negative = loss.slope(np.zeros(2), targets)
-    part = float(np.clip((slope - negative) / (positive - negative), 1e-3, 1 - 1e-3))
+    part = float(np.clip((slope - negative) / ((positive - negative) or 1.0), 1e-3, 1 - 1e-3))
     parts = np.array([part, 1 - part])
     low, high = -bound, bound
     for _ in range(60):
@@ -111,3 +177,23 @@ def best_constant(loss: Loss, slope: float, bound: float) -> tuple[float, float]
         rises = float(parts @ loss.slope(np.full(2, middle), targets)) > 0
         low, high = (low, middle) if rises else (middle, high)
     return low, float(parts @ loss.curvature(np.full(2, low), targets))
+
+
+def column_errors(matrix: np.ndarray, ratios: np.ndarray, error: float) -> np.ndarray:
+    """Standard errors of columns from one of whitened coordinates; NaN where it says nothing.
+
+    In a direction in which rows hardly vary a gradient does not pull the noise of earlier steps
+    back. A column that leans on such directions has an unknown error.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        From columns to whitened coordinates.
+    ratios : ndarray
+        Of each coordinate, its second moment over the one that it was divided by.
+    error : float
+        The standard error of a coordinate whose ratio is 1.
+    """
+    parts = np.square(matrix)
+    total, flat = parts.sum(axis=0), parts[ratios < FLAT].sum(axis=0)
+    return np.where(flat > FLAT_PART * total, np.nan, min(error, _MOST) * np.sqrt(total))

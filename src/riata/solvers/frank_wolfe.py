@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from riata.curator import Curator
 from riata.errors import InvalidArgument
@@ -12,9 +11,10 @@ from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
 from riata.queries import risk_gradient
 from riata.solvers.intercept import Intercept
-from riata.solvers.plan import Callback, Plan, Solution, Solver, Step, check_steps
+from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import convex_set, infinite_epsilon
-from riata.solvers.step_count import MOST_STEPS, excess_risk_bound
+from riata.solvers.solution import Callback, Solution, Step
+from riata.solvers.step_count import MOST_STEPS, excess_risk_bound, step_size
 
 
 @dataclass(frozen=True)
@@ -77,5 +77,5 @@ class FrankWolfe(Solver):
             if gap <= self.tolerance or t == plan.steps:
                 break
             b = intercept.descend(theta, slope, t)
-            theta = theta.toward(s, Fraction(2, t + 2)).with_offset(b)  # line 4
+            theta = theta.toward(s, step_size(problem, t)).with_offset(b)  # line 4
         return Solution(theta, t, gap)  # line 5

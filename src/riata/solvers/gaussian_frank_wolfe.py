@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from riata.curator import Curator
 from riata.mechanisms import GaussianMechanism, Mechanism
@@ -12,8 +11,10 @@ from riata.problem import Problem
 from riata.queries import risk_gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_frank_wolfe import NoisyFrankWolfe
-from riata.solvers.plan import Callback, Plan, Solution, count_steps
+from riata.solvers.plan import Plan, count_steps
 from riata.solvers.requirements import convex_set, positive_delta
+from riata.solvers.solution import Callback, Solution
+from riata.solvers.step_count import step_size
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
     *Differences from the paper.* The printed variance 32 L_2 T log^2(n / delta) / (n epsilon)^2
     must have L_2^2 in place of L_2, and is then some 15 times more noise than the exact
     composition used here. The printed step 1 / (T + 2) leaves 37% of the weight on the start;
-    the step is 2 / (t + 2).
+    the step is 2 / (t + 2), and 1 for a straight loss.
 
     References
     ----------
@@ -73,5 +74,5 @@ class GaussianFrankWolfe(NoisyFrankWolfe):
             gradient = curator.release(query, plan["gradient"])  # line 3: + b_t
             s = C.minimiser(gradient)  # line 3
             b = intercept.descend(theta, intercept.slope(theta), t)
-            theta = theta.toward(s, Fraction(2, t + 2)).with_offset(b)  # line 4
+            theta = theta.toward(s, step_size(problem, t)).with_offset(b)  # line 4
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 5

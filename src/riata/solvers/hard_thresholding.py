@@ -15,20 +15,13 @@ from riata.problem import Problem
 from riata.queries import Gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.noisy_gradient import check_step_size
-from riata.solvers.plan import (
-    Callback,
-    Plan,
-    Solution,
-    Solver,
-    Step,
-    check_steps,
-    count_steps,
-)
+from riata.solvers.plan import Plan, Solver, check_steps, count_steps
 from riata.solvers.requirements import (
     infinite_epsilon,
     max_nonzeros,
     positive_delta,
 )
+from riata.solvers.solution import Callback, Solution, Step
 from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
 from riata.vectors import Vector, length
 

@@ -15,13 +15,14 @@ import numpy as np
 
 from riata.curator import Curator
 from riata.losses import Weighted
-from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Influence, MarginLengths, SoftmaxLine
 from riata.solvers.adaptive_budget import noise_std
-from riata.solvers.plan import Callback, Plan, Solution, Solver, calibrate_mechanisms
+from riata.solvers.plan import Plan, Solver, gaussian_mechanisms
 from riata.solvers.scales import released_scale
+from riata.solvers.solution import Callback, Solution
+from riata.solvers.step_count import zero_risk
 from riata.vectors import Vector
 
 # The numbers below were set with the scores of texts of four and ten classes, of digits, of the
@@ -54,6 +55,11 @@ class JointSolver(Solver):
     joint: ClassVar[bool] = True
 
     @abstractmethod
+    def run_classes(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None
+    ) -> tuple[Solution, ...]:
+        """The model of each class."""
+
     def run_all(
         self,
         plan: Plan,
@@ -61,13 +67,14 @@ class JointSolver(Solver):
         curator: Curator,
         callback: Callback | None = None,
     ) -> tuple[Solution, ...]:
-        """The model of each class, of the only problem."""
+        (problem,) = problems
+        return self.run_classes(plan, problem, curator, callback)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """The model of the first class; `run_all` has them all."""
-        return self.run_all(plan, (problem,), curator, callback)[0]
+        return self.run_classes(plan, problem, curator, callback)[0]
 
 
 def joint_plan(
@@ -79,19 +86,10 @@ def joint_plan(
     times: dict[str, int],
 ) -> Plan:
     """A plan of Gaussian releases, each kind with its share of the sum of 1 / multiplier^2."""
-    whole = sum(shares[role] for role in times)
-
-    def at(strength: float) -> dict[str, Mechanism]:
-        return {
-            role: GaussianMechanism(math.sqrt(count * whole / shares[role]) / strength)
-            for role, count in times.items()
-        }
-
-    of_zero = math.log(problem.loss.n_margins)
+    mechanisms = gaussian_mechanisms(times, shares, budget)
     return Plan(
-        solver.name, problem, budget, steps, calibrate_mechanisms(at, times, budget), 1,
-        min(of_zero, problem.worst_excess_risk),
-        assumes="the scale of the margins is found", times=times,
+        solver.name, problem, budget, steps, mechanisms, 1,
+        zero_risk(problem), assumes="the scale of the margins is found", times=times,
     )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from riata.curator import Curator
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Influence, Scaling, SumsByClass
-from riata.queries.columns import MOST_COLUMNS
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.class_sums import COUNTED, holds_zero
 from riata.solvers.joint import (
@@ -23,8 +22,9 @@ from riata.solvers.joint import (
     joint_plan,
     log_priors,
 )
-from riata.solvers.plan import Callback, Plan, Solution, check_steps, count_steps
-from riata.solvers.requirements import columns_at_most, positive_delta, several_classes
+from riata.solvers.plan import Plan, check_steps, count_steps
+from riata.solvers.requirements import positive_delta, scalable_columns, several_classes
+from riata.solvers.solution import Callback, Solution
 from riata.vectors import Vector
 
 # Set with the scores of texts of four, ten and 77 classes in view. Of the floors 1, 2 and 4 the
@@ -64,15 +64,7 @@ class JointClassSums(JointSolver):
 
     name = "joint-class-sums"
     radius_policy: ClassVar[str] = "open"
-    requirements = (
-        positive_delta(),
-        several_classes,
-        holds_zero,
-        columns_at_most(
-            MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
-            'Use solver="noisy-gradient"',
-        ),
-    )  # fmt: skip
+    requirements = (positive_delta(), several_classes, holds_zero, scalable_columns)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
@@ -80,14 +72,9 @@ class JointClassSums(JointSolver):
         times = {"class sums": 1, "lengths": 1, "line": LINE_STEPS}
         return joint_plan(self, problem, budget, 1, SHARES, times)
 
-    def run_all(
-        self,
-        plan: Plan,
-        problems: tuple[Problem, ...],
-        curator: Curator,
-        callback: Callback | None = None,
+    def run_classes(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None
     ) -> tuple[Solution, ...]:
-        (problem,) = problems
         query, mechanism = SumsByClass(problem, COUNTED), plan["class sums"]
         for _ in count_steps(plan.steps, callback):
             released = curator.release(query, mechanism)

@@ -19,16 +19,9 @@ from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, ch
 from riata.problem import Problem
 from riata.queries import Query, risk_gradient
 from riata.solvers.intercept import Intercept, with_intercept
-from riata.solvers.plan import (
-    Callback,
-    Plan,
-    Solution,
-    Solver,
-    calibrate_mechanisms,
-    check_steps,
-    count_steps,
-)
+from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps, count_steps
 from riata.solvers.requirements import convex_set, positive_delta
+from riata.solvers.solution import Callback, Solution
 from riata.solvers.tails import AverageTail
 from riata.vectors import Vector
 

@@ -16,7 +16,8 @@ from riata.problem import Problem
 from riata.queries import GradientStep
 from riata.sets import L2Ball
 from riata.solvers.intercept import Intercept
-from riata.solvers.plan import Callback, Plan, Solution, count_steps
+from riata.solvers.plan import Plan, count_steps
+from riata.solvers.solution import Callback, Solution
 from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
 from riata.vectors import Vector
 

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.errors import InvalidArgument
 from riata.lower_bounds import LowerBound, lower_bound
-from riata.mechanisms import Mechanism
+from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.preparation import Preparation
 from riata.privacy.accountants import Spent, spent
-from riata.privacy.budget import Budget, check_number
+from riata.privacy.budget import Budget, check_open_unit
 from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
 from riata.solvers.requirements import Requirement, finite_epsilon, margin_loss, one_margin
+from riata.solvers.solution import Callback, Solution, Step
 from riata.solvers.tails import Tail
-from riata.vectors import Vector
 from riata.wording import number_of
 
 #: With which probability a printed plan lets its second bound on the risk fail.
@@ -144,13 +143,9 @@ class Plan:
         failure : float
             Between 0 and 1.
         """
-        if not 0 < check_number("failure", failure) < 1:
-            raise InvalidArgument(
-                f"failure={failure!r} must lie between 0 and 1: it is how rarely the risk may be "
-                "larger. Use a number such as 0.05."
-            )
+        check_open_unit("failure", failure, "it is how rarely the risk may be larger")
         known = [self.excess_risk / failure, self.problem.worst_excess_risk]
-        if self.tail is not None and not self.problem.fit_intercept:
+        if self.tail is not None and (self.tail.with_intercept or not self.problem.fit_intercept):
             known.append(self.tail.bound(failure))
         return min(known)
 
@@ -232,7 +227,7 @@ class Plan:
     def _limits(self) -> list[tuple[str, str]]:
         """The same with high probability, the distance, and what no private model undercuts."""
         lines = []
-        if self.tail is not None and not self.problem.fit_intercept:
+        if self.tail is not None and (self.tail.with_intercept or not self.problem.fit_intercept):
             lines.append(("", f"at most {self.risk_bound(RARE):.3g} with probability {1 - RARE:g}"))
         if self.distance is not None:
             lines.append(("", f"a distance of at most {self.distance:.3g} to the best model"))
@@ -248,68 +243,6 @@ class Plan:
         return "\n".join([head, *(f"  {key:<8} {value}" for key, value in self.rows())])
 
     __repr__ = __str__
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a progress callback is told. Public for a private solver."""
-
-    number: int
-    total: int
-    gap: float | None = None
-
-
-Callback = Callable[[Step], None]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a solver returns.
-
-    Attributes
-    ----------
-    theta : Vector
-    steps : int
-    gap : float, optional
-        A certificate, of solvers without privacy.
-    errors : ndarray, optional
-        The standard errors of the values of theta, in the order of its support.
-    offset_error : float, optional
-    fit : Fit, optional
-    line : tuple of (float, float)
-        The slope and the intercept that make calibrated log-odds of the model's margins.
-    weights : tuple of float, optional
-        How much each class counted, if they did not count alike.
-    selected : tuple of int
-        The columns that were selected one by one, in order, each where it came first. Empty for
-        solvers that do not select columns one by one.
-    """
-
-    theta: Vector
-    steps: int
-    gap: float | None = None
-    errors: np.ndarray | None = None
-    offset_error: float | None = None
-    fit: Fit | None = None
-    line: tuple[float, float] = (1.0, 0.0)
-    weights: tuple[float, ...] | None = None
-    selected: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A private estimate of how well a model fits the rows that it was fitted to.
-
-    Attributes
-    ----------
-    gain : float
-        How much lower its mean loss is than that of the best constant: 1 for a perfect fit, as R2.
-    error : float
-        The standard error of `gain` that the noise makes.
-    """
-
-    gain: float
-    error: float
 
 
 @dataclass(frozen=True)
@@ -392,6 +325,24 @@ def calibrate_mechanisms(
         return compose(*((m.event, often[role]) for role, m in mechanisms.items()))
 
     return at(calibrate(event, budget))
+
+
+def gaussian_mechanisms(
+    times: Mapping[str, int], shares: Mapping[str, float], budget: Budget, fits: int = 1
+) -> dict[str, Mechanism]:
+    """Gaussian releases that spend the budget, each role with its share of the whole strength.
+
+    The strength of a role is `times` / noise_multiplier^2. The shares need not add up to 1.
+    """
+    whole = sum(shares[role] for role in times)
+
+    def at(strength: float) -> dict[str, Mechanism]:
+        return {
+            role: GaussianMechanism(math.sqrt(count * whole / shares[role]) / strength)
+            for role, count in times.items()
+        }
+
+    return calibrate_mechanisms(at, {role: fits * k for role, k in times.items()}, budget)
 
 
 def count_steps(steps: int, callback: Callback | None) -> Iterator[int]:

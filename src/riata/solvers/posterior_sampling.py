@@ -15,15 +15,9 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import compose
 from riata.problem import Problem
 from riata.queries import SquaredMoments
-from riata.solvers.plan import (
-    Callback,
-    Plan,
-    Solution,
-    Solver,
-    check_steps,
-    count_steps,
-)
+from riata.solvers.plan import Plan, Solver, check_steps, count_steps
 from riata.solvers.requirements import Requirement, columns_at_most, least_squares
+from riata.solvers.solution import Callback, Solution
 from riata.solvers.tails import PosteriorTail
 from riata.vectors import Vector
 

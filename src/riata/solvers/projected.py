@@ -22,8 +22,9 @@ from riata.sets.lift import Liftable, lift_or_nearest
 from riata.solvers.gaussian_frank_wolfe import GaussianFrankWolfe
 from riata.solvers.noisy_gradient import NoisyGradient
 from riata.solvers.objective_perturbation import PerturbedObjective
-from riata.solvers.plan import Callback, Plan, Solution, Solver
+from riata.solvers.plan import Plan, Solver
 from riata.solvers.posterior_sampling import MOST_COLUMNS, PosteriorSampling
+from riata.solvers.solution import Callback, Solution
 from riata.solvers.tails import ProjectedTail
 from riata.vectors import Vector
 
@@ -57,8 +58,8 @@ class Projected(Solver):
         How the public matrix is made, or the matrix itself.
     inner : str or Solver, default="auto"
         The solver in the projected space. "auto" is "noisy-gradient" where delta is positive, and
-        under pure differential privacy "posterior-sampling" for the squared loss and
-        "objective-perturbation" for others, the hinge included.
+        under pure differential privacy "objective-perturbation", the hinge included; for the
+        squared loss also "posterior-sampling" is planned, and the smaller bound decides.
     clip : float or "auto", default="auto"
         The largest length of a projected row; longer ones are shortened. "auto" is the largest
         length of a row before.
@@ -131,9 +132,20 @@ class Projected(Solver):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
         _liftable(problem)
-        phi = self._phi(problem, budget)
+        plans, refusals = [], []
+        for inner in self._inners(problem, budget):
+            try:
+                plans.append(self._plan(problem, budget, fits, inner))
+            except Incompatible as refusal:
+                refusals.append(refusal)
+        if not plans:
+            raise refusals[0]
+        return min(plans, key=lambda plan: plan.excess_risk)
+
+    def _plan(self, problem: Problem, budget: Budget, fits: int, inner: Solver) -> Plan:
+        """The plan with one of the inner solvers, from public facts alone."""
+        phi = self._phi(problem, budget, inner)
         compressed = self._compressed(problem, phi)
-        inner = self._inner(problem, budget)
         free = self.dimension == self.steps == "auto" and isinstance(self.projection, str)
         if free and isinstance(inner, NoisyGradient) and not isinstance(self.inner, Solver):
             inner = inner.with_proven_steps(compressed, budget, fits)
@@ -165,7 +177,7 @@ class Projected(Solver):
         short = phi.dimension < asked
         return f"{taken} of the {asked:,} that Theorem 3.11 asks for" if short else taken
 
-    def _phi(self, problem: Problem, budget: Budget) -> Projection:
+    def _phi(self, problem: Problem, budget: Budget, inner: Solver) -> Projection:
         """Line 1 of StdERM, or the matrix that was given."""
         if isinstance(self.projection, Projection):
             if self.projection.n_features != problem.n_features:
@@ -193,9 +205,7 @@ class Projected(Solver):
                 max(1, MOST_NUMBERS // problem.n_features)
                 if issubclass(kind, StoredProjection)
                 else problem.n_features,
-                MOST_COLUMNS
-                if isinstance(self._inner(problem, budget), PosteriorSampling)
-                else problem.n_features,
+                MOST_COLUMNS if isinstance(inner, PosteriorSampling) else problem.n_features,
             )
         if dimension > problem.n_features:
             raise Incompatible(
@@ -218,14 +228,21 @@ class Projected(Solver):
             problem.fit_intercept,
         )
 
-    def _inner(self, problem: Problem, budget: Budget) -> Solver:
+    def _inners(self, problem: Problem, budget: Budget) -> list[Solver]:
+        """The solvers that may work in the projected space: the plan has the one that does."""
         if isinstance(self.inner, Solver):
-            return self.inner
-        name = self.inner
-        if name == "auto":
-            pure = "posterior-sampling" if problem.loss.least_squares else PerturbedObjective.name
-            name = pure if budget.delta == 0 else NoisyGradient.name
-        return INNER[name](self.steps)
+            return [self.inner]
+        names = [self.inner]
+        if self.inner == "auto":
+            exact = [PosteriorSampling.name] if problem.loss.least_squares else []
+            names = [*exact, PerturbedObjective.name] if budget.delta == 0 else [NoisyGradient.name]
+        return [INNER[name](self.steps) for name in names]
+
+    def _planned_inner(self, plan: Plan, problem: Problem) -> Solver:
+        """The inner solver that a plan is for."""
+        inners = self._inners(problem, plan.budget)
+        named = [inner for inner in inners if plan.solver.endswith(f", {inner.name}")]
+        return (named or inners)[0]
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -233,9 +250,9 @@ class Projected(Solver):
         """ProjERM, line by line."""
         assert plan.compressed is not None
         small = replace(plan.compressed, loss=problem.loss)
-        inner = self._inner(problem, plan.budget)
+        inner = self._planned_inner(plan, problem)
         found = inner.run(replace(plan, problem=small), small, curator, callback)  # line 1
-        phi = plan.projection or self._phi(problem, plan.budget)
+        phi = plan.projection or self._phi(problem, plan.budget, inner)
         theta = lift_or_nearest(_liftable(problem), phi, found.theta.dense())  # line 2
         offset = found.theta.offset
         if problem.loss.classifies:

@@ -36,17 +36,10 @@ from riata.queries import (
 )
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
-from riata.solvers.plan import (
-    Callback,
-    Fit,
-    Plan,
-    Solution,
-    Solver,
-    Step,
-    check_steps,
-)
+from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import Requirement, bounded_curvature, refittable_set
 from riata.solvers.scales import Scale, released_scale
+from riata.solvers.solution import Callback, Fit, Solution, Step
 from riata.vectors import Vector, length
 
 #: How much of a normal law lies within one standard deviation.

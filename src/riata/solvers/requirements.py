@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from riata.errors import Incompatible
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.queries.columns import MOST_COLUMNS
 from riata.sets import PolytopeSet
 
 Fact = Callable[[Problem, Budget], str]
@@ -135,7 +136,7 @@ smoothable_loss = Requirement(
     ),
     _loss,
     "the determinant is paid for by its curvature, which is infinite, and it has no `smoothed`",
-    "Use {another}",
+    "Use {another}, or a loss of bounded curvature, such as Poisson(largest_mean=...)",
 )  # fmt: skip
 
 least_squares = Requirement(
@@ -179,3 +180,8 @@ def positive_delta(instead: str = "{another}") -> Requirement:
 def columns_at_most(most: int, because: str, instead: str) -> Requirement:
     """Some algorithms are for few columns."""
     return Requirement(lambda p, b: p.n_features <= most, _columns, because, instead)
+
+
+scalable_columns = columns_at_most(
+    MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly", "Use {another}"
+)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.curator import Curator
-from riata.mechanisms import GaussianMechanism, Mechanism
+from riata.mechanisms import GaussianMechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
 from riata.queries import (
@@ -28,26 +28,19 @@ from riata.queries import (
     Scaling,
     SlopeSizes,
 )
-from riata.queries.columns import MOST_COLUMNS
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
-from riata.solvers.plan import (
-    Callback,
-    Plan,
-    Solution,
-    Solver,
-    calibrate_mechanisms,
-    check_steps,
-    count_steps,
-)
+from riata.solvers.plan import Plan, Solver, check_steps, count_steps, gaussian_mechanisms
 from riata.solvers.refit import comparison, read_comparison
 from riata.solvers.requirements import (
     bounded_curvature,
-    columns_at_most,
     positive_delta,
     refittable_set,
+    scalable_columns,
 )
 from riata.solvers.scales import Scale, released_scale
+from riata.solvers.solution import Callback, Solution
+from riata.solvers.step_count import zero_risk
 from riata.vectors import Vector, length
 
 # The numbers below were set on synthetic one-hot data by benchmarks/tune_scaled.py, where half or
@@ -129,29 +122,16 @@ class ScaledGradient(Solver):
         refittable_set,
         bounded_curvature,
         positive_delta('solver="greedy"'),
-        columns_at_most(
-            MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
-            "Use {another}",
-        ),
-    )  # fmt: skip
+        scalable_columns,
+    )
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
         steps = check_steps(self.steps) or STEPS
         times = _times(problem, steps)
-        whole = sum(SHARES[role] for role in times)
-
-        def at(strength: float) -> dict[str, Mechanism]:
-            return {
-                role: GaussianMechanism(math.sqrt(count * whole / SHARES[role]) / strength)
-                for role, count in times.items()
-            }
-
-        mechanisms = calibrate_mechanisms(at, {role: fits * k for role, k in times.items()}, budget)
-        of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
+        mechanisms = gaussian_mechanisms(times, SHARES, budget, fits)
         return Plan(
-            self.name, problem, budget, steps, mechanisms, fits,
-            min(of_zero, problem.worst_excess_risk),
+            self.name, problem, budget, steps, mechanisms, fits, zero_risk(problem),
             assumes="the check against the best constant does not err", times=times,
         )  # fmt: skip
 

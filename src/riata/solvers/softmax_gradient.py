@@ -20,7 +20,6 @@ from riata.queries import (
     Scaling,
     SoftmaxGradient,
 )
-from riata.queries.columns import MOST_COLUMNS
 from riata.solvers.joint import (
     LINE_STEPS,
     JointSolver,
@@ -29,11 +28,11 @@ from riata.solvers.joint import (
     joint_plan,
     log_priors,
 )
-from riata.solvers.plan import Callback, Plan, Solution, check_steps, count_steps
+from riata.solvers.plan import Plan, check_steps, count_steps
 from riata.solvers.requirements import (
-    columns_at_most,
     positive_delta,
     refittable_set,
+    scalable_columns,
     several_classes,
 )
 from riata.solvers.scaled_gradient import (
@@ -46,6 +45,7 @@ from riata.solvers.scaled_gradient import (
     MOMENTUM,
     Run,
 )
+from riata.solvers.solution import Callback, Solution
 from riata.vectors import Vector, length
 
 # How columns are measured and scaled, the momentum and the average are those of ScaledGradient.
@@ -104,15 +104,7 @@ class SoftmaxDescent(JointSolver):
 
     name = "softmax-gradient"
     radius_policy: ClassVar[str] = "open"
-    requirements = (
-        positive_delta(),
-        several_classes,
-        refittable_set,
-        columns_at_most(
-            MOST_COLUMNS, f"it scales at most {MOST_COLUMNS:,} of them exactly",
-            'Use solver="noisy-gradient"',
-        ),
-    )  # fmt: skip
+    requirements = (positive_delta(), several_classes, refittable_set, scalable_columns)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
@@ -122,14 +114,9 @@ class SoftmaxDescent(JointSolver):
         times |= {"lengths": 1, "line": LINE_STEPS}
         return joint_plan(self, problem, budget, steps, SHARES, times)
 
-    def run_all(
-        self,
-        plan: Plan,
-        problems: tuple[Problem, ...],
-        curator: Curator,
-        callback: Callback | None = None,
+    def run_classes(
+        self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None
     ) -> tuple[Solution, ...]:
-        (problem,) = problems
         run = _Run(plan, problem, curator)
         priors = run.priors()
         run.scale_columns()

@@ -8,102 +8,29 @@ docs/privacy/whitened_gradient.md.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-import numpy as np
+from dataclasses import dataclass
+from typing import ClassVar
 
 from riata.curator import Curator
-from riata.grid import X_STEPS
-from riata.mechanisms import GaussianMechanism, Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.queries import (
-    Improvement,
-    JointMoments,
-    LengthSizes,
-    PreconditionedGradient,
-    Query,
-    Sizes,
-    SlopeSizes,
-    Support,
-    Whitening,
-)
-from riata.queries.whitening import MOST_BEFORE, MOST_COORDINATES
-from riata.solvers import defaults
-from riata.solvers.adaptive_budget import noise_std
-from riata.solvers.empirical_bayes import (
-    best_constant,
-    high_quantile,
-    part_to_keep,
-    shrunken,
-    without_weak_columns,
-)
+from riata.queries.whitening import MOST_COORDINATES
 from riata.solvers.plan import (
-    Callback,
     Plan,
-    Solution,
     Solver,
-    calibrate_mechanisms,
     check_steps,
-    count_steps,
+    gaussian_mechanisms,
 )
-from riata.solvers.refit import read_comparison
 from riata.solvers.requirements import (
     bounded_curvature,
     columns_at_most,
     positive_delta,
     refittable_set,
 )
-from riata.solvers.whitened_shares import STEPS, shares, strength_of
-from riata.vectors import Vector
-
-# The numbers below began as those of a prototype that was made with housing, diamonds and bank in
-# sight, and were kept or changed by the scores of the designs in benchmarks/arena_data.py, which
-# are thus no independent check; no set was left out. 8 and 20 STEPS and a CUT of 1.2 and 2 hardly
-# move housing, but 2,000 x 100 at epsilon 0.3 from 0.29 to 0.51 and from 0.30 to 0.42 of R2.
-
-#: Rows and slopes begin in units of a high quantile of their sizes, stretched by this.
-STRETCH = 1.2
-
-#: The constant beside a row, as a part of the row's length.
-CONSTANT = 0.5
-
-#: Rows are shortened to this multiple of their typical length in a round, and summands of a
-#: gradient to this multiple of theirs; and to more, up to a limit, where rows times strength are
-#: more than that many times the columns. Long rows were then seen to matter in housing.
-LONGEST, LONGEST_FROM, MOST_LONG = 1.5, 200.0, 3.0
-CUT, CUT_FROM, MOST_CUT = 1.5, 150.0, 5.0
-
-#: But the slope of a rare class is not cut, up to this multiple of the slopes' scale.
-MOST_STEEP = 8.0
-
-#: The same in gradients along the model alone.
-CUT_ALONG = 2.0
-
-#: Eigenvalues are lifted to this part of the length of the noise matrix.
-FLOOR = 0.5
-
-#: A scale that is lost in noise is taken at this quantile of where it may be, on its safe side.
-SAFE = 0.05
-
-#: Coordinates beyond this multiple of a typical row's length are clamped.
-REACH = 8.0
-
-#: A step goes this far along the gradient over the curvature. That of a classifier differs between
-#: rows, and a whole step would go too far where it is large.
-RATE, RATE_OF_CLASSES = 1.0, 0.7
-
-#: How far skewed residuals may have moved the intercept, in their standard deviations.
-SKEWED = 0.1
-
-#: Margins of a classifier have at most this variance. Before anything is seen, the intercept of a
-#: regression lies within this part of the largest usual target.
-MOST_MARGINS, CENTRED = 16.0, 0.5
-
-#: Scales stay in this range.
-_SMALLEST, _LARGEST = 1e-60, 1e60
+from riata.solvers.solution import Callback, Solution
+from riata.solvers.step_count import zero_risk
+from riata.solvers.whitened_run import Run
+from riata.solvers.whitened_shares import STEPS, shares, whole_strength
 
 
 @dataclass(frozen=True)
@@ -140,30 +67,19 @@ class WhitenedGradient(Solver):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
         steps = check_steps(self.steps) or STEPS
-
-        def alone(strength: float) -> dict[str, Mechanism]:
-            return {"whole": GaussianMechanism(1 / strength)}
-
-        whole = calibrate_mechanisms(alone, fits, budget)["whole"]
-        assert isinstance(whole, GaussianMechanism)
-        parts = shares(problem, steps, problem.n_rows / whole.noise_multiplier)
+        parts = self.parts(problem, steps, whole_strength(problem, budget, fits))
         times = {role: count for role, (count, _) in parts.items()}
-        total = sum(share for _, share in parts.values())
-
-        def at(strength: float) -> dict[str, Mechanism]:
-            return {
-                role: GaussianMechanism(math.sqrt(count * total / share) / strength)
-                for role, (count, share) in parts.items()
-            }
-
-        mechanisms = calibrate_mechanisms(at, {role: fits * k for role, k in times.items()}, budget)
-        of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
+        shares_of = {role: share for role, (_, share) in parts.items()}
+        mechanisms = gaussian_mechanisms(times, shares_of, budget, fits)
         return Plan(
-            self.name, problem, budget, steps, mechanisms, fits,
-            min(of_zero, problem.worst_excess_risk),
+            self.name, problem, budget, steps, mechanisms, fits, zero_risk(problem),
             assumes="no more of the model is kept than is better than the best constant",
             times=times,
         )  # fmt: skip
+
+    def parts(self, problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
+        """How often each kind of release is made, and what it gets of the budget."""
+        return shares(problem, steps, strength)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -176,220 +92,3 @@ class WhitenedGradient(Solver):
         run.descend(callback)
         run.shrink()
         return run.solution()
-
-
-@dataclass
-class Run:
-    """One fit. A margin is <w, u> + offset, with u the row in the present coordinates.
-
-    Attributes
-    ----------
-    scale, scale_at_first, spread : float
-        The typical size of slopes at the present model, at first, and at the best constant.
-    strength : float
-        The number of rows for each column, times the strength of the guarantee.
-    trace : float
-        The mean squared length of u. Where eigenvalues were lifted it is less than their number.
-    curvature : float
-        The mean curvature of the loss.
-    """
-
-    plan: Plan
-    problem: Problem
-    curator: Curator
-    whitening: Whitening = field(init=False)
-    w: np.ndarray = field(init=False)
-    offset: float = 0.0
-    shift: float = 0.0
-    kept: float = 1.0
-    steep: float = 0.0
-    offset_error: float | None = None
-
-    def __post_init__(self) -> None:
-        self.units = self.problem.bounds.per_column(self.problem.n_features)
-        self.strength = strength_of(self.plan, self.problem)
-
-    def release(self, role: str, query: Query) -> tuple[Any, float]:
-        """A release, and the standard deviation of its noise."""
-        mechanism = self.plan[role]
-        return self.curator.release(query, mechanism), noise_std(mechanism, query)
-
-    @property
-    def steepness(self) -> float:
-        """The slope of the rarer class, which is not to be clipped, in units of the scale."""
-        return min(self.steep / self.scale, MOST_STEEP)
-
-    # Scales.
-
-    def begin(self) -> None:
-        """Units of rows and slopes."""
-        problem, p = self.problem, self.problem.n_features
-        self.curvature = problem.loss.curvature_bound(problem.y_bound)
-        self.constant = Vector.zero(p)
-        # Too large a unit of rows only makes coefficients small, and so does too small a one of
-        # slopes: these are the safe sides.
-        support = Support(np.arange(p), problem.bounds)
-        rows = self._size("lengths", LengthSizes(problem, support), 1 - SAFE)
-        if problem.loss.classifies:
-            self.scale = problem.loss.slope_bound(0.0, problem.y_bound)
-        else:
-            self.scale = self._size("slopes", SlopeSizes(problem, self.constant), SAFE)
-        self.scale_at_first = self.spread = self.scale
-        self.whitening = Whitening.of(np.eye(p) / rows, np.zeros(p))
-        self.length, self.trace = math.sqrt(2), 1.0
-        self.w, self.ratios = np.zeros(p), np.ones(p)
-
-    def _size(self, role: str, query: Sizes, safe: float) -> float:
-        counts, noise = self.release(role, query)
-        size = STRETCH * query.top * high_quantile(counts, noise, query.edges, safe)
-        return float(np.clip(size, _SMALLEST, _LARGEST))
-
-    # Rounds.
-
-    def whiten(self, role: str) -> None:
-        """Release the joint second moment, take a Newton step, and go to whitened coordinates."""
-        fits_offset, p = self.problem.fit_intercept, self.problem.n_features
-        constant = CONSTANT * self.length if fits_offset else 0.0
-        limit = self.scale * self.length * (MOST_BEFORE / X_STEPS)
-        theta = self.model(self.w, self.offset)
-        query = JointMoments(
-            self.problem, theta, limit, self.whitening, self.scale, self.length, constant
-        )
-        matrix, noise = self.release(role, query)
-        noise /= math.sqrt(2)  # off the diagonal
-        means = matrix[: p + 1, -1] / constant if constant else np.zeros(p + 1)
-        spread = matrix[: p + 1, : p + 1] - np.outer(means, means)
-        raw, vectors = np.linalg.eigh(spread[:p, :p])
-        lifted = np.maximum(raw, max(FLOOR * 2 * math.sqrt(p) * noise, 1e-12))
-        turn = vectors.T / np.sqrt(lifted)[:, None]
-        # What is left of the slopes after the step, in units of their scale.
-        of_slopes = max(float(spread[p, p]), 2 * noise)
-        cross = turn @ spread[:p, p]
-        step = shrunken(cross, noise / np.sqrt(lifted), of_slopes)
-        left = of_slopes - 2 * cross @ step + np.square(step) @ (raw / lifted)
-        left = min(max(float(left), 2 * noise, 1e-6 * of_slopes), of_slopes)
-        if role == "moments 1":
-            self._find_constant(float(means[p]), of_slopes)
-            self.constant_error = self.scale / self.curvature * noise / (constant or 1.0)
-        elif fits_offset:
-            self.offset -= self.scale * float(means[p]) / self.curvature
-        self.offset += float(self.w @ means[:p])
-        self.w = np.sqrt(lifted) * (vectors.T @ self.w) - self.scale / self.curvature * step
-        old = self.whitening
-        self.whitening = Whitening.of(turn @ old.matrix, turn @ (old.centre + means[:p]))
-        self.scale = float(np.clip(self.scale * math.sqrt(left), _SMALLEST, _LARGEST))
-        self.ratios = np.clip(raw / lifted, 0.0, 1.0)
-        self.trace = max(float((raw / lifted).sum()), 1.0)
-        longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
-        self.length = math.hypot(longest * math.sqrt(self.trace + 1), self.steepness)
-
-    def _find_constant(self, mean: float, of_slopes: float) -> None:
-        """The best constant, from the mean slope at 0, and the curvature there."""
-        problem, bound = self.problem, self.problem.offset_bound
-        if problem.loss.classifies:
-            self.offset, self.curvature = best_constant(problem.loss, self.scale * mean, bound)
-            targets = np.array(problem.loss.class_targets())
-            self.steep = float(np.abs(problem.loss.slope(np.full(2, self.offset), targets)).max())
-        else:
-            self.offset = float(np.clip(-self.scale * mean / self.curvature, -bound, bound))
-        self.constant = self.constant.with_offset(self.offset)
-        self.spread = self.scale * math.sqrt(of_slopes)
-
-    def model(self, w: np.ndarray, offset: float) -> Vector:
-        """The model of the rows as they are."""
-        offset = float(np.clip(offset - w @ self.whitening.centre, -_LARGEST, _LARGEST))
-        return Vector.of(self.whitening.matrix.T @ w / self.units).with_offset(offset)
-
-    # Gradients.
-
-    def descend(self, callback: Callback | None) -> None:
-        """Newton steps with the identity for the curvature; the last ones are averaged."""
-        problem, classifies = self.problem, self.problem.loss.classifies
-        steps, first = self.plan.steps, self.plan.times.get("first", 0)
-        typical = math.sqrt(self.trace + 1)
-        constant = max(1.0, CONSTANT * typical) if problem.fit_intercept else 0.0
-        cut = max(min(max(CUT, self.strength / CUT_FROM), MOST_CUT), self.steepness)
-        clip = cut * self.scale * math.hypot(math.sqrt(self.trace), constant)
-        limit = clip / constant if constant else math.inf
-        if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
-            self.curvature *= min(1.0, (self.scale / self.spread) ** 2)
-        rate = RATE_OF_CLASSES if classifies else RATE
-        w, offset = self.w, self.offset
-        self.w, self.offset = np.zeros(len(w)), 0.0
-        for t in count_steps(steps, callback):
-            query = PreconditionedGradient(
-                problem, self.model(w, offset), limit, self.whitening, REACH * typical, constant,
-                clip,
-            )  # fmt: skip
-            gradient, noise = self.release("first" if t <= first else "gradient", query)
-            w = w - rate / self.curvature * gradient[: len(w)]
-            if constant:
-                offset -= rate / self.curvature * float(gradient[-1]) / constant
-            if t > first:
-                self.w = self.w + w / (steps - first)
-                self.offset += offset / (steps - first)
-        noise /= self.curvature * math.sqrt(steps - first)
-        self.most = MOST_MARGINS if classifies else (self.spread / self.curvature) ** 2
-        sampled = self.scale / self.curvature / math.sqrt(problem.n_rows)
-        self.error = math.hypot(noise, sampled)
-        w, self.columns = without_weak_columns(self.w, self.whitening.matrix, self.error)
-        self.w = shrunken(w, np.full(len(w), noise), self.most)
-        self.offset_error = self.error / constant if constant else None
-
-    def shrink(self) -> None:
-        """Go from the constant towards the model as far as two gradients say, and mend the offset.
-
-        Along one line the noise does not grow with the number of columns.
-        """
-        problem, root = self.problem, math.sqrt(self.most)
-        spread = math.sqrt(float(self.ratios @ np.square(self.w)))
-        spread = max(min(spread, root), 1e-9 * root)
-        one, centre = self.w / spread, self.whitening.centre
-        line = Whitening.of((one @ self.whitening.matrix)[None], np.array([one @ centre]))
-        constant = 1.0 if problem.fit_intercept else 0.0
-        found, noises = [], []
-        theta = self.model(self.w, self.offset)
-        for model, size in ((self.constant, self.spread), (theta, self.scale)):
-            clip = max(CUT_ALONG, self.steepness) * size * math.hypot(1.0, constant)
-            limit = clip / constant if constant else math.inf
-            query = PreconditionedGradient(problem, model, limit, line, REACH, constant, clip)
-            gradient, noise = self.release("along", query)
-            found.append(gradient)
-            noises.append(noise)
-        change = float(found[1][0] - found[0][0])
-        if change < defaults.SURE * math.hypot(*noises):
-            change = max(change, self.curvature * spread)
-        self.kept = part_to_keep(-float(found[0][0]) / change, noises[0] / change)
-        if constant:
-            slope = (1 - self.kept) * found[0][1] + self.kept * found[1][1]
-            noise = math.hypot((1 - self.kept) * noises[0], self.kept * noises[1])
-            self._mend_offset(-float(slope) / self.curvature, noise / self.curvature)
-
-    def _mend_offset(self, move: float, noise: float) -> None:
-        """Move the intercept by what its own error, and skewed residuals, leave room for."""
-        assert self.offset_error is not None
-        prior = ((1 - self.kept) * self.constant_error) ** 2 + (self.kept * self.offset_error) ** 2
-        prior += (SKEWED * self.scale / self.curvature) ** 2
-        flat, left = self.constant.offset, 1 / (1 / prior + 1 / noise**2)
-        self.shift = move * prior / (prior + noise**2)
-        if not self.problem.loss.classifies:
-            most = (CENTRED * self.scale_at_first / self.curvature) ** 2
-            self.shift -= (flat + self.shift) * left / (most + left)
-
-    def solution(self) -> Solution:
-        """The model, its errors, and a private estimate of its fit."""
-        problem, theta = self.problem, self.model(self.w, self.offset)
-        offset = (1 - self.kept) * self.constant.offset + self.kept * theta.offset + self.shift
-        dense = problem.set.project(np.where(self.columns, self.kept * theta.dense(), 0.0))
-        model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
-        high = 2 * self.spread
-        straight = high if problem.loss.classifies else 0.0
-        largest = problem.loss.curvature_bound(problem.y_bound)
-        most = defaults.CHECK_CUT * max(high**2 / (2 * largest), straight)
-        query = Improvement(problem, model, self.constant, most)
-        fit, _ = read_comparison(*self.release("check", query))
-        errors = self.error * np.sqrt(np.square(self.whitening.matrix).sum(axis=0)) / self.units
-        return Solution(
-            model, self.plan.steps, errors=errors[model.support], offset_error=self.offset_error,
-            fit=fit,
-        )  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from riata.mechanisms import GaussianMechanism
+from riata.mechanisms import GaussianMechanism, Mechanism
+from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.solvers.plan import Plan
+from riata.solvers.plan import Plan, calibrate_mechanisms
 
 #: "auto" takes this many gradients, and averages what this part of them, the last ones, lead to.
 STEPS, AVERAGED = 12, 0.5
@@ -21,24 +22,52 @@ ROUNDS = ((30.0, 4), (10.0, 3), (3.0, 2), (0.0, 1))
 #: A scale gets the share with which three tenths of the rows are 5 standard deviations of a bin's
 #: noise, within limits; the gradients along the model that which finds a multiple of it to 0.4.
 SCALES, LEAST_FOR_SCALES, MOST_FOR_SCALES = 24.0, 0.005, 0.1
-ALONG, LEAST_ALONG, MOST_ALONG = 20.0, 0.04, 0.15
+ALONG, LEAST_ALONG, MOST_ALONG = 40.0, 0.04, 0.15
+
+#: Where the curvature is measured, the best constant is found in so many rounds, each with a scale
+#: of the slopes, and gets this share.
+CONSTANTS, CONSTANT_SHARE = 3, 0.05
 
 
 def shares(problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
     """How often each kind of release is made, and what it gets; `strength` is that of all rows."""
     last = math.ceil(AVERAGED * steps)
-    scale = min(max((SCALES / strength) ** 2, LEAST_FOR_SCALES), MOST_FOR_SCALES)
+    scale = scale_share(strength)
     found = {"lengths": (1, scale)}
     if not problem.loss.classifies:  # whose slopes are known at 0
         found["slopes"] = (1, scale)
+    if problem.loss.measured_curvature:
+        found["slopes"] = (CONSTANTS + 1, 2 * scale)
+        found["constant"] = (2 * CONSTANTS, CONSTANT_SHARE)
     rounds = next(k for least, k in ROUNDS if strength / problem.n_features >= least)
     for k in range(rounds):
         found[f"moments {k + 1}"] = (1, SHARES["moments"] * 2**k / (2**rounds - 1))
     if steps > last:
         found["first"] = (steps - last, SHARES["first"])
     found["gradient"] = (last, SHARES["gradient"])
-    along = min(max((ALONG / strength) ** 2, LEAST_ALONG), MOST_ALONG)
-    return found | {"along": (2, along), "check": (1, SHARES["check"])}
+    return found | {"along": (2, along_share(strength)), "check": (1, SHARES["check"])}
+
+
+def scale_share(strength: float) -> float:
+    return min(max(min(SCALES / strength, 1.0) ** 2, LEAST_FOR_SCALES), MOST_FOR_SCALES)
+
+
+def along_share(strength: float) -> float:
+    return min(max(min(ALONG / strength, 1.0) ** 2, LEAST_ALONG), MOST_ALONG)
+
+
+def whole_strength(problem: Problem, budget: Budget, fits: int = 1) -> float:
+    """The number of rows times the strength of the guarantee of each of `fits` models.
+
+    The strength of one Gaussian release with noise 1 / m is m.
+    """
+
+    def alone(strength: float) -> dict[str, Mechanism]:
+        return {"whole": GaussianMechanism(1 / strength)}
+
+    whole = calibrate_mechanisms(alone, fits, budget)["whole"]
+    assert isinstance(whole, GaussianMechanism)
+    return problem.n_rows / whole.noise_multiplier
 
 
 def strength_of(plan: Plan, problem: Problem) -> float:

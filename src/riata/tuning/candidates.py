@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -21,6 +24,9 @@ _REFUSED = {
     "adjacency": "all candidates must protect the same neighbours",
     "bounds": "they are a promise about the rows, and all candidates are compared on the same rows",
     "classes": "they are a fact about the labels, and all candidates are compared on the same ones",
+    "data_quality": "a search would count the rows anew in each of its fits",
+    "max_weight": "the rows of a search have no weights",
+    "max_exposure": "the rows of a search have no exposures",
 }
 
 #: What an estimator must leave to the search.
@@ -46,6 +52,18 @@ def check_estimator(estimator: object) -> PrivateLinearModel:
                 f"The estimator has {name}={getattr(estimator, name)!r}, and the search has its "
                 f"own: two would contradict each other. Leave it to the search: pass {name}=None "
                 "to the estimator."
+            )
+    if estimator.data_quality:
+        raise InvalidArgument(
+            "The estimator has data_quality=True, and a search would count the rows anew in each "
+            "of its fits. Pass data_quality=False to the estimator."
+        )
+    for name in ("max_weight", "max_exposure"):
+        if getattr(estimator, name, None) is not None:
+            raise InvalidArgument(
+                f"The estimator has {name}={getattr(estimator, name)!r}, and {_REFUSED[name]}: the "
+                f"noise would be scaled to it for nothing. Pass {name}=None to the estimator, and "
+                "fit it with weights once its parameters are chosen."
             )
     return estimator
 
@@ -85,6 +103,15 @@ def check_expected(expected: object, candidates: int) -> float:
             "many candidates are tried on average."
         )
     return float(expected)  # type: ignore[arg-type]
+
+
+def check_fits(candidates: Iterable[PrivateLinearModel], shape: tuple[int, int]) -> None:
+    """Raise for whatever a fit of one of them would refuse. The rows are made up for it."""
+    x = sparse.csr_array(shape)
+    for each in candidates:
+        some = getattr(each, "classes", None)  # named by now, also where the rows name them
+        label = np.zeros(1) if some is None else np.asarray(some)[:1]
+        clone(each).request(x, np.repeat(label, shape[0]))
 
 
 def candidate(

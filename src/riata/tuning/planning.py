@@ -21,6 +21,7 @@ from riata.solvers.adaptive_budget import measurement_at, noise_std
 from riata.tuning.candidates import candidate
 from riata.tuning.scoring import check_scoring, error_of
 from riata.vectors import Vector
+from riata.wording import number_of
 
 #: The part of a run (of its rho, or of its epsilon where delta is 0) that its score gets.
 SCORE_SHARE = 0.15
@@ -120,7 +121,7 @@ class SearchPlan:
         rows = [
             ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
             *(
-                ("tries", f"{_in_words(each)}: {plan.solver}, {plan.steps} steps")
+                ("tries", f"{_in_words(each)}: {plan.solver}, {number_of(plan.steps, 'step')}")
                 for each, plan in zip(self.parameters, self.plans, strict=True)
             ),
             *(("release", line) for line in self.releases),

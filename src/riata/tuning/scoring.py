@@ -10,7 +10,7 @@ from riata.bounds import Bounds
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import PrivateClassifier
-from riata.losses import Loss
+from riata.losses import Loss, WeightedRows
 from riata.queries import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.vectors import Vector
 
@@ -34,6 +34,12 @@ def check_scoring(scoring: object, estimators: list[PrivateLinearModel]) -> str:
             "compared. Search them one after the other."
         )
     for loss in (getattr(each, "loss", None) for each in estimators):
+        if isinstance(loss, Loss) and _of_codes(loss):
+            raise Incompatible(
+                "a private score", f"the loss {loss.name!r}",
+                because="its targets are codes of a target, a weight and an exposure, and no "
+                "prediction is compared with a code", instead="Use the loss without weights",
+            )  # fmt: skip
         if isinstance(loss, Loss) and not loss.classifies and loss.link != "identity":
             raise Incompatible(
                 "PrivateSearch", f"the {loss.name} loss",
@@ -49,6 +55,12 @@ def check_scoring(scoring: object, estimators: list[PrivateLinearModel]) -> str:
             f"Use one of {['auto', *allowed]}."
         )
     return str(scoring)
+
+
+def _of_codes(loss: Loss) -> bool:
+    """Whether targets are codes that hold more than a target."""
+    inner = loss.inner
+    return isinstance(loss, WeightedRows) or (inner is not None and _of_codes(inner))
 
 
 def error_of(

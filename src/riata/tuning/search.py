@@ -18,6 +18,7 @@ from riata.data.source import Source
 from riata.errors import Incompatible
 from riata.estimators.base import PrivateLinearModel
 from riata.estimators.classifier import PrivateClassifier
+from riata.estimators.pipelines import warn_of_surrounding_pipeline
 from riata.fitting import Request, release_score, search_digest
 from riata.fitting.arguments import budget_of, check_ledger, seed_from
 from riata.fitting.dask_rows import is_collection
@@ -28,7 +29,7 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.budget import Budget
 from riata.privacy.statement import Statement
 from riata.releases import notify_of_search, unobserved
-from riata.tuning.candidates import check_estimator, check_expected, listed
+from riata.tuning.candidates import check_estimator, check_expected, check_fits, listed
 from riata.tuning.planning import SearchPlan, planned
 from riata.tuning.scoring import classifies, error_query, score_of
 from riata.tuning.suppression import suppressed_output
@@ -60,7 +61,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     grid : dict or list of dict
         Lists of values by the names of parameters, as for `sklearn.model_selection.ParameterGrid`.
         Public. Parameters that touch privacy (epsilon, delta, bounds, classes, adjacency, ledger,
-        random_state) are refused.
+        random_state, data_quality) are refused, and so are max_weight and max_exposure: the rows
+        of a search have no weights.
     epsilon : float
         The privacy budget of the whole search.
     delta : float, optional
@@ -150,9 +152,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_rows,)
             Numbers or labels, as for the estimator. Left out for a source, which has its own.
         """
+        warn_of_surrounding_pipeline()
         self._check_parameters()
         estimator, shape, request = self._looked_at(X, y)
         plan = self._planned(estimator, shape)
+        check_fits(plan.estimators, shape)
         seed = seed_from(self.random_state)
         noise = Noise(seed)
         digest = search_digest(self, request, plan.event, seed)

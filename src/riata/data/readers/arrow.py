@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from riata.data.columns import Column, Numbers, Texts
+from riata.data.columns import Column, Dates, Numbers, Texts
 from riata.data.readers.base import Reader, TableReader, missing_package, repeated
 from riata.errors import DataError
 
@@ -148,6 +148,8 @@ def _kind(kind: pa.DataType) -> str:
         return "yes-no"
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return "number"
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "date"
     texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
     return "text" if any(is_kind(kind) for is_kind in texts) else str(kind)
 
@@ -167,6 +169,8 @@ def _column(values: Any) -> Column:
         encoded = values.cast(pa.large_binary()).dictionary_encode()
         words = Texts.of(encoded.dictionary.to_pylist()).words
         return Texts([*words, None], np.asarray(encoded.indices.fill_null(len(words))))
+    if kind == "date":
+        return Dates(values.to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     missing = np.asarray(values.is_null()) if values.null_count else None

@@ -95,7 +95,7 @@ class TableReader(Reader):
 
     @abstractmethod
     def kinds(self) -> dict[str, str]:
-        """The kind of each column: "number", "yes-no", "text", or another name of a type."""
+        """The kind of each column: "number", "yes-no", "text", "date", or the name of a type."""
 
     def repeated_names(self) -> set[str]:
         """Names that several columns have."""
@@ -108,7 +108,7 @@ class TableReader(Reader):
     def blocks(self, schema: Schema, rows: int, target: bool) -> Iterator[Block]:
         assert isinstance(schema.features, NamedFeatures)
         wanted = schema.target if target else None
-        names = [*schema.columns, *([] if wanted is None else [wanted.name])]
+        names = list(dict.fromkeys([*schema.columns, *([wanted.name] if wanted else [])]))
         for n_rows, columns in self.chunks(names, rows):
             y = None if wanted is None else wanted.encode(columns[wanted.name])
             yield schema.features.encode(columns, n_rows), y
@@ -120,7 +120,7 @@ class TableReader(Reader):
                 "names. Name the columns in the schema: [[features]] with name and kind."
             )
         kinds, repeated = self.kinds(), self.repeated_names()
-        wanted: dict[str, str] = {feature.name: feature.kind for feature in schema.features}
+        wanted = {name: each.kind for each in schema.features for name in each.columns}
         if schema.person and target:
             wanted[schema.person] = "person"
         if schema.target is not None and target:
@@ -186,11 +186,18 @@ _READABLE_AS = {
     "number": ("number", "text", "yes-no"),
     "yes-no": ("number", "text", "yes-no"),
     "choice": ("number", "text"),
+    "count": ("number", "text", "yes-no"),
     "text": ("text",),
+    "hash": ("number", "text"),
+    "date": ("date", "text"),
     "person": ("number", "text"),
     "classes": ("number", "text", "yes-no"),
 }
-_ADVICE = {"yes-no": 'Use kind = "yes-no".', "number": 'Use kind = "number" or "choice".'}
+_ADVICE = {
+    "yes-no": 'Use kind = "yes-no".',
+    "number": 'Use kind = "number" or "choice".',
+    "date": 'Use kind = "date".',
+}
 _ELSE = "Turn it into numbers or texts first, or leave the column out."
 
 

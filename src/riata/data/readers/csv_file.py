@@ -22,11 +22,21 @@ class CsvReader(LineReader, TableReader):
     rows of others. A line with too few or too many fields is a row in which everything is missing.
     """
 
-    hint = "Its first line must name the columns. Correct the schema or that line."
-
     def __init__(self, path: Path, separator: str = ",") -> None:
         super().__init__(path, header=1)
         self.separator = separator
+
+    @property
+    def hint(self) -> str:  # type: ignore[override]
+        """What to look for: a header that is one field often has another separator."""
+        said = "Its first line must name the columns. Correct the schema or that line."
+        if len(self.names) > 1:
+            return said
+        return (
+            f"Its first line is one field: if another sign than {self.separator!r} is between "
+            'the fields, write it into the schema, as in separator = ";". Otherwise it must '
+            "name the columns."
+        )
 
     @cached_property
     def names(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from riata.data.columns import Column, Numbers, Texts, from_objects
+from riata.data.columns import Column, Dates, Numbers, Texts, from_objects
 from riata.data.readers.base import TableReader, missing_package, repeated
 from riata.errors import DataError
 
@@ -83,6 +83,8 @@ def _kind(values: Any) -> str:
         return "yes-no"
     if kind.is_numeric():
         return "number"
+    if kind in (nw.Date, nw.Datetime):
+        return "date"
     texts = (nw.String, nw.Categorical, nw.Enum, nw.Object)
     return "text" if any(kind == one for one in texts) else str(kind)
 
@@ -96,6 +98,8 @@ def _column(values: Any, kind: str) -> Column:
         return from_objects(values.to_list())
     if values.dtype == nw.Decimal:
         return from_objects(values.to_list())
+    if kind == "date":
+        return Dates(values.to_numpy())
     missing = values.is_null().to_numpy() if values.null_count() else None
     if missing is not None:
         values = values.fill_null(False if kind == "yes-no" else 0)

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from riata.data.schema.features import MOST_COLUMNS, Text
+from riata.data.schema.features import MOST_COLUMNS, Feature
+from riata.data.schema.interaction import Interaction
 from riata.data.schema.named_features import NamedFeatures
 from riata.data.schema.numeric_block import NumericBlock
 from riata.errors import SchemaError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 MOST_NAMES = 2**24
 #: What a name takes besides its characters, and a character at most.
 _NAME, _CHARACTER = 128, 4
+#: Characters that a name has besides those of its feature and its label: numbers of bins, mostly.
+_LONGEST_END = 64
 _BUCKET = re.compile(r"(.*)\[(0|[1-9][0-9]{0,9})\]", re.DOTALL)
 
 
@@ -47,15 +50,14 @@ def check_names(schema: Schema, limit: ReadLimit) -> None:
 
 
 def _repeated(features: NamedFeatures, limit: ReadLimit) -> str | None:
-    """A name that two encoded columns have. Buckets of texts are not listed: they may be many."""
-    buckets = {feature.name: feature.buckets for feature in features if isinstance(feature, Text)}
+    """A name that two encoded columns have. Numbered buckets are not listed: they may be many."""
+    buckets = {feature.name: feature.n_columns for feature in features if feature.hashed}
     seen: set[str] = set()
     for feature in features:
-        if isinstance(feature, Text):
+        if feature.hashed:
             continue
-        characters = len(feature.name) * feature.n_columns + sum(map(len, feature.labels))
         limit.take(
-            _NAME * feature.n_columns + _CHARACTER * characters,
+            _NAME * feature.n_columns + _CHARACTER * _characters(feature),
             f"The names of the {feature.n_columns} columns of one feature",
         )
         for name in feature.names:
@@ -64,3 +66,12 @@ def _repeated(features: NamedFeatures, limit: ReadLimit) -> str | None:
                 return name
             seen.add(name)
     return None
+
+
+def _characters(feature: Feature) -> int:
+    """About how many characters the names of a feature's columns have together, at most."""
+    if isinstance(feature, Interaction):
+        one, other = feature.first, feature.second
+        return other.n_columns * _characters(one) + one.n_columns * _characters(other)
+    longest = len(feature.name) + _LONGEST_END
+    return longest * feature.n_columns + sum(map(len, feature.labels))

@@ -1,23 +1,21 @@
-"""How a column becomes numbers in [-1, 1]: one class for each kind of column."""
+"""How a column becomes numbers in [-1, 1]: what every kind of column has, and the simple ones."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from riata.data.columns import Column, Numbers, as_number
-from riata.data.schema.schema_fields import SchemaFields
 
 #: Words for yes and no, as in the local model. What is not understood is missing.
 YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 MOST_COLUMNS = 2**31 - 1
-
-#: So many different words a text is taken to have.
-_WORDS_OF_TEXT = 64
 
 
 class Nonzeros(NamedTuple):
@@ -28,13 +26,27 @@ class Nonzeros(NamedTuple):
     values: np.ndarray
 
 
+class Cell(IntEnum):
+    """What may be wrong with a cell."""
+
+    GOOD, MISSING, OUTSIDE = 0, 1, 2
+
+
 @dataclass(frozen=True)
 class Feature(ABC):
-    """One column of a file and how it is encoded."""
+    """One column of a file, or several, and how they are encoded."""
 
     name: str
 
     kind: ClassVar[str]
+
+    #: Whether its columns are numbered buckets, which may be too many to be listed.
+    hashed: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the file that are for it alone."""
+        return (self.name,)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -57,52 +69,29 @@ class Feature(ABC):
 
     @property
     def likely_entries(self) -> int:
-        """About how many of its entries are not 0. Together they have at most length 1."""
+        """About how many of its entries are not 0."""
+        return 1
+
+    @property
+    def squared_length(self) -> int:
+        """The largest sum of the squares of its entries in a row."""
         return 1
 
     @abstractmethod
     def encode(self, column: Column) -> Nonzeros:
         """The numbers of some rows. No value raises: that would say something about it."""
 
+    def encode_rows(self, columns: Mapping[str, Column]) -> Nonzeros:
+        """The same from all columns of the rows."""
+        return self.encode(columns[self.name])
+
+    def cells(self, column: Column) -> np.ndarray:
+        """A `Cell` for each row."""
+        return column.texts().encode(lambda word: Cell.GOOD, Cell.MISSING)
+
     def lines(self) -> list[tuple[str, Any, str]]:
         """Its own fields in a schema, each with its meaning."""
         return []
-
-
-@dataclass(frozen=True)
-class Number(Feature):
-    """A number: clipped into `bounds`, moved by `center` and divided by the reach around it.
-
-    Missing and unreadable numbers count as the centre, which becomes 0.
-    """
-
-    bounds: tuple[float, float]
-    center: float
-
-    kind = "number"
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.center == self.bounds[0]
-
-    @property
-    def reach(self) -> float:
-        """The largest distance of a number from the centre."""
-        return max(self.bounds[1] - self.center, self.center - self.bounds[0])
-
-    def encode(self, column: Column) -> Nonzeros:
-        away = np.clip(column.numbers(), *self.bounds) - self.center
-        scaled = np.clip(np.where(np.isnan(away), 0.0, away) / self.reach, -1.0, 1.0)
-        rows = np.flatnonzero(scaled)
-        return Nonzeros(rows, np.zeros_like(rows), scaled[rows])
-
-    def lines(self) -> list[tuple[str, Any, str]]:
-        low, high = self.bounds
-        middle = ", the middle" if self.center == (low + high) / 2 else ""
-        return [
-            ("bounds", list(self.bounds), "values outside are clipped"),
-            ("center", self.center, f"missing values count as this{middle}"),
-        ]
 
 
 @dataclass(frozen=True)
@@ -112,16 +101,23 @@ class YesNo(Feature):
     kind = "yes-no"
 
     def encode(self, column: Column) -> Nonzeros:
-        rows = np.flatnonzero(flags(column) == 1)
-        return Nonzeros(rows, np.zeros_like(rows), np.ones(len(rows)))
+        return ones(np.where(flags(column) == 1, 0, -1))
+
+    def cells(self, column: Column) -> np.ndarray:
+        return np.where(flags(column) < 0, Cell.MISSING, Cell.GOOD)
 
 
 @dataclass(frozen=True)
 class Choice(Feature):
-    """Categorical, one-hot encoded; a last column for what is not listed, missing included."""
+    """Categorical, one-hot encoded; a last column for what is not listed, missing included.
+
+    Ordered choices have a column for each step from one to the next, with equal entries in those
+    that lead to the row's choice; together they have at most length 1.
+    """
 
     choices: tuple[str, ...]
     other: bool = True
+    ordered: bool = False
 
     kind = "choice"
 
@@ -131,70 +127,57 @@ class Choice(Feature):
 
     @property
     def names(self) -> list[str]:
-        return [f"{self.name}={choice}" for choice in (*self.choices, *["(other)"] * self.other)]
+        sign, named = (">=", self.choices[1:]) if self.ordered else ("=", self.choices)
+        other = [f"{self.name}=(other)"] * self.other
+        return [f"{self.name}{sign}{choice}" for choice in named] + other
 
     @property
     def n_columns(self) -> int:
-        return len(self.choices) + self.other
+        return len(self.choices) + self.other - self.ordered
+
+    @property
+    def likely_entries(self) -> int:
+        return len(self.choices) - 1 if self.ordered else 1
+
+    def _places(self, column: Column) -> np.ndarray:
+        """The place of each row's choice, -1 for what is missing and -2 for what is not listed."""
+        table = {choice: place for place, choice in enumerate(self.choices)}
+        return column.texts().encode(lambda word: table.get(word, -2), -1)
 
     def encode(self, column: Column) -> Nonzeros:
-        table = {choice: place for place, choice in enumerate(self.choices)}
-        other = len(table) if self.other else -1
-        places = column.texts().encode(lambda word: table.get(word, other), other)
-        rows = np.flatnonzero(places >= 0)
-        return Nonzeros(rows, places[rows], np.ones(len(rows)))
+        places = self._places(column)
+        if not self.ordered:
+            return ones(np.where(places < 0, len(self.choices) if self.other else -1, places))
+        steps = len(self.choices) - 1
+        rows, which = np.nonzero(np.arange(steps) < places[:, None])
+        values = np.full(len(rows), 1 / math.sqrt(steps))
+        if not self.other:
+            return Nonzeros(rows, which, values)
+        others = np.flatnonzero(places < 0)
+        return Nonzeros(
+            np.concatenate([rows, others]),
+            np.concatenate([which, np.full_like(others, steps)]),
+            np.concatenate([values, np.ones(len(others))]),
+        )
+
+    def cells(self, column: Column) -> np.ndarray:
+        found: np.ndarray = np.maximum(-self._places(column), 0)
+        return found
 
     def lines(self) -> list[tuple[str, Any, str]]:
+        meaning = "from the least to the most" if self.ordered else "each has a column"
+        order = [("ordered", True, "neighbours are alike: a column for each step")]
         return [
-            ("choices", list(self.choices), "categories, from public knowledge"),
+            ("choices", list(self.choices), f"categories, {meaning}"),
+            *(order if self.ordered else []),
             ("other", self.other, "a column for all others, missing included"),
         ]
 
 
-@dataclass(frozen=True)
-class Text(Feature):
-    """Words, hashed into buckets: 1 + log of the count of each, brought to length 1."""
-
-    buckets: int
-
-    kind = "text"
-
-    @property
-    def names(self) -> list[str]:
-        return [f"{self.name}[{bucket}]" for bucket in range(self.buckets)]
-
-    @property
-    def n_columns(self) -> int:
-        return self.buckets
-
-    @property
-    def likely_entries(self) -> int:
-        return min(self.buckets, _WORDS_OF_TEXT)
-
-    def encode(self, column: Column) -> Nonzeros:
-        from sklearn.feature_extraction.text import HashingVectorizer  # slow to import
-
-        texts = column.texts()
-        hashing = HashingVectorizer(n_features=self.buckets, alternate_sign=False, norm=None)
-        found = hashing.transform([word or "" for word in texts.words]).tocsr()
-        found.data = _unit_rows(found.data, found.indptr)
-        found = found[texts.codes].tocoo()
-        return Nonzeros(found.row, found.col, found.data)
-
-    def lines(self) -> list[tuple[str, Any, str]]:
-        return [("buckets", self.buckets, "words are hashed into this many columns")]
-
-
-def _unit_rows(counts: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """1 + log of each count, with each row brought to length 1.
-
-    A row's numbers must not depend on other rows, not even in their last bit: logarithms come from
-    `math`, one for each count, and `bincount` adds the entries of a row one by one.
-    """
-    seen, places = np.unique(counts, return_inverse=True)
-    entries = np.array([1 + math.log(count) for count in seen])[places]
-    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return entries / np.sqrt(np.bincount(row, np.square(entries), len(indptr) - 1))[row]
+def ones(places: np.ndarray) -> Nonzeros:
+    """A 1 in the column that is named for each row, and none where that is below 0."""
+    rows = np.flatnonzero(places >= 0)
+    return Nonzeros(rows, places[rows], np.ones(len(rows)))
 
 
 def flags(column: Column) -> np.ndarray:
@@ -208,27 +191,3 @@ def flags(column: Column) -> np.ndarray:
 def _flag(word: str) -> int:
     number = as_number(word)
     return int(number) if number in (0.0, 1.0) else YES.get(word.lower(), -1)
-
-
-def read_feature(fields: SchemaFields) -> Feature:
-    """From a table of a schema."""
-    name = fields.name("name")
-    kind = fields.one_of("kind", tuple(KINDS))
-    made: Feature
-    if kind == Number.kind:
-        low, high = fields.pair("bounds")
-        center = fields.number("center", default=(low + high) / 2)
-        if not low <= center <= high:
-            raise fields.wrong("center", center, f"it must lie between the bounds {low} and {high}")
-        made = Number(name, (low, high), center)
-    elif kind == Choice.kind:
-        made = Choice(name, fields.labels("choices"), fields.flag("other", default=True))
-    elif kind == Text.kind:
-        made = Text(name, fields.whole("buckets", least=1, most=MOST_COLUMNS))
-    else:
-        made = YesNo(name)
-    fields.end()
-    return made
-
-
-KINDS = {made.kind: made for made in (Number, YesNo, Choice, Text)}

@@ -27,7 +27,7 @@ class NamedFeatures:
     @property
     def columns(self) -> list[str]:
         """The columns of a file that are read."""
-        return [feature.name for feature in self.each]
+        return [name for feature in self.each for name in feature.columns]
 
     @property
     def names(self) -> list[str]:
@@ -49,11 +49,16 @@ class NamedFeatures:
         """About how many entries of an encoded row are not 0: a guess from public facts."""
         return sum(feature.likely_entries for feature in self.each)
 
+    @property
+    def squared_length(self) -> int:
+        """The largest squared length of an encoded row."""
+        return sum(feature.squared_length for feature in self.each)
+
     def encode(self, columns: Mapping[str, Column], n_rows: int) -> sparse.csr_array:
         """Rows from columns by name. No value raises."""
         parts, first = [], 0
         for feature in self.each:
-            rows, places, values = feature.encode(columns[feature.name])
+            rows, places, values = feature.encode_rows(columns)
             parts.append((rows, places + first, values))
             first += feature.n_columns
         rows, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))

@@ -15,8 +15,9 @@ from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.data.columns import Texts
+from riata.data.schema.automatic import declares, with_knots
 from riata.data.schema.column_names import MOST_NAMES, check_names
-from riata.data.schema.features import read_feature
+from riata.data.schema.kinds import read_features
 from riata.data.schema.named_features import NamedFeatures
 from riata.data.schema.numeric_block import NumericBlock, read_numeric_block
 from riata.data.schema.schema_fields import SchemaFields
@@ -118,7 +119,7 @@ class Schema:
             features = read_numeric_block(fields.table("features"))
         else:
             limit.take(TABLE_BYTES * size_of(table, "features"), "The features of the schema")
-            features = NamedFeatures(tuple(map(read_feature, fields.tables("features"))))
+            features = NamedFeatures(read_features(fields.tables("features")))
         target = fields.take("target", None)
         person = "" if "person" not in table else fields.name("person")
         if unnamed and person:
@@ -159,6 +160,11 @@ class Schema:
         return schema_text(self)
 
     @property
+    def fixes_size(self) -> bool:
+        """Whether it says how many rows or people there are: blank rows stand for the others."""
+        return self.rows is not None or self.people is not None
+
+    @property
     def unnamed(self) -> bool:
         """Whether files of this schema have no named columns."""
         return isinstance(self.features, NumericBlock)
@@ -195,9 +201,53 @@ class Schema:
         promise = Bounds(x=1.0, y=half, nonnegative=self.features.nonnegative)
         if self.unnamed or _FULL_ROWS * self.likely_entries > self.n_features:
             return promise
-        # Each feature adds at most 1 to the square of a row's length, and rounding a little.
-        length = math.sqrt(len(self.columns)) * (1 + 2.0**-10)
+        assert isinstance(self.features, NamedFeatures)
+        length = math.sqrt(self.features.squared_length) * (1 + 2.0**-10)  # and rounding a little
         return replace(promise, length=length, nonzeros=self.likely_entries)
+
+    @property
+    def groups(self) -> list[np.ndarray]:
+        """The encoded columns of each feature, for sets and losses that know groups."""
+        sizes = [1] * self.n_features
+        if isinstance(self.features, NamedFeatures):
+            sizes = [feature.n_columns for feature in self.features]
+        return np.split(np.arange(self.n_features), np.cumsum(sizes)[:-1])
+
+    def for_fit(self, n_rows: int, epsilon: float) -> Schema:
+        """The schema with knots for numbers where a fit of so many rows has them by default.
+
+        Numbers whose `knots` or `bins` are given stay as they are. The rule is public: see
+        `riata.data.schema.automatic`.
+        """
+        if isinstance(self.features, NumericBlock):
+            return self
+        models = 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+        amount = n_rows * epsilon / self.rows_of_a_person
+        made = self.with_features(with_knots(self.features, amount, models))
+        try:
+            check_names(made, ReadLimit(MAX_BYTES, SchemaError))
+        except SchemaError:  # a knot would be called as another column is
+            return self
+        return made
+
+    @property
+    def derived(self) -> list[tuple[str, str]]:
+        """What a fit knows from the schema alone, in words: a name for each line, and the line."""
+        from riata.data.schema.derived import derived_facts
+
+        return derived_facts(self)
+
+    def with_features(self, features: NamedFeatures | NumericBlock) -> Schema:
+        """The same schema with other features of the same columns."""
+        return self if features is self.features else replace(self, features=features)
+
+    def declares(self, made: Schema) -> bool:
+        """Whether a model with the schema `made` reads the rows of this schema."""
+        if self.target != made.target:
+            return False
+        if isinstance(self.features, NamedFeatures) and isinstance(made.features, NamedFeatures):
+            return declares(self.features, made.features)
+        return self.features == made.features
 
     @property
     def classes(self) -> np.ndarray | None:

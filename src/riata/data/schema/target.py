@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from riata.data.columns import Column
-from riata.data.schema.features import flags
+from riata.data.schema.features import Cell, flags
+from riata.data.schema.number import Number
 from riata.data.schema.schema_fields import SchemaFields
 from riata.files.limit import ReadLimit
 
@@ -58,11 +59,22 @@ class Target:
         table = {label: code for code, label in enumerate(classes.tolist())}
         return column.texts().encode(lambda word: table.get(word, -1), -1).astype(np.float64)
 
+    def cells(self, column: Column) -> np.ndarray:
+        """A `Cell` for each row: of labels, outside is what is none of the classes."""
+        if self.bounds is not None:
+            return Number(self.name, self.bounds, self.centre).cells(column)
+        missing = column.texts().encode(lambda word: Cell.GOOD, Cell.MISSING)
+        unknown = (self.encode(column) < 0) & (missing == Cell.GOOD)
+        return np.where(unknown, Cell.OUTSIDE, missing)
+
     def lines(self) -> list[tuple[str, Any, str]]:
         """Its fields in a schema, each with its meaning."""
         named = [("name", self.name, "the column")] if self.name else []
         if self.bounds is None:
-            return [*named, ("classes", list(self.labels), "from public knowledge")]
+            return [
+                *named,
+                ("classes", list(self.labels), "rows with other labels are in none of them"),
+            ]
         meaning = "values outside are clipped, missing ones count as the middle"
         return [*named, ("bounds", list(self.bounds), meaning)]
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from riata.bounds import Bounds, canonical_rows
+from riata.bounds import Bounds
 from riata.engines.compiled import snapshot, state, transpose
-from riata.grid import X_STEPS
+from riata.grid import X_STEPS, canonical_rows
 
 #: Rows and columns are looked at by so many threads, where they have at least so many entries:
 #: threads take a millisecond to begin.

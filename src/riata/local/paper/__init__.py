@@ -10,11 +10,14 @@ from riata.local.paper.chebyshev import (
     degree_by_lemma_8,
     log_people_by_theorem_6,
 )
+from riata.local.paper.kernel_bounds import feature_distortion, kernel_distance
 from riata.local.paper.kernel_ridge import PaperKernelRidge
 from riata.local.paper.moments import Moments, Reports, simulated_moments
 from riata.local.paper.private_vector import PrivateVector
 from riata.local.paper.regression import PaperL1Regression
+from riata.local.paper.sigm import sigm_risk
 from riata.local.paper.smooth_glm import PaperSmoothGLM, SampleSize, Synopses
+from riata.local.paper.smooth_norm import smooth_norm, smooth_norm_by_proposition_1
 from riata.local.paper.sparse_mean import PaperSparseMean
 
 __all__ = [
@@ -29,6 +32,11 @@ __all__ = [
     "SampleSize",
     "Synopses",
     "degree_by_lemma_8",
+    "feature_distortion",
+    "kernel_distance",
     "log_people_by_theorem_6",
+    "sigm_risk",
     "simulated_moments",
+    "smooth_norm",
+    "smooth_norm_by_proposition_1",
 ]

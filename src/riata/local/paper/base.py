@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,13 @@ class PaperLearner(BaseEstimator):
             seeded=device_noise is not None and device_noise.seeded,
             notes=(*((SIMULATED,) if device_noise else ()), CLIPPED, *notes),
         )
+
+
+def of_several(stated: Statement, epsilons: Iterable[float]) -> Statement:
+    """The Statement of people who chose their own epsilons."""
+    chosen = sorted(epsilons)
+    note = f"Each person chose one of epsilon {', '.join(f'{e:g}' for e in chosen)}."
+    return replace(stated, epsilon=max(chosen), notes=(*stated.notes, note))
 
 
 def check_rows(X: Any, y: Any = None) -> tuple[Any, np.ndarray]:

@@ -13,11 +13,13 @@ from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
 from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.base import finite_rows
+from riata.local.paper.error_bounds import moment_errors
+from riata.local.paper.kernel_bounds import feature_distortion, kernel_distance
 from riata.local.paper.moment_learner import MomentLearner
 from riata.local.paper.moments import Moments
-from riata.local.paper.private_vector import check_budget
+from riata.local.paper.private_vector import PrivateVector, check_budget
 from riata.mechanisms.noise import Noise
-from riata.privacy.budget import check_number
+from riata.privacy.budget import check_number, check_open_unit
 from riata.public import public_normals
 
 #: Draws public normal numbers of a shape: ``draw(shape)``, and others with each further call.
@@ -224,6 +226,39 @@ class PaperKernelRidge(MomentLearner):
     def _rows(self, X: Any, public: FourierFeatures) -> np.ndarray:
         return public.rows(X)
 
+    def distance_bound(
+        self, n_users: int, n_features: int, points: int = 1, failure: float = 0.05
+    ) -> float:
+        """What predictions differ from those with the kernel itself: Corollary 2, second half.
+
+        With probability 1 - failure at most this, at `points` rows that are fixed before the
+        features are drawn. The kernel's predictions minimise formula (6) on the same people,
+        without noise.
+
+        Parameters
+        ----------
+        n_users, n_features : int
+        points : int, default=1
+        failure : float, default=0.05
+        """
+        half = check_open_unit("failure", failure) / 2
+        people = check_whole("n_users", n_users, "it is the number of people")
+        others = check_whole("points", points, "predictions are compared there")
+        C = check_positive("C", self.C, "it is the weight of the loss against the ridge")
+        public = self.features(n_features, people)
+        vector, target = self.vectors(public)
+        gram, cross = moment_errors(vector, target, people, public.dimension, half)
+        longest = min(math.sqrt(C), C)  # of the coefficients without noise
+        noise = C * (cross + (2 * gram + self._floor(vector, public.dimension, people)) * longest)
+        distortion = feature_distortion(public.dimension, people + others, half)
+        return kernel_distance(distortion, dual_norm=C, C=C) + noise
+
+    def _floor(self, vector: PrivateVector, dimension: int, people: int) -> float:
+        multiple = check_number("floor", self.floor)
+        if not multiple >= 0:
+            raise InvalidArgument(f"floor={self.floor!r} must not be negative: pass 0 or more.")
+        return multiple * vector.variance * math.sqrt(dimension / people)
+
     def fit_moments(
         self, n_users: int, second: Any, cross: Any, target_second: float, *, n_features: int
     ) -> Self:
@@ -255,11 +290,8 @@ class PaperKernelRidge(MomentLearner):
     ) -> Self:
         vector, target = self.vectors(public)
         width = len(total.cross)
-        multiple = check_number("floor", self.floor)
-        if not multiple >= 0:
-            raise InvalidArgument(f"floor={self.floor!r} must not be negative: pass 0 or more.")
         ridge = 1 / check_positive("C", self.C, "it is the weight of the loss against the ridge")
-        floor = multiple * vector.variance * math.sqrt(width / total.n)
+        floor = self._floor(vector, width, total.n)
         q = raise_eigenvalues(total.debiased(vector.variance) / total.n, floor)  # line 7
         self.coef_ = np.linalg.solve(q + ridge * np.eye(width), total.cross / total.n)  # line 8
         self._features = public

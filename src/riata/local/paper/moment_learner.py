@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from riata.errors import InvalidArgument
-from riata.local.paper.base import PaperLearner, check_rows, one_row, person_slices
+from riata.local.paper.base import (
+    PaperLearner,
+    check_rows,
+    of_several,
+    one_row,
+    person_slices,
+)
 from riata.local.paper.moments import Moments, Reports, check_moments, simulated_moments
 from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.mechanisms.noise import Noise
@@ -121,9 +126,7 @@ class MomentLearner(PaperLearner):
         own = self.vectors(public)[0].variance * np.eye(width)
         pooled = Moments(people, people * (gram / weight + own), people * cross / cross_weight)
         self._set_model(pooled, public, None)
-        note = f"Each person chose one of epsilon {', '.join(f'{e:g}' for e in found)}."
-        stated: Statement = self.privacy_
-        self.privacy_ = replace(stated, epsilon=max(found), notes=(*stated.notes, note))
+        self.privacy_ = of_several(self.privacy_, found)
         return self
 
     def fit(self, X: Any, y: Any) -> Self:

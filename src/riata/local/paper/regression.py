@@ -11,6 +11,7 @@ from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
 from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.constrained import Multiple, largest_curvature, minimize_over
+from riata.local.paper.error_bounds import projected_risk, projection_risk
 from riata.local.paper.moment_learner import HALVES, MomentLearner
 from riata.local.paper.moments import Moments, check_moments
 from riata.local.paper.private_vector import PrivateVector, check_budget, split_budget
@@ -24,9 +25,11 @@ from riata.local.paper.projection import (
     public_projection,
 )
 from riata.mechanisms.noise import Noise
+from riata.privacy.budget import check_open_unit
 from riata.projections import Projection
 from riata.sets import L1Ball
 from riata.sets.base import ConstraintSet
+from riata.sets.lift import Liftable
 
 
 class PaperL1Regression(MomentLearner):
@@ -151,8 +154,44 @@ class PaperL1Regression(MomentLearner):
     def _targets(self, y: np.ndarray) -> np.ndarray:
         return y / check_positive("y_radius", self.y_radius, "it bounds targets")
 
+    def _constraint(self) -> ConstraintSet:
+        ball = L1Ball(check_positive("radius", self.radius, "it bounds the coefficients"))
+        return ball if self.constraint is None else self.constraint
+
     def _reach(self, public: Projection) -> float:
         return check_reach(self.reach, public)
+
+    def risk_bound(self, n_users: int, n_features: int, failure: float = 0.05) -> float:
+        """What the excess risk exceeds with probability `failure` at most: Lemma 6, Theorem 3.
+
+        Of half the mean squared error, in units of `y_radius` squared, for margins of at most
+        `y_radius` and rows that no device shortens. The projection is taken to be normal, drawn
+        after the rows.
+
+        Parameters
+        ----------
+        n_users, n_features : int
+        failure : float, default=0.05
+        """
+        failure = check_open_unit("failure", failure)
+        projection = self.projection(n_features, n_users)
+        whole = is_identity(projection)
+        share = failure if whole else failure / 2
+        C = self._constraint().sized(n_features)
+        scale = float(self.x_radius) / float(self.y_radius)  # margins of scaled rows and targets
+        radius = scale * C.radius_in("l2")
+        longest = radius
+        if not whole:
+            stretched = float(np.linalg.norm(projection.matrix(), 2)) * C.radius_in("l2")
+            known = C.image_radius(projection) if isinstance(C, Liftable) else stretched
+            longest = scale * min(known, stretched)
+        risk = projected_risk(
+            *self.vectors(projection), n_users, projection.dimension, longest, share
+        )
+        if whole:
+            return risk
+        width = scale * C.gaussian_width().value
+        return risk + projection_risk(projection.dimension, width, radius, n_users, share)
 
     def fit_moments(self, n_users: int, second: Any, cross: Any, target_second: float) -> Self:
         """The fit that `n_users` people would give, from the moments of their rows alone.
@@ -187,8 +226,7 @@ class PaperL1Regression(MomentLearner):
         vector, target = self.vectors(public)
         q = raise_eigenvalues(total.debiased(vector.variance)) / total.n  # line 5
         b = public.back(total.cross / total.n)
-        ball = L1Ball(check_positive("radius", self.radius, "it bounds the coefficients"))
-        constraint = ball if self.constraint is None else self.constraint
+        constraint = self._constraint()
         unit = float(self.x_radius) / float(self.y_radius)
         over = Multiple(constraint.sized(public.n_features), unit)
 

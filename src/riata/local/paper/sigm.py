@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from riata.local.arguments import check_whole
 
 
 class Sigm:
@@ -86,6 +90,39 @@ class Sigm:
         self._z = into_ball(-self._sum / self.beta(k))
         self._steps += 1
         self._next()
+
+
+def sigm_risk(steps: int, smoothness: float, sigma: float, inexactness: float = 0.0) -> float:
+    """A bound on the expected excess of the answer for power 1: Lemma 10, with constants.
+
+    smoothness / (sqrt(2) n) + sigma (b sqrt(n + 1) / n + 1 / (b sqrt(n))) / sqrt(2) + inexactness
+    with b = 2^(3/4), that is about 1.61 sigma / sqrt(n) for many steps n. The proof is in
+    docs/algorithms/local_paper.md.
+
+    Parameters
+    ----------
+    steps : int
+    smoothness, sigma : float
+        As for `Sigm`.
+    inexactness : float, default=0.0
+        gamma of Definition 4.
+    """
+    steps = check_whole("steps", steps, "it is a number of gradients")
+    b = 2**0.75
+    noise = b * math.sqrt(steps + 1) / steps + 1 / (b * math.sqrt(steps))
+    return (smoothness / steps + sigma * noise) / math.sqrt(2) + inexactness
+
+
+def sigm_steps(risk: float, smoothness: float, sigma: float) -> int:
+    """The smallest number of steps whose `sigm_risk` is at most `risk`."""
+    high = 1
+    while sigm_risk(high, smoothness, sigma) > risk:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if sigm_risk(middle, smoothness, sigma) > risk else (low, middle)
+    return high
 
 
 def into_ball(v: np.ndarray) -> np.ndarray:

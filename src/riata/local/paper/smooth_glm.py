@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -12,12 +12,20 @@ from sklearn.base import clone
 
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_positive, check_whole
-from riata.local.paper.base import PaperLearner, check_rows, finite_rows, one_row, person_slices
+from riata.local.paper.base import (
+    PaperLearner,
+    check_rows,
+    finite_rows,
+    of_several,
+    one_row,
+    person_slices,
+)
 from riata.local.paper.chebyshev import LOSSES, GeneralisedLinear
 from riata.local.paper.private_vector import PrivateVector, split_budget
-from riata.local.paper.sigm import Sigm
+from riata.local.paper.sigm import Sigm, sigm_steps
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import check_number
+from riata.privacy.statement import Statement
 
 #: Which copies a device sends.
 COPIES = ("paper", "needed")
@@ -171,6 +179,7 @@ class PaperSmoothGLM(PaperLearner):
     the expansion, r once, the copy of y that belongs to each power, and odd degrees.
     """
 
+    privacy_: Statement
     algorithm = "smooth generalised linear model (Zheng, Mou, Wang 2017, Algorithms 5 and 6)"
 
     def __init__(
@@ -208,26 +217,27 @@ class PaperSmoothGLM(PaperLearner):
             )
         return LOSSES[self.loss]
 
-    def sample_size(self, alpha: float, n_features: int, constant: float = 1.0) -> SampleSize:
+    def sample_size(self, alpha: float, n_features: int) -> SampleSize:
         """What an excess loss of at most `alpha` takes: Lemmas 8, 9 and 10, with their constants.
 
         The degree is the smallest with which the oracle is inexact by at most alpha / 2 (both
-        expansions are off by at most alpha / (8 radius)), sigma is the bound on the standard
-        deviation of a gradient at this degree, and constant * sigma / sqrt(n) is the other half.
+        expansions are off by at most alpha / (16 radius)), sigma is the bound on the standard
+        deviation of a gradient at this degree, and `sigm_risk` of one step for each person is the
+        other half. Proven for people that are drawn independently, power 1 and batches of 1.
 
         Parameters
         ----------
         alpha : float
         n_features : int
-        constant : float, default=1.0
-            Of Lemma 10.
         """
         alpha = check_positive("alpha", alpha, "it is the excess of the loss")
         radius = check_positive("radius", self.radius, "it bounds the coefficients")
         columns = check_whole("n_features", n_features, "it is the number of columns")
-        degree = self._loss().degree(radius, alpha / (8 * radius))
+        loss = self._loss()
+        degree = loss.degree(radius, alpha / (16 * radius))
         sigma = clone(self).set_params(degree=degree).expansion().gradient_sigma(columns)
-        return SampleSize(degree, sigma, math.ceil((2 * constant * sigma / alpha) ** 2))
+        smoothness = radius**2 * loss.smoothness(radius)
+        return SampleSize(degree, sigma, sigm_steps(alpha / 2, smoothness, sigma))
 
     def expansion(self) -> Expansion:
         """The public polynomial, and the noise of each vector: line 1 of Algorithm 5."""
@@ -278,6 +288,10 @@ class PaperSmoothGLM(PaperLearner):
         if isinstance(reports, list):
             reports = Synopses.stacked(reports)
         expansion = self.expansion()
+        self._check_copies(reports, expansion)
+        return self._set_model(iter([reports]), reports.z0.shape[1], expansion, None)
+
+    def _check_copies(self, reports: Synopses, expansion: Expansion) -> None:
         found = reports.z0.ndim, reports.zy.shape[-1], reports.z.shape[1:2]
         if found != (2, expansion.counts[1], expansion.counts[2:]):
             raise InvalidArgument(
@@ -285,7 +299,36 @@ class PaperSmoothGLM(PaperLearner):
                 f"degree={self.degree} each person sends {expansion.counts[1]} and "
                 f"{expansion.counts[2]}. Pass the degree and the copies that the devices had."
             )
-        return self._set_model(iter([reports]), reports.z0.shape[1], expansion, None)
+
+    def learn_groups(self, groups: Mapping[float, Synopses]) -> Self:
+        """The same where people chose an epsilon of their own, for public reasons.
+
+        Every person's gradient is unbiased, whatever their noise. The steps are made for the root
+        mean square of the deviations.
+
+        Parameters
+        ----------
+        groups : mapping of float to Synopses
+            Synopses by the epsilon that their devices had; all else is as here.
+        """
+        if not groups:
+            raise InvalidArgument("There are no groups. Pass synopses by the epsilon they cost.")
+        others = {float(e): clone(self).set_params(epsilon=float(e)) for e in groups}
+        squares = people = 0.0
+        for other, sent in zip(others.values(), groups.values(), strict=True):
+            other._check_copies(sent, other.expansion())
+            sigma = other.expansion().gradient_sigma(sent.z0.shape[1])
+            squares, people = squares + len(sent) * sigma**2, people + len(sent)
+        loudest = others[max(others)]
+        sizes = {sent.z0.shape[1] for sent in groups.values()}
+        if len(sizes) != 1:
+            raise InvalidArgument(f"Rows had {sorted(sizes)} columns: all must have as many.")
+        self._set_model(
+            iter(groups.values()), sizes.pop(), loudest.expansion(), None,
+            math.sqrt(squares / people),
+        )  # fmt: skip
+        self.privacy_ = of_several(self.privacy_, others)
+        return self
 
     def fit(self, X: Any, y: Any) -> Self:
         """Simulate every device, then the server.
@@ -313,13 +356,14 @@ class PaperSmoothGLM(PaperLearner):
         n_features: int,
         expansion: Expansion,
         device_noise: Noise | None,
+        sigma: float | None = None,
     ) -> Self:
         several = check_whole("batch", self.batch, "it is a number of people")
         power = check_number("power", self.power)
         if not 1 <= power <= 2:
             raise InvalidArgument(f"power={self.power!r} must lie between 1 and 2.")
         smoothness = expansion.radius**2 * self._loss().smoothness(expansion.radius)
-        sigma = expansion.gradient_sigma(n_features)
+        sigma = expansion.gradient_sigma(n_features) if sigma is None else sigma
         method = Sigm(n_features, smoothness, sigma / math.sqrt(several), power)
         n = steps = 0
         for block in blocks:

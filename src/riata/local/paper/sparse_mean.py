@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
+from sklearn.base import clone
 
 from riata.errors import InvalidArgument, RiataError
 from riata.local.arguments import check_positive, check_whole
-from riata.local.paper.base import PaperLearner, check_rows, one_row, person_slices
+from riata.local.paper.base import (
+    PaperLearner,
+    check_rows,
+    of_several,
+    one_row,
+    person_slices,
+)
 from riata.local.paper.constrained import smallest_gauge
+from riata.local.paper.error_bounds import mean_deviation, mean_error
 from riata.local.paper.private_vector import PrivateVector, check_budget
 from riata.local.paper.projection import (
     check_dimension,
     check_reach,
     describe_projection,
+    is_identity,
     project_rows,
     public_projection,
 )
 from riata.mechanisms.noise import Noise
-from riata.privacy.budget import check_number
+from riata.privacy.budget import check_open_unit
 from riata.projections import Projection
 from riata.sets import L1Ball
 from riata.sets.base import ConstraintSet
@@ -57,9 +67,10 @@ class PaperSparseMean(PaperLearner):
         nothing is projected.
     reach : float or "auto", default="auto"
         The length to which projected rows are clipped, as for `PaperL1Regression`.
-    tolerance : float or "auto", default=100.0
+    tolerance : float, "auto" or "proven", default=100.0
         The constant of program (1), 100 in the paper. "auto" is no constant but the l1 norm that
-        the noise of the chosen group mean has, by the known law of the reports, and a tenth more.
+        the noise of the chosen group mean has, by the known law of the reports, and a tenth more;
+        "proven" is what that exceeds with probability failure / 2 at most, for `error_bound`.
     groups : int or "paper", default="paper"
         Of how many means the median is taken: ceil(18 log(1 / failure)) in the paper. 1 is the mean
         of all people, with the least noise.
@@ -75,7 +86,8 @@ class PaperSparseMean(PaperLearner):
         Whether z = 0 satisfies the constraint, so that it is the answer.
     n_groups_ : int
     sigma_ : float
-        The standard deviation of the noise on each coordinate of a report.
+        The standard deviation of the noise on each coordinate of a report; after `learn_groups`, of
+        one with the root mean square of the epsilons.
     privacy_ : Statement
 
     Notes
@@ -152,6 +164,66 @@ class PaperSparseMean(PaperLearner):
         means = np.array([reports[group].mean(axis=0) for group in self._groups(len(reports))])
         return self._set_model(means, len(reports), n_features, None)
 
+    def error_bound(self, n_users: int, n_features: int) -> float:
+        """What ||mean_ - mean|| exceeds with probability `failure` at most: Theorem 2.
+
+        For ``tolerance="proven"``, a mean in the set, and rows that no device shortens. Where there
+        are several groups, with probability 3/2 of `failure`.
+
+        Parameters
+        ----------
+        n_users, n_features : int
+        """
+        projection = self.projection(n_features, n_users)
+        m, p = len(self._groups(n_users)), projection.dimension
+        proven = clone(self).set_params(tolerance="proven")
+        slack = proven._slack(self.vector(projection), n_users, n_features, (m, p))
+        C = self.constraint or L1Ball(self.l1_norm)
+        C = C.sized(n_features)
+        if m > 1 and math.exp(-m / 18) > self.failure:
+            return 2 * C.radius_in("l2")  # too few groups for Lemma 4
+        if is_identity(projection):  # what is near in l1 is nearer in l2
+            return min(2 * slack, 2 * C.radius_in("l2"))
+        width = C.gaussian_width().value
+        return mean_error(p, width, C.radius_in("l2"), slack, float(self.failure) / 2)
+
+    def learn_groups(self, groups: Mapping[float, Any], *, n_features: int) -> Self:
+        """What the server does where people chose an epsilon of their own, for public reasons.
+
+        The j-th means of all groups are one mean, in proportion to the people over the variance.
+        All devices must have had the same dimension and reach.
+
+        Parameters
+        ----------
+        groups : mapping of float to array-like of shape (n, dimension)
+            Reports by the epsilon that their devices had.
+        n_features : int
+        """
+        found = {float(e): np.atleast_2d(np.asarray(r, np.float64)) for e, r in groups.items()}
+        widths = {reports.shape[1] for reports in found.values()}
+        if len(widths) != 1 or max(widths) > n_features:
+            raise InvalidArgument(
+                f"The reports have {sorted(widths)} coordinates and rows {n_features} columns: all "
+                "devices send as many, and at most one for each column. Pass reports by epsilon."
+            )
+        projection = public_projection(widths.pop(), n_features, self.projection_seed)
+        weights, sums = 0.0, 0.0
+        for epsilon, reports in found.items():
+            each = clone(self).set_params(epsilon=epsilon).vector(projection).variance
+            means = [reports[group].mean(axis=0) for group in self._groups(len(reports))]
+            weights, sums = (
+                weights + len(reports) / each,
+                sums + len(reports) / each * np.array(means),
+            )
+        people = sum(map(len, found.values()))
+        typical = math.sqrt(sum(e**2 * len(r) for e, r in found.items()) / people)
+        pooled = clone(self).set_params(epsilon=typical)
+        pooled._set_model(np.asarray(sums / weights), people, n_features, None)
+        for name in ("mean_", "zero_is_feasible_", "n_groups_", "sigma_"):
+            setattr(self, name, getattr(pooled, name))
+        self.privacy_ = of_several(pooled.privacy_, found)
+        return self
+
     def fit(self, X: Any) -> Self:
         """Simulate every device, then the server.
 
@@ -173,12 +245,8 @@ class PaperSparseMean(PaperLearner):
 
     def _groups(self, n: int) -> list[slice]:
         """S_1, ..., S_m: people in m groups of the same size, up to one."""
-        failure = check_number("failure", self.failure)
-        if not 0 < failure < 1:
-            raise InvalidArgument(
-                f"failure={self.failure!r} must lie between 0 and 1: the median of means may fail "
-                "with this probability. Common choices lie between 0.01 and 0.1."
-            )
+        why = "the median of means may fail with this probability, commonly 0.01 to 0.1"
+        failure = check_open_unit("failure", self.failure, why)
         m = math.ceil(18 * math.log(1 / failure))
         if not (isinstance(self.groups, str) and self.groups == "paper"):
             m = check_whole("groups", self.groups, "the median is taken of so many means")
@@ -197,6 +265,10 @@ class PaperSparseMean(PaperLearner):
         m, p = shape
         if isinstance(self.tolerance, str) and self.tolerance == "auto":
             return noise_in_l1(vector, n / m, p)
+        if isinstance(self.tolerance, str) and self.tolerance == "proven":
+            # Of m means more than half are near, but for exp(-m / 18) (Lemma 4).
+            often, times = (self.failure / 2, 1) if m == 1 else (1 / 3, 3)
+            return times * mean_deviation(vector, n // m, p, often)
         constant = check_positive("tolerance", self.tolerance, "it scales the constraint of (1)")
         slack = constant * p * math.log(n * n_features / self.failure) / float(self.epsilon)
         return slack * math.sqrt(m / n)

@@ -213,8 +213,11 @@ def _best_order(bound: Callable[[float], float]) -> float:
     from scipy.optimize import minimize_scalar  # slow to import
 
     grid = np.linspace(math.log(1e-8), math.log(1e12), 81)
-    values = [bound(1 + math.exp(u)) for u in grid]
-    i = int(np.argmin(values))
+    values = {i: bound(1 + math.exp(grid[i])) for i in range(0, len(grid), 4)}
+    first = min(values, key=values.__getitem__)  # and now between its neighbours
+    around = range(max(first - 3, 0), min(first + 4, len(grid)))
+    values |= {i: bound(1 + math.exp(grid[i])) for i in around if i != first}
+    i = min(sorted(values), key=values.__getitem__)
     low, high = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
     found = minimize_scalar(
         lambda u: bound(1 + math.exp(u)),

@@ -61,7 +61,7 @@ def create_ledger(
             if dataset in datasets(db):
                 raise LedgerError(
                     f"{database.where} has a ledger of {dataset!r}: a new one would forget what "
-                    "was spent. Use Ledger.open, or another name."
+                    "was spent. Go on with that one, or choose another name."
                 )
             db.execute(insert(HEADER).values((*header, first.mac)))
         undo.pop_all()

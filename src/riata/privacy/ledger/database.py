@@ -127,7 +127,7 @@ def create_file(path: str) -> None:
     except FileExistsError:
         raise LedgerError(
             f"{path} exists: a new ledger there would forget what was spent. "
-            "Use Ledger.open, or another path."
+            "Go on with that one, or choose another path."
         ) from None
     except OSError as error:
         raise LedgerError(

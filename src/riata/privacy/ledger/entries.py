@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from riata.privacy.ledger.hash_chain import (
     run_rows_mac,
     verify,
 )
+from riata.privacy.ledger.run_rows import LOST, is_recorded
 from riata.privacy.ledger.tables import (
     RUN_ROWS,
     charge_row_of,
@@ -155,10 +155,16 @@ class Entries:
             mac = run_rows_mac(self.head.key, *key, code)
             self.db.execute(insert(RUN_ROWS).values((*key, code, mac)))
             return code
-        if not hmac.compare_digest(row.mac, run_rows_mac(self.head.key, *key, row.code)):
+        if not is_recorded(row, self.head.key, self.head.dataset):
             raise LedgerError(
                 f"What the ledger {self.where} says about the rows of the run {run} was edited, "
                 "so the run cannot go on. Find out by whom."
+            )
+        if row.code == LOST:
+            raise LedgerError(
+                f"The ledger {self.where} was restored, and whether the run {run} had read rows, "
+                "and which, was lost: it cannot go on, as it could be over other rows now. What "
+                "was charged stays charged. Start a new run, with another file for its checkpoint."
             )
         return str(row.code)
 

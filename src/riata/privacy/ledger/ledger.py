@@ -29,7 +29,7 @@ from riata.privacy.ledger.export import json_text, summary_text
 from riata.privacy.ledger.hash_chain import next_head, skip_link
 from riata.privacy.ledger.head import HeadFile, HeadInMemory
 from riata.privacy.ledger.location import PathLike, is_url, locate
-from riata.privacy.ledger.tables import CHARGE, datasets, locked_header, macs_at
+from riata.privacy.ledger.tables import CHARGE, all_run_rows, datasets, locked_header, macs_at
 from riata.privacy.unit import PrivacyUnit, check_same_unit
 
 #: Between machines, the last digits of a divergence differ.
@@ -133,7 +133,8 @@ class Ledger:
         """
         if not is_url(where) and not Path(where).is_file():
             raise LedgerError(
-                f"{Path(where).absolute()} does not exist. Start a ledger there with Ledger.create."
+                f"{Path(where).absolute()} does not exist. Start a ledger there first "
+                "(`riata ledger create`), or check the path."
             )
         return cls(*locate(where, head), dataset)
 
@@ -284,8 +285,8 @@ class Ledger:
             How many charges the backup has.
         """
         with self._verified(whole=True) as entries:
-            pass
-        write_backup(entries, file, (self.path, self._head.path), force)
+            known = all_run_rows(entries.db, self.dataset)
+        write_backup(entries, known, file, (self.path, self._head.path), force)
         return entries.head.seq
 
     @classmethod

@@ -128,6 +128,12 @@ def charge_row_of(db: Connection, dataset: str, run: str) -> Row[Any] | None:
     return db.execute(wanted).one_or_none()
 
 
+def all_run_rows(db: Connection, dataset: str) -> Sequence[Row[Any]]:
+    """What was recorded about the rows of all runs."""
+    wanted = select(RUN_ROWS).where(RUN_ROWS.c.dataset == dataset)
+    return db.execute(wanted.order_by(RUN_ROWS.c.run)).all()
+
+
 def run_rows(db: Connection, dataset: str, run: str) -> Row[Any] | None:
     """What was recorded about the rows of a run."""
     wanted = select(RUN_ROWS).where(RUN_ROWS.c.dataset == dataset, RUN_ROWS.c.run == run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
-from riata.sets.base import conjugate
+from riata.row_norms import conjugate
 from riata.sets.lift.equations import GAP, Equations, report, solve, weighted_gram
 
 

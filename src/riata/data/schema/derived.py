@@ -1,0 +1,51 @@
+"""What follows from a schema, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from riata.data.schema.named_features import NamedFeatures
+from riata.data.schema.number import Number
+from riata.wording import number_of
+
+if TYPE_CHECKING:
+    from riata.data.schema import Schema
+
+
+def derived_facts(schema: Schema) -> list[tuple[str, str]]:
+    """What a fit knows from the schema alone, line by line: a name and what it is."""
+    bounds, lines = schema.bounds, []
+    if isinstance(schema.features, NamedFeatures):
+        kinds = Counter(feature.kind for feature in schema.features)
+        counted = ", ".join(number_of(times, kind) for kind, times in kinds.items())
+        lines.append(("columns", f"{counted}: {schema.n_features:,} encoded columns"))
+        lines += _curves(schema.features)
+    else:
+        lines.append(("columns", f"{schema.n_features:,} numeric columns"))
+    if bounds.max_length is None:
+        lines.append(("rows", "bounded entry by entry: most entries may differ from 0"))
+    else:
+        lines.append(
+            (
+                "rows",
+                f"no longer than {bounds.max_length:.3g}, about {schema.likely_entries:,} of "
+                f"{schema.n_features:,} entries are not 0",
+            )
+        )
+    if bounds.nonnegative:
+        lines.append(("signs", "no entry is below 0"))
+    return lines
+
+
+def _curves(features: NamedFeatures) -> list[tuple[str, str]]:
+    numbers = [each for each in features if isinstance(each, Number)]
+    if not numbers:
+        return []
+    curved = Counter(len(each.knots or ()) for each in numbers if each.knots)
+    binned = Counter(len(each.bins) + 1 for each in numbers if each.bins)
+    lines = sum(1 for each in numbers if not each.knots and not each.bins)
+    said = [f"{times} with {k} knots" for k, times in curved.items()]
+    said += [f"{times} in {k} bins" for k, times in binned.items()]
+    said += [f"{number_of(lines, 'straight line')}"] if lines else []
+    return [("numbers", ", ".join(said))]

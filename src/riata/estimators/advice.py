@@ -1,0 +1,74 @@
+"""What a fit came to, in plain words, and what would help if it was little."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from riata.estimators.coefficients import INTERCEPT
+from riata.estimators.description import ModelDescription
+
+if TYPE_CHECKING:
+    from riata.estimators.summary import Summary
+
+#: A number is told from 0 if it is so many standard errors away from it.
+SURE = 2.0
+
+
+def advice(about: ModelDescription, summary: Summary) -> tuple[str, ...]:
+    """Sentences about what could be learned; none if the model is as good as it looks.
+
+    They follow from what was released and from public facts: no row is read.
+    """
+    problem = _problem(summary)
+    return (problem, *_remedies(about, summary)) if problem else ()
+
+
+def _problem(summary: Summary) -> str:
+    """What is wrong with a model, or ""."""
+    if not summary.functions:
+        return ""
+    if all(each.n_nonzero == 0 for each in summary.functions):
+        return (
+            "Nothing was learned: every coefficient is 0, and the model predicts the same for all "
+            "rows. The noise hides what there is, or there is nothing: the model cannot tell which."
+        )
+    known = [(gain, error) for gain, error in summary.gains if math.isfinite(gain)]
+    if known and all(gain < SURE * error for gain, error in known):
+        return (
+            "Hardly anything was learned: the private estimate of the fit cannot be told from 0, "
+            "which is that of a constant. Take the coefficients for noise."
+        )
+    terms = [term for each in summary.functions for term in each.terms if term.name != INTERCEPT]
+    tested = [abs(term.z) for term in terms if math.isfinite(term.z)]
+    if len(tested) == len(terms) > 0 and max(tested) < SURE:
+        return (
+            "Hardly anything was learned: no coefficient can be told from 0. Take them for noise."
+        )
+    return ""
+
+
+def _remedies(about: ModelDescription, summary: Summary) -> list[str]:
+    """What would help, with the public facts that it would change."""
+    facts = summary.glance
+    rows, epsilon = facts["nobs"], facts["epsilon"]
+    lines = [
+        f"More rows (now {rows:,}) or a larger epsilon (now {epsilon:g}): twice the rows at the "
+        "same epsilon, or twice the epsilon on the same rows, halve the noise. `riata plan` finds "
+        "how many a score needs, and costs nothing.",
+        f"Fewer columns (now {facts['n.columns']:,}), and tighter facts about them: bounds no "
+        "wider than what can occur, and no narrower, a centre at the usual value, a bound on the "
+        "length of a row. Take them from public knowledge, never from the rows.",
+    ]
+    if about.schema is not None and about.schema.classes is not None:
+        labels = ", ".join(repr(label) for label in about.schema.classes.tolist()[:6])
+        lines.append(
+            f"Check that the file spells the classes as the schema does ({labels}): a row with "
+            "another label is in none of them."
+        )
+    elif about.schema is not None and about.schema.target is not None:
+        lines.append(
+            f"Check that the column {about.schema.target.name!r} holds numbers: what is no number "
+            "counts as the middle of the bounds."
+        )
+    return lines

@@ -1,0 +1,55 @@
+"""What a fitted estimator tells people: its summary, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from riata.estimators.summary import LEVEL, Summary, confidence_intervals, summarize
+from riata.estimators.summary_text import SHOWN_TERMS
+
+
+class SummaryMixin:
+    """Goes before scikit-learn's BaseEstimator, whose own picture unfitted estimators keep."""
+
+    def summary(self, level: float = LEVEL) -> Summary:
+        """Estimates, standard errors, intervals and tests, in the units of the rows or the file.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Of the intervals.
+
+        Returns
+        -------
+        Summary
+            To be printed, or made a frame of. It follows from what was released: it reads no row
+            and costs nothing.
+        """
+        check_is_fitted(self, "privacy_")
+        return summarize(self, level)
+
+    def conf_int(self, level: float = LEVEL) -> np.ndarray:
+        """The intervals of `coef_`, in its own units.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `coef_` and a last axis for the two ends. NaN where the solver says
+            nothing about an error.
+        """
+        check_is_fitted(self, "privacy_")
+        return confidence_intervals(self, level)
+
+    def _html_repr(self) -> str:
+        if not hasattr(self, "privacy_"):
+            return super()._html_repr()  # type: ignore[misc]
+        statement: Any = self.privacy_
+        shown = summarize(self, most=SHOWN_TERMS)
+        return f"<div>{shown._repr_html_()}{statement._repr_html_()}</div>"

@@ -1,0 +1,74 @@
+"""What is said below the table of a summary."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from riata.data.schema.units import original_units
+from riata.estimators.coefficients import INTERCEPT, Coefficients
+from riata.estimators.description import ModelDescription
+
+if TYPE_CHECKING:
+    from riata.estimators.summary import FunctionSummary
+
+
+def summary_notes(
+    about: ModelDescription,
+    found: list[Coefficients],
+    functions: tuple[FunctionSummary, ...],
+    lines: np.ndarray | None,
+) -> tuple[str, ...]:
+    """What the numbers of a model mean, and what they do not."""
+    if not found:
+        return ("This model has no coefficients: it is no linear function of the columns.",)
+    notes = []
+    if any(each.has_errors for each in functions):
+        notes.append(
+            "Standard errors count the noise of the fit and that of sampling rows. They do not "
+            "count that columns were selected, nor that clipped residuals or a penalty move the "
+            "estimates: do not take p-values for exact."
+        )
+    if any(not math.isfinite(t.error) for f in functions for t in f.terms if t.name != INTERCEPT):
+        some = "where the table is blank" if any(f.has_errors for f in functions) else "here"
+        notes.append(
+            f"The solver says nothing about the errors of coefficients {some}: no interval is "
+            "shown because none is known."
+        )
+    if about.schema is not None:
+        notes.append(_unit_note(about))
+        notes += _intercept_note(about, found)
+    if lines is not None and bool(np.any(lines != [1.0, 0.0])):
+        notes.append(
+            "Odds ratios include the calibration of the model, as its probabilities do "
+            f"(slope {', '.join(f'{slope:.3g}' for slope in lines[:5, 0])}); its own noise is not "
+            "in their intervals."
+        )
+    return tuple(notes)
+
+
+def _unit_note(about: ModelDescription) -> str:
+    assert about.schema is not None
+    return (
+        "A coefficient is the change for one unit of the column in the file, for a category or a "
+        "yes against 0 for all others. All categories are in the model: compare two of them by "
+        "the difference of their coefficients."
+    )
+
+
+def _intercept_note(about: ModelDescription, found: list[Coefficients]) -> list[str]:
+    assert about.schema is not None
+    _, centres = original_units(about.schema)
+    moved = [j for j in np.flatnonzero(centres) if found[0].values[j]]
+    if len(found) > 1 or not moved or not math.isfinite(found[0].intercept):
+        return []
+    at = ", ".join(f"{found[0].name(int(j))} {centres[j]:g}" for j in moved[:4])
+    at += " ..." if len(moved) > 4 else ""
+    error = found[0].intercept_error
+    known = f" ± {error:.2g}" if math.isfinite(error) else ""
+    return [
+        f"The intercept is where all numbers are 0. At the centres ({at}) it is "
+        f"{found[0].intercept:.4g}{known}."
+    ]

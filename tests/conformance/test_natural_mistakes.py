@@ -1,0 +1,249 @@
+"""The sixteen mistakes of docs/mistakes.md: none of them spends a budget without a word.
+
+Those that only rows can show are told from releases. Their fits have a false-alarm rate that does
+not matter here: an assertion fails only if nothing is said about a fit of pure noise, for which
+the fits of this file, whose targets are constant after encoding, have no signal at all.
+"""
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import riata
+from riata import (
+    Bounds,
+    Budget,
+    BudgetExceeded,
+    Ledger,
+    PrivateLasso,
+    PrivateLogisticRegression,
+    read,
+)
+from riata.cli.main import main
+from riata.errors import InvalidArgument
+
+SCHEMA = """
+features = [
+    {name = "age", kind = "number", bounds = [0, 100]},
+    {name = "smoker", kind = "yes-no"},
+]
+target = {name = "cost", bounds = [0, 1000]}
+"""
+RNG = np.random.default_rng(0)
+N = 2000
+AGE, SMOKES = RNG.integers(0, 100, N), RNG.integers(0, 2, N)
+X = np.column_stack([AGE / 100, SMOKES])
+Y = 0.6 * X[:, 0] + 0.3 * X[:, 1]
+FIT = ["fit", "--schema", "s.toml", "--data", "d.csv", "--out", "m", "--ledger", "l.db", "--yes"]
+#: What is said about a fit may depend on its noise; seeds are refused beside a ledger.
+SEEDED = [*(one for one in FIT if one not in ("--ledger", "l.db")), "--seed", "0"]
+
+
+def table(cost=None):
+    smoker = np.where(SMOKES, "yes", "no")
+    return pd.DataFrame({"age": AGE, "smoker": smoker, "cost": 1000 * Y if cost is None else cost})
+
+
+@pytest.fixture
+def ledger():
+    return Ledger.create(":memory:", dataset="d", ceiling=Budget(100.0, 1e-6))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    table().to_csv("d.csv", index=False)
+    Ledger.create("l.db", dataset="d", ceiling=Budget(200.0, 1e-1))
+    return tmp_path
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["riata", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        with pytest.raises(SystemExit) as end:
+            main()
+        told = capsys.readouterr()
+        return end.value.code or 0, " ".join((told.out + told.err).split())
+
+    return run
+
+
+def charged():
+    return len(Ledger.open("l.db").charges)
+
+
+def test_01_no_bounds(ledger):
+    with pytest.raises(InvalidArgument, match="needs bounds"):
+        PrivateLasso(1.0, ledger=ledger).fit(X, Y)
+    assert ledger.charges == []
+
+
+def test_02_an_interval_for_a_bound(ledger):
+    with pytest.raises(InvalidArgument, match="could be an interval"):
+        PrivateLasso(1.0, bounds=Bounds(x=(0, 1), y=1.0), ledger=ledger).fit(X, Y)
+    assert ledger.charges == []
+
+
+def test_03_no_classes(ledger):
+    with pytest.raises(InvalidArgument, match="needs classes"):
+        PrivateLogisticRegression(1.0, bounds=Bounds(1.0), ledger=ledger).fit(X, SMOKES)
+    assert ledger.charges == []
+
+
+@pytest.mark.parametrize(
+    ("classes", "y"),
+    [
+        (["0", "1"], SMOKES),
+        (["0", "1"], SMOKES.astype(float)),
+        (["0", "1"], pd.Series(SMOKES)),
+        ([0, 1], SMOKES.astype(str)),
+        ([0, 1], pd.Series(SMOKES.astype(str), dtype="string")),
+    ],
+)
+def test_04_classes_of_another_type(ledger, classes, y):
+    model = PrivateLogisticRegression(1.0, bounds=Bounds(1.0), classes=classes, ledger=ledger)
+    with pytest.raises(InvalidArgument, match="no label could be one of them"):
+        model.fit(X, y)
+    assert ledger.charges == []
+
+
+def test_05_classes_spelt_otherwise(here, command):
+    labels = SCHEMA.replace("bounds = [0, 1000]", 'classes = ["no", "yes"]')
+    (here / "s.toml").write_text(labels)
+    table(np.where(Y > 0.4, "Yes", "No")).to_csv("d.csv", index=False)
+    code, said = command(*SEEDED, "--epsilon", "2", "--delta", "1e-7")
+    assert code == 0
+    assert "is none of the classes: check the spelling" in said
+    assert "was learned" in said
+    assert "spells the classes as the schema does ('no', 'yes')" in said
+    assert riata.load("m/model.riata").summary().advice
+
+
+def test_06_a_column_that_is_not_there(here, command):
+    (here / "s.toml").write_text(SCHEMA.replace('"age"', '"agee"'))
+    code, said = command(*FIT, "--epsilon", "1")
+    assert code == 4
+    assert "no column 'agee'" in said
+    assert charged() == 0
+
+
+def test_07_no_header(here, command):
+    table().to_csv("d.csv", index=False, header=False)
+    code, said = command(*FIT, "--epsilon", "1")
+    assert code == 4
+    assert "first line must name the columns" in said
+    assert str(AGE[0]) not in re.sub(r"'[^']*'", "", said).split()
+    assert charged() == 0
+
+
+def test_08_another_separator(here, command):
+    table().to_csv("d.csv", index=False, sep=";")
+    code, said = command(*FIT, "--epsilon", "1")
+    assert code == 4
+    assert 'separator = ";"' in said
+    assert charged() == 0
+
+
+def test_09_the_wrong_kind_of_model(here, command, ledger):
+    code, said = command(*FIT, "--epsilon", "1", "--estimator", "logistic")
+    assert code == 2
+    assert "predicts classes" in said
+    assert charged() == 0
+    source = read(table(np.where(Y > 0.4, "y", "n")), {
+        "features": [{"name": "age", "kind": "number", "bounds": [0, 100]}],
+        "target": {"name": "cost", "classes": ["n", "y"]}, "ignore_others": True,
+    })  # fmt: skip
+    with pytest.raises(InvalidArgument, match="predicts numbers"):
+        PrivateLasso(1.0, ledger=ledger).fit(source)
+    assert ledger.charges == []
+
+
+@pytest.mark.parametrize("kind", ["string", "category", "datetime64[ns]"])
+def test_10_columns_of_texts_as_rows(ledger, kind):
+    column = pd.Series(["2020-01-01", "2020-01-02"] * (N // 2)).astype(kind)
+    model = PrivateLasso(1.0, bounds=Bounds(1.0, 1.0), ledger=ledger)
+    with pytest.raises(InvalidArgument, match="The column 'when' of X is not numeric"):
+        model.fit(pd.DataFrame({"age": X[:, 0], "when": column}), Y)
+    assert ledger.charges == []
+
+
+def test_11_an_epsilon_that_is_none(here, command):
+    assert command(*FIT, "--epsilon", "0")[0] == 2
+    assert command(*FIT)[0] == 2
+    assert charged() == 0
+    code, said = command(*FIT, "--epsilon", "95", "--delta", "1e-7")
+    assert code == 0
+    assert said.index("protects little") < said.index("Ledger of")
+    model = riata.load("m/model.riata")
+    assert any("protects little" in note for note in model.privacy_.notes)
+
+
+def test_12_a_delta_that_is_not_small(here, command):
+    code, said = command(*FIT, "--epsilon", "1", "--delta", "0.05")
+    assert code == 0
+    assert said.index("publishing one random row") < said.index("Ledger of")
+
+
+def test_13_the_same_fit_again(here, command):
+    first = command(*FIT, "--epsilon", "1", "--delta", "1e-7")
+    assert "charged before" not in first[1]
+    code, said = command(*FIT, "--epsilon", "1", "--delta", "1e-7")
+    assert code == 2
+    assert "it was paid for" in said
+    assert charged() == 1
+    code, said = command(*FIT, "--epsilon", "1", "--delta", "1e-7", "--force")
+    assert code == 0
+    assert "charged before (charge 1)" in said
+    assert said.index("charged before") < said.index("Ledger of")
+
+
+def test_14_a_ledger_that_does_not_allow_it(here, command):
+    people = Ledger.create("p.db", dataset="d", ceiling=Budget(9.0, 1e-6, "replace-person"))
+    code, said = command(*FIT, "--ledger", "p.db", "--epsilon", "1", "--delta", "1e-7")
+    assert code == 3
+    assert "protects people" in said
+    assert people.charges == []
+    code, said = command(*FIT, "--epsilon", "500", "--delta", "1e-7")
+    assert code in (2, 3)
+    assert charged() == 0
+    small = Ledger.create(":memory:", dataset="d", ceiling=Budget(0.5, 1e-6))
+    with pytest.raises(BudgetExceeded):
+        PrivateLasso(1.0, 1e-6, bounds=Bounds(1.0, 1.0), ledger=small).fit(X, Y)
+    assert small.charges == []
+
+
+def test_15_a_seed_that_was_left_in(here, command, ledger):
+    with pytest.raises(InvalidArgument, match="random_state"):
+        PrivateLasso(1.0, bounds=Bounds(1.0, 1.0), ledger=ledger, random_state=0).fit(X, Y)
+    assert ledger.charges == []
+    code, said = command(*FIT, "--epsilon", "1", "--seed", "0")
+    assert code == 2
+    assert charged() == 0
+    code, said = command(*SEEDED, "--epsilon", "1")
+    assert code == 0
+    assert "the model protects nobody" in said
+    assert "SEEDED: NOT PRIVATE" in said
+
+
+def test_16_bounds_in_other_units(here, command):
+    """Costs in cents, all of which are beyond the bounds in euros and clipped to the upper one."""
+    table(1e5 * (1 + Y)).to_csv("d.csv", index=False)
+    code, said = command(*SEEDED, "--epsilon", "2", "--delta", "1e-7")
+    assert code == 0
+    assert "was learned" in said
+    assert "bounds no wider than what can occur, and no narrower" in said
+
+
+def test_the_page_lists_exactly_these():
+    page = (Path(__file__).parents[2] / "docs" / "mistakes.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d+) \|", page, re.MULTILINE)
+    made = sorted({int(name[5:7]) for name in globals() if re.match(r"test_\d\d_", name)})
+    assert [int(number) for number in listed] == made == list(range(1, 17))

@@ -1,0 +1,39 @@
+"""The library can be read: no file above 400 lines, no function above 60 besides its docstring."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "riata"
+FILES = sorted(SOURCE.rglob("*.py"))
+MOST_LINES, MOST_OF_FUNCTION = 400, 60
+
+
+def lines_of(function):
+    """The lines of a function from its `def` to its end, without the docstring."""
+    first = function.body[0]
+    documented = ast.get_docstring(function, clean=False) is not None
+    own = function.end_lineno - function.lineno + 1
+    return own - (first.end_lineno - first.lineno + 1 if documented else 0)
+
+
+def functions(text):
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+
+
+def test_no_file_and_no_function_is_too_long():
+    assert len(FILES) > 100
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= MOST_LINES, path
+        long = [each.name for each in functions(text) if lines_of(each) > MOST_OF_FUNCTION]
+        assert not long, path
+
+
+@pytest.mark.parametrize("documented", [True, False])
+def test_lines_are_counted_without_the_docstring(documented):
+    said = '    """Says.\n\n    More.\n    """\n' if documented else ""
+    (function,) = functions(f"def f(\n    x,\n):\n{said}    y = x\n    return y\n")
+    assert lines_of(function) == 5

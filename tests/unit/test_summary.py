@@ -1,0 +1,299 @@
+"""`model.summary()`: numbers that follow from the model, in the units of the file."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+
+import riata
+from riata import (
+    Bounds,
+    LocalKernelRidge,
+    LocalSparseMean,
+    PrivateErm,
+    PrivateLasso,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateSparseRegression,
+    read,
+)
+from riata.data import Schema
+from riata.data.schema.units import original_units
+from riata.errors import InvalidArgument
+from riata.estimators.coefficients import INTERCEPT
+from riata.estimators.summary import summarize
+from riata.losses import Squared
+from riata.sets import L1Ball
+from riata.solvers.empirical_bayes import column_errors
+
+SCHEMA = {
+    "features": [
+        {"name": "age", "kind": "number", "bounds": [0, 110], "knots": 0},
+        {"name": "visits", "kind": "number", "bounds": [0, 10], "center": 0, "knots": 0},
+        {"name": "smoker", "kind": "yes-no"},
+        {"name": "ward", "kind": "choice", "choices": ["a", "b"]},
+    ],
+    "target": {"name": "cost", "bounds": [0, 20000]},
+}
+
+
+def claims(n=3000):
+    rng = np.random.default_rng(0)
+    age, visits, smokes = rng.integers(18, 95, n), rng.integers(0, 7, n), rng.random(n) < 0.3
+    cost = 60 * age + 700 * visits + 2000 * smokes + rng.normal(0, 800, n)
+    return pd.DataFrame(
+        {
+            "age": age, "visits": visits, "smoker": np.where(smokes, "yes", "no"),
+            "ward": rng.choice(["a", "b"], n), "cost": cost,
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def by_schema():
+    return PrivateLasso(2.0, 1e-6, random_state=1).fit(read(claims(), SCHEMA))
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    rng = np.random.default_rng(1)
+    x = pd.DataFrame(rng.uniform(-1, 1, (6000, 4)), columns=["dose", "<b>", "none", "zero"])
+    y = rng.random(6000) < 1 / (1 + np.exp(-2 * x["dose"] + x["<b>"]))
+    model = PrivateLogisticRegression(3.0, 1e-6, bounds=Bounds(x=1.0), random_state=1)
+    return model.fit(x, y.to_numpy())
+
+
+def by_name(summary):
+    return {term.name: term for term in summary.functions[0].terms}
+
+
+def test_coefficients_are_in_the_units_of_the_file(by_schema):
+    terms, coef = by_name(by_schema.summary()), by_schema.coef_
+    assert terms["age"].estimate == pytest.approx(coef[0] / 55)
+    assert terms["visits"].estimate == pytest.approx(coef[1] / 10)
+    assert terms["smoker"].estimate == pytest.approx(coef[2])
+    assert terms["age"].error == pytest.approx(by_schema.coef_error_[0] / 55)
+    assert terms["age"].estimate == pytest.approx(60, abs=6)
+
+
+def test_estimates_and_intercept_predict_what_the_model_predicts(by_schema):
+    """A person who multiplies numbers of the file gets the predictions."""
+    rows = claims(50)
+    terms = {name: term.estimate for name, term in by_name(by_schema.summary()).items()}
+    by_hand = terms[INTERCEPT] + terms["age"] * rows["age"] + terms["visits"] * rows["visits"]
+    by_hand = by_hand + terms.get("smoker", 0.0) * (rows["smoker"] == "yes")
+    for ward in ("a", "b"):
+        by_hand = by_hand + terms.get(f"ward={ward}", 0.0) * (rows["ward"] == ward)
+    np.testing.assert_allclose(by_hand, by_schema.predict(rows), rtol=1e-9)
+
+
+def test_the_intercept_has_an_error_only_where_it_is_known(by_schema):
+    summary = by_schema.summary()
+    assert math.isnan(by_name(summary)[INTERCEPT].error)  # of a point far from the centres
+    said = next(note for note in summary.notes if "centres" in note)
+    assert "age 55" in said
+    assert f"± {by_schema.intercept_error_:.2g}" in said
+    plain = PrivateLasso(2.0, bounds=Bounds(x=1.0, y=1.0), random_state=0)
+    x = np.random.default_rng(0).uniform(-1, 1, (3000, 3))
+    plain.fit(x, x @ [0.5, 0.3, 0])
+    term = by_name(plain.summary())[INTERCEPT]
+    assert (term.estimate, term.error) == (plain.intercept_, plain.intercept_error_)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_intervals_z_and_p_are_those_of_the_normal_distribution(labelled, level):
+    reach = stats.norm.ppf((1 + level) / 2)
+    for term in labelled.summary(level).functions[0].terms:
+        assert term.high - term.low == pytest.approx(2 * reach * term.error)
+        assert term.z == pytest.approx(term.estimate / term.error)
+        assert term.p == pytest.approx(2 * stats.norm.sf(abs(term.z)), abs=1e-300)
+    ends = labelled.conf_int(level)
+    assert ends.shape == (*labelled.coef_.shape, 2)
+    np.testing.assert_allclose(ends.mean(axis=-1)[0, 0], labelled.coef_[0, 0])
+    np.testing.assert_allclose(np.diff(ends)[0, 0, 0], 2 * reach * labelled.coef_error_[0, 0])
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.1, True, "0.9", math.nan])
+def test_a_level_is_a_probability(labelled, level):
+    with pytest.raises(InvalidArgument, match="level"):
+        labelled.summary(level)
+    with pytest.raises(InvalidArgument, match="level"):
+        labelled.conf_int(level)
+
+
+def test_odds_ratios_are_what_probabilities_say(labelled):
+    """The odds of a row change by the ratio if the column grows by 1."""
+    slope = labelled.calibration_[0, 0]
+    assert labelled.summary().odds
+    for term in labelled.summary().functions[0].terms[1:]:
+        assert term.ratio == pytest.approx(math.exp(slope * term.estimate))
+        assert term.ratio_low < term.ratio < term.ratio_high
+    rows = np.zeros((2, 4))
+    rows[1, 0] = 1.0
+    chances = labelled.predict_proba(pd.DataFrame(rows, columns=labelled.feature_names_in_))[:, 1]
+    odds = chances / (1 - chances)
+    assert odds[1] / odds[0] == pytest.approx(by_name(labelled.summary())["dose"].ratio)
+
+
+def test_odds_ratios_include_a_calibration_and_say_so(labelled):
+    labelled.calibration_ = np.array([[-0.5, 0.1]])
+    try:
+        summary = labelled.summary()
+        term = by_name(summary)["dose"]
+        assert term.ratio == pytest.approx(math.exp(-0.5 * term.estimate))
+        assert term.ratio_low < term.ratio < term.ratio_high
+        assert any("slope -0.5" in note for note in summary.notes)
+    finally:
+        labelled.calibration_ = np.array([[1.0, 0.0]])
+
+
+def test_what_nobody_knows_is_blank_and_said():
+    x = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+    model = PrivateLasso(1.0, bounds=Bounds(x=1.0, y=1.0), solver="frank-wolfe", random_state=0)
+    model.fit(x, x @ [0.5, 0.3, 0])
+    summary = model.summary()
+    assert not summary.functions[0].has_errors
+    assert np.isnan(model.conf_int()).all()
+    assert "nan" not in str(summary)
+    assert "interval" not in str(summary).split("- ")[0]
+    assert "none is known" in str(summary)
+    frame = summary.to_frame()
+    assert frame["std.error"].isna().all()
+    assert frame["p.value"].isna().all()
+
+
+def test_a_table_with_some_errors_has_blanks_for_the_others(labelled):
+    kept = labelled.coef_error_.copy()
+    labelled.coef_error_[0, 0] = math.nan
+    try:
+        line = next(one for one in str(labelled.summary()).splitlines() if one.startswith("dose"))
+        assert len(line.split()) == 3  # name, estimate, odds ratio
+        assert "where the table is blank" in str(labelled.summary())
+    finally:
+        labelled.coef_error_ = kept
+
+
+def test_the_header_says_what_is_public(by_schema):
+    text = str(by_schema.summary())
+    assert text.startswith("PrivateLasso\n")
+    for part in ("SEEDED: NOT PRIVATE", "3,000", "cost", by_schema.privacy_.solver, "fit"):
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 120
+    assert repr(by_schema.summary()) == text
+
+
+def test_frames_have_the_names_of_broom(by_schema, labelled):
+    frame = by_schema.summary().to_frame()
+    assert list(frame.columns) == [
+        "term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high",
+    ]  # fmt: skip
+    assert frame["term"][0] == INTERCEPT
+    assert len(frame) == 1 + np.count_nonzero(by_schema.coef_)
+    (glance,) = by_schema.summary().to_frame("glance").to_dict("records")
+    assert glance["nobs"] == 3000
+    assert glance["epsilon"] == by_schema.privacy_.epsilon
+    assert glance["r.squared"] == by_schema.training_fit_
+    assert glance["private"] is False
+    assert "odds.ratio" in labelled.summary().to_frame().columns
+    with pytest.raises(InvalidArgument, match="tidy"):
+        by_schema.summary().to_frame("augment")
+
+
+def test_a_notebook_begins_with_the_coefficients(labelled):
+    page = labelled._repr_html_()
+    assert page.index("odds ratio") < page.index("guarantee") < page.index("accounting")
+    assert "&lt;b&gt;" in page
+    assert "<b>PrivateLogisticRegression</b>" in page
+    assert page.count("<b>") == 1
+
+
+def test_names_cannot_steer_a_terminal():
+    x = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (3000, 1)), columns=["a\x1b[31m\n"])
+    model = PrivateLasso(5.0, bounds=Bounds(x=1.0, y=1.0)).fit(x, x.iloc[:, 0])
+    assert "\x1b" not in str(model.summary())
+
+
+def test_repr_and_unfitted_models_are_as_in_scikit_learn(labelled):
+    assert repr(labelled).startswith("PrivateLogisticRegression(")
+    model = PrivateLasso(1.0, bounds=Bounds(x=1.0, y=1.0))
+    with pytest.raises(NotFittedError):
+        model.summary()
+    with pytest.raises(NotFittedError):
+        model.conf_int()
+
+
+def test_large_models_show_their_largest_terms():
+    model = PrivateLasso(5.0, bounds=Bounds(x=1.0, y=1.0), solver="frank-wolfe", steps=1)
+    model.fit(np.zeros((20, 300)), np.zeros(20))
+    model.coef_ = np.arange(300.0)
+    model.coef_error_ = np.full(300, 0.5)
+    text = str(model.summary())
+    assert "299 of 300 columns are not 0, the 20 largest here" in text
+    assert "x[299]" in text
+    assert "x[279]" not in text
+    assert len(model.summary().to_frame()) == 300
+    assert len(model.summary().functions[0].terms) == 300
+    assert len(summarize(model, most=5).functions[0].terms) == 6
+
+
+def test_every_kind_of_model_has_one():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (300, 4))
+    bounds = Bounds(x=1.0, y=1.0)
+    labels = rng.integers(0, 3, 300)
+    models = [
+        PrivateSparseRegression(1.0, bounds=bounds, sparsity=2).fit(x, x[:, 0]),
+        PrivateErm(Squared(), L1Ball(1.0), epsilon=1.0, bounds=bounds).fit(x, x[:, 0]),
+        PrivateLinearSVC(1.0, bounds=Bounds(x=1.0), classes=[0, 1]).fit(x, labels % 2),
+        PrivateLogisticRegression(1.0, bounds=Bounds(x=1.0), classes=[0, 1, 2]).fit(x, labels),
+        LocalSparseMean(1.0, bounds=Bounds(x=1.0)).fit(x),
+        LocalKernelRidge(1.0, bounds=bounds).fit(x, x[:, 0]),
+    ]
+    for model in models:
+        text = str(model.summary())
+        assert type(model).__name__ in text
+        assert "nan" not in text.replace("finance", "")
+        assert model.privacy_.sentence.split(",")[0] in " ".join(text.split())
+    assert not models[2].summary().odds  # margins of a support vector machine are no log-odds
+    joint = models[3]
+    assert joint.summary().odds is not joint.multinomial
+    assert len(joint.summary().functions) == 3
+    assert "no coefficients" in str(models[5].summary())
+    means = models[4].summary().functions[0].terms
+    assert all(math.isnan(term.p) for term in means)  # nobody asks whether a mean is 0
+
+
+def test_a_summary_survives_the_model_file(by_schema, tmp_path):
+    riata.save(by_schema, tmp_path / "m.riata")
+    assert str(riata.load(tmp_path / "m.riata").summary()) == str(by_schema.summary())
+
+
+def test_a_summary_reads_no_row_and_charges_nothing():
+    ledger = riata.Ledger.create(":memory:", dataset="d", ceiling=riata.Budget(5.0, 1e-6))
+    x = np.random.default_rng(0).uniform(-1, 1, (300, 4))
+    model = PrivateLasso(1.0, bounds=Bounds(x=1.0, y=1.0), ledger=ledger).fit(x, x[:, 0])
+    model.summary(), model.conf_int(), model._repr_html_(), model.summary().to_frame()
+    assert len(ledger.charges) == 1
+
+
+def test_units_of_files_without_names():
+    schema = Schema.from_table({"features": {"count": 3, "bound": 5.0}})
+    scales, centres = original_units(schema)
+    assert scales.tolist() == [5.0] * 3
+    assert centres.tolist() == [0.0] * 3
+
+
+def test_columns_without_variation_have_no_error():
+    """A category that never occurs has no standard error: nothing pulls its noise back."""
+    matrix = np.diag([1.0, 2.0, 30.0])
+    errors = column_errors(matrix, np.array([1.0, 0.9, 0.01]), 0.1)
+    assert errors[:2].tolist() == pytest.approx([0.1, 0.2])
+    assert math.isnan(errors[2])
+    model = PrivateLasso(2.0, 1e-6, random_state=0).fit(read(claims(), SCHEMA))
+    absent = list(model.feature_names_in_).index("ward=(other)")
+    assert model.privacy_.solver == "whitened-gradient"
+    assert math.isnan(model.coef_error_[absent])
+    assert math.isfinite(model.coef_error_[0])
