@@ -98,6 +98,7 @@ def fitted(coef, error, gain, gain_error):
     [
         (fitted([0.0, 0.0], [np.nan, np.nan], np.nan, np.nan), "every coefficient is 0"),
         (fitted([1.0, 0.0], [np.nan, np.nan], 0.1, 0.2), "cannot be told from 0"),
+        (fitted([1.0, 0.0], [0.1, np.nan], 1.2, 0.3), "a constant is right about nearly every row"),
         (fitted([1.0, 0.0], [0.7, np.nan], np.nan, np.nan), "no coefficient can be told"),
         (fitted([1.0, 0.0], [0.1, np.nan], np.nan, np.nan), ""),
         (fitted([1.0, 0.0], [np.nan, np.nan], np.nan, np.nan), ""),  # nobody knows

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 #: A number is told from 0 if it is so many standard errors away from it.
 SURE = 2.0
 
+#: The standard error of a fit is in units of the loss of the best constant. Above this the constant
+#: leaves less than five standard deviations of the noise: nothing is left that a model could
+#: explain, as when every row has the same label.
+MOST_ERROR = 0.2
+
 
 def advice(about: ModelDescription, summary: Summary) -> tuple[str, ...]:
     """Sentences about what could be learned; none if the model is as good as it looks.
@@ -38,6 +43,11 @@ def _problem(summary: Summary) -> str:
         return (
             "Hardly anything was learned: the private estimate of the fit cannot be told from 0, "
             "which is that of a constant. Take the coefficients for noise."
+        )
+    if known and all(error > MOST_ERROR for _, error in known):
+        return (
+            "Hardly anything could be learned: as far as the noise shows, a constant is right about "
+            "nearly every row, as if all had the same target. Take the coefficients for noise."
         )
     terms = [term for each in summary.functions for term in each.terms if term.name != INTERCEPT]
     tested = [abs(term.z) for term in terms if math.isfinite(term.z)]
