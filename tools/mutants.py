@@ -1635,21 +1635,26 @@ MUTANTS = [
         "        self._check_code(code, self._rows)\n", "", ATTACKS_ON_RUNS,
     ),
     Mutant(
-        "a backup without the rows of runs", "privacy/ledger/ledger.py",
-        "known = all_run_rows(entries.db, self.dataset)", "known = ()", RESTORES,
+        "a run that is over any rows", "privacy/ledger/ledger.py",
+        "            if known is not None:\n                return known\n", "", RESTORES,
     ),
     Mutant(
-        "a run that is bound anew after a restore", "privacy/ledger/entries.py",
-        "        if row.code == LOST:\n",
-        "        if row.code == LOST:\n            return code\n        if False:\n", RESTORES,
+        "rows of a run that was not charged", "privacy/ledger/ledger.py",
+        "            if charge is None or last is None:\n",
+        "            if last is None:\n", RESTORES,
     ),
     Mutant(
-        "a restore that believes any record of rows", "privacy/ledger/run_rows.py",
-        "        if is_recorded(row, key, dataset):", "        if True:", RESTORES,
+        "the rows of a run looked up among the last entries", "privacy/ledger/entries.py",
+        "self.head, self.where, charge.seq)", "self.head, self.where)", RESTORES,
     ),
     Mutant(
-        "a restore that leaves out codes of rows", "privacy/ledger/backup.py",
-        "if ours.get(run) not in (code, LOST)]", "if False]", RESTORES,
+        "an entry about rows that counts as a charge", "privacy/ledger/charge.py",
+        "    return not (isinstance(row.run, str) and row.run.startswith(_ROWS))\n",
+        "    return True\n", RESTORES,
+    ),
+    Mutant(
+        "a run with the name of the rows of another", "privacy/ledger/charge.py",
+        "not run.isprintable() or ", "", RESTORES,
     ),
     Mutant(
         "a code of the rows without their flags", "curator.py",

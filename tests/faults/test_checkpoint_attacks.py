@@ -31,7 +31,7 @@ from riata import (
 )
 from riata.checkpoint import Checkpoint
 from riata.curator import Curator
-from riata.errors import BudgetExceeded, CheckpointError, InvalidArgument
+from riata.errors import BudgetExceeded, CheckpointError, InvalidArgument, LedgerError
 from riata.losses import Huber, Squared
 from riata.privacy.events import Pure
 from riata.release_text import release_from_text
@@ -425,6 +425,25 @@ def test_a_ledger_remembers_the_rows_of_a_run(change, tmp_path):
         model.fit(x, y, checkpoint=copied(tmp_path / "fit", tmp_path / "other"))
     model.fit(X, Y, checkpoint=copied(tmp_path / "fit", tmp_path / "same"))
     assert len(ledger.charges) == 1
+
+
+def test_a_ledger_from_between_the_charge_and_the_first_row_is_refused(tmp_path, monkeypatch):
+    """Put back with checkpoint and key of that moment, it has every charge and knows no rows."""
+    path = tmp_path / "l.db"
+    ledger = Ledger.create(path, dataset="d", ceiling=Budget(1.0, 1e-6))
+    model = PrivateLasso(1.0, 1e-6, bounds=BOUNDS, solver="frank-wolfe", steps=5, ledger=ledger)
+    bind, old = Ledger.bind_rows, []
+
+    def copying(self, run, code):
+        old.extend([path.read_bytes(), copied(tmp_path / "fit", tmp_path / "old")])
+        return bind(self, run, code)
+
+    monkeypatch.setattr(Ledger, "bind_rows", copying)
+    model.fit(X, Y, checkpoint=tmp_path / "fit")
+    monkeypatch.undo()
+    path.write_bytes(old[0])
+    with pytest.raises(LedgerError, match="rolled back"):
+        model.fit(np.where(X == 0, 0.5, X), Y, checkpoint=old[1])
 
 
 def test_targets_of_minus_zero_are_the_same_rows(tmp_path):

@@ -14,6 +14,9 @@ import pytest
 
 from riata import Budget, Ledger
 from riata.errors import InvalidArgument, LedgerError
+from riata.privacy.events import Gaussian, Pure, compose
+from riata.privacy.filters import FilterSums
+from riata.privacy.ledger.charge import rows_of_run
 
 from helpers import charge, make
 
@@ -66,7 +69,7 @@ def test_a_backup_has_every_line_and_no_key(ledger, path, saved):
     assert key.hex().encode() not in content
     ledger.bind_rows("run 1", "code")
     ledger.backup(saved, force=True)
-    for table in ("ledger", "charge", "run_rows"):
+    for table in ("ledger", "charge"):
         one, other = (
             sqlite3.connect(each).execute(f"SELECT * FROM {table}").fetchall()
             for each in (path, saved)
@@ -439,14 +442,50 @@ def test_a_restore_that_dies_can_be_repeated(ledger, path, saved, monkeypatch, c
     assert ledger.charges == expected
 
 
-# the rows of runs
+# the rows of runs: entries of the chain as charges are
+
+CODE_OF_ROWS = "run LIKE 'rows%'"
+
+
+def test_the_rows_of_a_run_are_an_entry_that_costs_nothing(ledger):
+    before, charges = ledger.spent, ledger.charges
+    assert ledger.bind_rows("run 1", "one") == "one"
+    assert ledger.bind_rows("run 1", "another") == "one"
+    assert (ledger.spent, ledger.charges, ledger.verify().charges) == (before, charges, 4)
+    assert ledger._head.read().seq == 5
+    assert charge(ledger, 0.25, run="run 4") == 6
+    assert len(ledger.charges) == 5
+
+
+def test_a_single_charge_keeps_its_accountant_when_its_rows_are_read(path):
+    """It may be accounted by any accountant, and two charges by privacy filters alone."""
+    ledger = Ledger.create(path, dataset="claims", ceiling=Budget(2.0, 1e-6))
+    event = compose((Gaussian(4.0), 1), (Pure(0.1), 1))
+    ledger.charge(event, adjacency="replace-one", summary={"run": "only"})
+    before = ledger.spent
+    ledger.bind_rows("only", "code")
+    assert ledger.spent == Ledger.open(path).spent == before
+    assert before.epsilon < FilterSums.before(ledger.ceiling).plus(event).spent(1e-6).epsilon
+
+
+def test_a_run_that_was_not_charged_reads_no_rows(ledger, path):
+    with pytest.raises(LedgerError, match="'run 9' was not charged"):
+        ledger.bind_rows("run 9", "code")
+    empty = make(path.with_name("empty.db"), WIDE)
+    with pytest.raises(LedgerError, match="was not charged"):
+        empty.bind_rows("run 0", "code")
+
+
+def test_no_run_has_the_name_of_the_rows_of_another(ledger):
+    with pytest.raises(InvalidArgument, match="printable"):
+        charge(ledger, 0.25, run=rows_of_run("run 1"))
 
 
 def test_a_restored_ledger_knows_over_which_rows_runs_are(ledger, path, saved):
     ledger.bind_rows("run 1", "one")
     ledger.backup(saved)
     path.unlink()
-    Ledger.restore(saved, path)
+    assert Ledger.restore(saved, path).charges == 4
     assert Ledger.open(path).bind_rows("run 1", "another") == "one"
 
 
@@ -454,37 +493,52 @@ def test_rows_that_were_read_since_the_backup_are_kept(ledger, path, saved):
     ledger.backup(saved)
     ledger.bind_rows("run 1", "one")
     edit(path, "UPDATE charge SET event = '[]' WHERE seq = 1")
-    Ledger.restore(saved, path)
+    found = Ledger.restore(saved, path)
+    assert (found.charges, found.kept, found.changed) == (4, 0, True)
     assert Ledger.open(path).bind_rows("run 1", "another") == "one"
 
 
 @pytest.mark.parametrize(
-    "statements",
+    "statement",
     [
-        ["DELETE FROM run_rows"],
-        ["UPDATE run_rows SET code = 'another'"],
-        ["UPDATE run_rows SET code = x'ff'"],
-        ["DROP TABLE run_rows"],
+        f"DELETE FROM charge WHERE {CODE_OF_ROWS}",
+        f"UPDATE charge SET summary = replace(summary, 'one', 'two') WHERE {CODE_OF_ROWS}",
+        f"UPDATE charge SET summary = x'ff' WHERE {CODE_OF_ROWS}",
+        f"UPDATE charge SET run = replace(run, 'run 1', 'run 2') WHERE {CODE_OF_ROWS}",
+        f"UPDATE charge SET run = NULL WHERE {CODE_OF_ROWS}",
     ],
-    ids=["removed", "edited", "bytes", "no table"],
+    ids=["removed", "edited", "bytes", "another run", "no name"],
 )
-def test_a_run_whose_rows_nobody_knows_any_more_does_not_go_on(statements, ledger, path, saved):
-    """It may have read rows, and a copy of its checkpoint from before could read others."""
+def test_rows_of_a_run_that_were_edited_stop_the_ledger(statement, ledger, path, saved):
+    """Also behind later charges; and a backup from before them does not bring them back."""
     ledger.backup(saved)
     ledger.bind_rows("run 1", "one")
-    edit(path, *statements, "UPDATE charge SET event = '[]' WHERE seq = 1")
-    Ledger.restore(saved, path)
-    again = Ledger.open(path)
-    for code in ("another", "one", "lost"):
-        with pytest.raises(LedgerError, match="was restored, and whether the run run 1"):
-            again.bind_rows("run 1", code)
-    charge(again, 0.25, run="new")
-    assert again.bind_rows("new", "code") == "code"
+    whole = path.read_bytes()
+    edit(path, statement)
+    for ask in (lambda: ledger.bind_rows("run 1", "another"), lambda: charge(ledger, 0.25)):
+        with pytest.raises(LedgerError, match=r"edited|rolled back"):
+            ask()
+    check_refused("would forget 1", saved, path)
+    path.write_bytes(whole)
+    for number in range(40):  # more than a transaction reads
+        charge(ledger, 0.01, number=number)
+    edit(path, statement)
+    charge(ledger, 0.01)
+    for ask in (ledger.verify, lambda: ledger.bind_rows("run 1", "another")):
+        with pytest.raises(LedgerError, match="edited"):
+            ask()
 
 
-def test_an_old_ledger_and_an_old_head_do_not_know_what_was_read_since(
-    ledger, path, saved, tmp_path
-):
+def test_a_ledger_from_before_rows_were_read_is_noticed(ledger, path):
+    """A copy with all charges, put back together with a checkpoint of that moment."""
+    old = path.read_bytes()
+    ledger.bind_rows("run 1", "one")
+    path.write_bytes(old)
+    with pytest.raises(LedgerError, match="rolled back: it has 4 entries, and its head has seen 5"):
+        Ledger.open(path).bind_rows("run 1", "another")
+
+
+def test_an_old_ledger_and_an_old_head_are_brought_up_to_date(ledger, path, saved, tmp_path):
     head = Path(f"{path}.head")
     for each in (path, head):
         shutil.copy(each, tmp_path / f"{each.name}.old")
@@ -494,37 +548,7 @@ def test_an_old_ledger_and_an_old_head_do_not_know_what_was_read_since(
     ledger.backup(saved)
     for each in (path, head):
         shutil.copy(tmp_path / f"{each.name}.old", each)
-    Ledger.restore(saved, path)
+    assert Ledger.restore(saved, path).charges == 5
     again = Ledger.open(path)
     assert [again.bind_rows(run, "another") for run in ("run 1", "run 4")] == ["one", "four"]
-    with pytest.raises(LedgerError, match="was restored"):
-        again.bind_rows("run 2", "two")
-
-
-@pytest.mark.parametrize("statement", ["DELETE FROM run_rows", "UPDATE run_rows SET code = 'two'"])
-def test_rows_that_the_backup_knows_are_recorded_again(statement, ledger, path, saved):
-    """Though all charges are there, and nothing else is to be restored."""
-    ledger.bind_rows("run 1", "one")
-    ledger.backup(saved)
     assert not Ledger.restore(saved, path).changed
-    edit(path, statement)
-    assert Ledger.restore(saved, path).changed
-    assert Ledger.open(path).bind_rows("run 1", "another") == "one"
-
-
-def test_a_run_with_two_codes_of_rows_does_not_go_on(ledger, path, saved):
-    ledger.bind_rows("run 1", "one")
-    ledger.backup(saved)
-    edit(path, "DELETE FROM run_rows")
-    ledger.bind_rows("run 1", "two")
-    assert Ledger.restore(saved, path).changed
-    with pytest.raises(LedgerError, match="was restored"):
-        Ledger.open(path).bind_rows("run 1", "one")
-
-
-def test_rows_of_a_run_that_were_edited_stop_it(ledger, path):
-    ledger.bind_rows("run 1", "one")
-    for value in ("'another'", "x'ff'", "7"):
-        edit(path, f"UPDATE run_rows SET code = {value}")
-        with pytest.raises(LedgerError, match="was edited"):
-            ledger.bind_rows("run 1", "one")

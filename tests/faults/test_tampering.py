@@ -177,7 +177,7 @@ def test_lines_that_belong_to_another_history_pay_for_no_run(tmp_path, long):
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_truncated_chain_is_refused(ledger, path, kept):
     edit(path, f"DELETE FROM charge WHERE seq > {kept}")
-    check_refused(ledger, path, f"rolled back: it has {kept} charges, and its head has seen 4")
+    check_refused(ledger, path, f"rolled back: it has {kept} entries, and its head has seen 4")
 
 
 def test_a_raised_ceiling_is_refused(ledger, path):
@@ -212,7 +212,7 @@ def test_a_journal_that_was_put_back_undoes_nothing_that_was_seen(ledger, path):
     journal = hot_journal(path)
     charge(ledger)
     path.with_name("study.db-journal").write_bytes(journal)
-    check_refused(ledger, path, "rolled back: it has 4 charges, and its head has seen 5")
+    check_refused(ledger, path, "rolled back: it has 4 entries, and its head has seen 5")
 
 
 def test_a_ledger_that_was_put_into_wal_mode_comes_back_from_it(ledger, path):

@@ -116,7 +116,7 @@ def test_create_charge_verify_export_and_open_again(url, tmp_path):
     assert again.spent.epsilon == 1.25
     assert again.charges == ledger.charges
     exported = json.loads(again.export())
-    assert [c["total"] for c in exported["charges"]] == [500_000_000, 1_250_000_000]
+    assert [c["total"] for c in exported["entries"]] == [500_000_000, 1_250_000_000]
     assert json.loads(head.read_text())["key"] not in again.export()
     assert "left     epsilon 0.75" in again.show()
     assert pickle.loads(pickle.dumps(ledger)).charges == ledger.charges

@@ -146,7 +146,7 @@ def test_last_lines_that_the_head_has_seen_beyond_are_refused():
     head, header, entries = chain(*map(str, range(20)))
     for kept in range(10, 20):
         last, before = tail(header, entries[:kept], 10)
-        with pytest.raises(LedgerError, match=f"rolled back: it has {kept} charges"):
+        with pytest.raises(LedgerError, match=f"rolled back: it has {kept} entries"):
             verify(head, header, last, "x", start=10, before=before)
 
 

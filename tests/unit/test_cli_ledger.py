@@ -81,7 +81,7 @@ def test_it_is_exported_for_programs_and_for_tables(ledger, tmp_path, riata_comm
     spend(ledger)
     facts = json.loads(riata_command("ledger", "export", ledger).out)
     assert facts["header"]["dataset"] == "claims [2026]"
-    assert len(facts["charges"]) == 1
+    assert len(facts["entries"]) == 1
     key = json.loads((tmp_path / "study.db.head").read_text()).get("key")
     assert key is None or key not in json.dumps(facts)
     table = riata_command("ledger", "export", ledger, "--format", "csv").out

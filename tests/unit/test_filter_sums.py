@@ -149,7 +149,7 @@ def test_sums_that_another_version_made_are_added_up_again(tmp_path, monkeypatch
     assert ledger.spent.epsilon == number * 2**-6
     charge(ledger, Pure(2**-6))
     assert ledger.spent.epsilon == ledger.verify().spent.epsilon == (number + 1) * 2**-6
-    assert json.loads(ledger.export())["charges"][-1]["sums"][0] == filters.ARITHMETIC
+    assert json.loads(ledger.export())["entries"][-1]["sums"][0] == filters.ARITHMETIC
 
 
 def test_sums_that_are_below_what_the_events_cost_do_not_verify(tmp_path, monkeypatch):

@@ -18,17 +18,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from riata.errors import InvalidArgument, LedgerError
 from riata.files import durable
+from riata.privacy.ledger.charge import is_charge
 from riata.privacy.ledger.database import Database, create_file, file_database, read_only_database
 from riata.privacy.ledger.entries import Entries, charge_entry, header_entry
 from riata.privacy.ledger.hash_chain import Head, is_genuine, verify
 from riata.privacy.ledger.head import HeadFile
 from riata.privacy.ledger.location import PathLike, is_url, locate
-from riata.privacy.ledger.run_rows import LOST, recorded, restored
 from riata.privacy.ledger.tables import (
     CHARGE,
     HEADER,
-    RUN_ROWS,
-    all_run_rows,
     charge_rows,
     charge_rows_at,
     create_tables,
@@ -54,7 +52,6 @@ class _StoredEntries:
 
     header: Row[Any] | None = None
     rows: Sequence[Row[Any]] = ()
-    run_rows: Sequence[Row[Any]] = ()
     #: Whether this is all that the place has.
     complete: bool = True
 
@@ -64,11 +61,7 @@ class _StoredEntries:
 
 
 def write_backup(
-    entries: Entries,
-    run_rows: Sequence[Row[Any]],
-    file: PathLike,
-    taken: Iterable[str | None],
-    force: bool,
+    entries: Entries, file: PathLike, taken: Iterable[str | None], force: bool
 ) -> None:
     """Write verified entries to a new file, never to a `taken` one; `force` replaces an old one."""
     path = os.path.realpath(file)
@@ -78,8 +71,7 @@ def write_backup(
         )
     if os.path.lexists(path) and not force:
         raise InvalidArgument(f"{path} exists. Choose another name, or pass --force.")
-    known = [dict(row._mapping) for row in run_rows]
-    new = _new_file(path, entries.header, entries.rows, known)
+    new = _new_file(path, entries.header, entries.rows)
     os.replace(new, path)
     durable.sync_directory(path)
 
@@ -102,8 +94,7 @@ def restore(backup: PathLike, where: PathLike, *, head: PathLike | None = None) 
             return _restored_in(db, seen, saved, database.where, swap=True)
     merged = _merged(saved, _StoredEntries(), seen, database.where)
     _check_newest(seen, saved)
-    bound = _bound(merged, saved, _StoredEntries(), seen)
-    aside = _exchange(database.where, saved.header, merged, bound)
+    aside = _exchange(database.where, saved.header, merged)
     return replace(_result(seen, saved, merged), aside=aside)
 
 
@@ -138,10 +129,10 @@ def _read_backup(path: str, seen: Head) -> _StoredEntries:
                 f"{seen.dataset!r}. Nothing was changed. Find the backup or the head that belongs "
                 "to the other."
             )
-        rows, run_rows = charge_rows(db, seen.dataset), all_run_rows(db, seen.dataset)
+        rows = charge_rows(db, seen.dataset)
     fresh = replace(seen, seq=0, mac=str(header.mac))
     verify(fresh, header_entry(header), [charge_entry(row) for row in rows], path)
-    return _StoredEntries(header, rows, run_rows)
+    return _StoredEntries(header, rows)
 
 
 def _restored_in(
@@ -153,47 +144,24 @@ def _restored_in(
     whole = _whole(found, seen, where)
     result = _result(seen, saved, merged)
     if whole and len(merged) == len(found.rows):
-        return replace(result, changed=_bound_again(db, saved, found, seen))
-    bound = _bound(merged, saved, found, seen)
+        return replace(result, changed=False)
     if whole:
-        db.execute(delete(RUN_ROWS).where(RUN_ROWS.c.dataset == seen.dataset))
-        _insert(db, merged[len(found.rows) :], bound)
+        _insert(db, merged[len(found.rows) :])
         return result
     _check_newest(seen, saved)
     if swap:
-        aside = _exchange(where, saved.header, merged, bound)
+        aside = _exchange(where, saved.header, merged)
         db.rollback()  # of a file that is elsewhere now
         return replace(result, aside=aside)
-    for table in (RUN_ROWS, CHARGE, HEADER):
+    for table in (CHARGE, HEADER):
         db.execute(delete(table).where(table.c.dataset == seen.dataset))
-    _insert(db, merged, bound, saved.header)
+    _insert(db, merged, saved.header)
     return result
 
 
-def _bound(
-    merged: Sequence[Row[Any]], saved: _StoredEntries, found: _StoredEntries, seen: Head
-) -> list[dict[str, str]]:
-    """Over which rows the runs of these charges are, by what the ledger or the backup recorded."""
-    known = (*found.run_rows, *saved.run_rows)
-    return restored([row.run for row in merged], known, seen.key, seen.dataset)
-
-
-def _bound_again(db: Connection, saved: _StoredEntries, found: _StoredEntries, seen: Head) -> bool:
-    """Record the codes that the backup has and a ledger with all charges has not."""
-    ours = recorded(found.run_rows, seen.key, seen.dataset)
-    theirs = recorded(saved.run_rows, seen.key, seen.dataset)
-    runs = [run for run, code in theirs.items() if ours.get(run) not in (code, LOST)]
-    for run in runs:
-        db.execute(
-            delete(RUN_ROWS).where(RUN_ROWS.c.dataset == seen.dataset, RUN_ROWS.c.run == run)
-        )
-    known = (*found.run_rows, *saved.run_rows)
-    _insert(db, [], restored(runs, known, seen.key, seen.dataset))
-    return bool(runs)
-
-
 def _result(seen: Head, saved: _StoredEntries, merged: Sequence[Row[Any]]) -> Restoration:
-    return Restoration(seen.dataset, len(merged), len(merged) - len(saved.rows), changed=True)
+    charges, old = (sum(map(is_charge, rows)) for rows in (merged, saved.rows))
+    return Restoration(seen.dataset, charges, charges - old, changed=True)
 
 
 def _merged(saved: _StoredEntries, found: _StoredEntries, seen: Head, where: str) -> list[Row[Any]]:
@@ -217,7 +185,7 @@ def _merged(saved: _StoredEntries, found: _StoredEntries, seen: Head, where: str
             )
     if len(merged) < seen.seq:
         raise LedgerError(
-            f"The backup has {len(saved.rows)} charges, and {where} has "
+            f"The backup has {len(saved.rows)} entries, and {where} has "
             f"{len(merged) - len(saved.rows)} more that continue them, but the head has seen "
             f"{seen.seq}: a restore would forget {seen.seq - len(merged)}. Nothing was changed. "
             "Find a newer backup."
@@ -247,8 +215,8 @@ def _check_newest(seen: Head, saved: _StoredEntries) -> None:
     """A head that is older than the backup does not know what was charged after it."""
     if seen.seq < len(saved.rows):
         raise LedgerError(
-            f"The head has seen {seen.seq} charges, and the backup has {len(saved.rows)}: it is an "
-            "old copy, and cannot tell whether more were charged since the backup. Nothing was "
+            f"The head has seen {seen.seq} entries, and the backup has {len(saved.rows)}: it is an "
+            "old copy, and cannot tell whether more was charged since the backup. Nothing was "
             "changed. Say with --head where the newest head is."
         )
 
@@ -260,13 +228,8 @@ def _header(db: Connection, dataset: str) -> Row[Any] | None:
 def _readable(db: Connection, seen: Head, known: int) -> _StoredEntries:
     """All entries, or of a damaged table those beyond the backup that can be read one by one."""
     header, rows, complete = None, list[Row[Any]](), True
-    run_rows: Sequence[Row[Any]] = ()
     with contextlib.suppress(SQLAlchemyError, UnicodeError):
         header = _header(db, seen.dataset)
-    try:
-        run_rows = all_run_rows(db, seen.dataset)
-    except (SQLAlchemyError, UnicodeError):
-        complete = False
     try:
         rows += charge_rows(db, seen.dataset)
     except (SQLAlchemyError, UnicodeError):
@@ -275,14 +238,12 @@ def _readable(db: Connection, seen: Head, known: int) -> _StoredEntries:
             with contextlib.suppress(SQLAlchemyError, UnicodeError):
                 rows += charge_rows_at(db, seen.dataset, [seq])
     numbered = [row for row in rows if type(row.seq) is int and row.seq > 0]
-    return _StoredEntries(header, numbered, run_rows, complete and len(numbered) == len(rows))
+    return _StoredEntries(header, numbered, complete and len(numbered) == len(rows))
 
 
-def _exchange(
-    where: str, header: Row[Any] | None, rows: Sequence[Row[Any]], bound: list[dict[str, str]]
-) -> str:
+def _exchange(where: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> str:
     """Put a new file in the place of what is there, which is kept; returns its new name."""
-    new, aside = _new_file(where, header, rows, bound), ""
+    new, aside = _new_file(where, header, rows), ""
     if os.path.lexists(where):
         names = (f"{where}.damaged-{number}" for number in itertools.count(1))
         aside = next(name for name in names if not os.path.lexists(name))
@@ -302,9 +263,7 @@ def _exchange(
     return aside
 
 
-def _new_file(
-    path: str, header: Row[Any] | None, rows: Sequence[Row[Any]], bound: list[dict[str, str]]
-) -> str:
+def _new_file(path: str, header: Row[Any] | None, rows: Sequence[Row[Any]]) -> str:
     """A database with these entries, beside a path; returns its name."""
     new = f"{path}.new"
     for end in ("", "-journal"):  # left by a process that died
@@ -315,22 +274,15 @@ def _new_file(
     try:
         with database.guarded(), database.engine.begin() as db:
             create_tables(db)
-            _insert(db, rows, bound, header)
+            _insert(db, rows, header)
     except BaseException:
         os.unlink(new)
         raise
     return new
 
 
-def _insert(
-    db: Connection,
-    rows: Sequence[Row[Any]],
-    bound: list[dict[str, str]],
-    header: Row[Any] | None = None,
-) -> None:
+def _insert(db: Connection, rows: Sequence[Row[Any]], header: Row[Any] | None = None) -> None:
     if header is not None:
         db.execute(insert(HEADER), [dict(header._mapping)])
     if rows:
         db.execute(insert(CHARGE), [dict(row._mapping) for row in rows])
-    if bound:
-        db.execute(insert(RUN_ROWS), bound)

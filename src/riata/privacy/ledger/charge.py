@@ -1,4 +1,4 @@
-"""One charge of a ledger."""
+"""One entry of a ledger: a charge, or over which rows a charged run is."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from riata.privacy.events import Composed, from_json
 from riata.privacy.unit import PrivacyUnit
 
 _LONGEST_RUN = 200
+
+#: Before the id of a run: the entry says over which rows the run is. No id has such a letter.
+_ROWS = "rows\n"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,16 @@ class Charge:
     def run(self) -> str | None:
         """The id of the run that the charge pays for, if it has a checkpoint."""
         return self.summary.get("run")
+
+
+def rows_of_run(run: str) -> str:
+    """What stands in the place of a run's id, in the entry that says over which rows it is."""
+    return _ROWS + run
+
+
+def is_charge(row: Row[Any]) -> bool:
+    """Whether an entry is a charge, and not about the rows of a run that was charged before."""
+    return not (isinstance(row.run, str) and row.run.startswith(_ROWS))
 
 
 def charge_of_row(row: Row[Any]) -> Charge:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 from functools import cached_property
 from typing import Any
@@ -14,30 +15,31 @@ from sqlalchemy import Connection, Row, insert
 
 from riata.errors import BudgetExceeded, LedgerError
 from riata.privacy import filters
+from riata.privacy import unit as units
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget
-from riata.privacy.events import Event
+from riata.privacy.events import Event, to_json
 from riata.privacy.filters import FilterSums
-from riata.privacy.ledger.charge import Charge, charge_of_row
+from riata.privacy.ledger.charge import Charge, charge_of_row, is_charge, rows_of_run
 from riata.privacy.ledger.hash_chain import (
     Entry,
     Head,
     is_genuine,
     link_path,
     linked_to,
-    run_rows_mac,
+    next_head,
+    skip_link,
     verify,
 )
-from riata.privacy.ledger.run_rows import LOST, is_recorded
 from riata.privacy.ledger.tables import (
-    RUN_ROWS,
+    CHARGE,
     charge_row_of,
     charge_rows,
     charge_rows_at,
     last_seq,
     macs_at,
-    run_rows,
 )
+from riata.privacy.unit import PrivacyUnit
 
 #: How many entries before the head every transaction verifies, beside those after it.
 RECENT = 32
@@ -58,10 +60,11 @@ class Entries:
 
     @property
     def charges(self) -> list[Charge]:
-        return [charge_of_row(row) for row in self.rows]
+        return [charge_of_row(row) for row in self.rows if is_charge(row)]
 
     @cached_property
     def last(self) -> Charge | None:
+        """The last charge; or the entry after it, which has its unit and its total."""
         return charge_of_row(self.rows[-1]) if self.rows else None
 
     @property
@@ -82,9 +85,7 @@ class Entries:
         recorded = filters.from_json(self.rows[-1].sums)
         if recorded is not None:
             return recorded
-        return recomputed_sums(
-            verified_entries(self.db, self.header, self.head, self.where, whole=True)
-        )
+        return recomputed_sums(verified_entries(self.db, self.header, self.head, self.where, 1))
 
     def cost(self, *more: Event) -> Spent:
         """What all charges cost together, perhaps with one more that is not made.
@@ -92,9 +93,10 @@ class Entries:
         Nothing can have influenced the first one, so alone it may be of any accountant.
         """
         delta = self.ceiling.delta
-        if self.head.seq + len(more) == 1:
-            only = more[0] if more else self.charges[0].event
-            return spent(only, delta)
+        if self.head.seq <= 2:  # an entry about rows follows a charge, so all others have two
+            events = [*(charge.event for charge in self.charges), *more]
+            if len(events) == 1:
+                return spent(events[0], delta)
         sums = self.sums
         for event in more:
             sums = sums.plus(event)
@@ -112,6 +114,30 @@ class Entries:
             f"{decimal(total)} at delta {cost.delta:g}, and its ceiling is {decimal(limit)}. So "
             f"far {decimal(used)} is spent. Nothing was charged. Ask for a smaller epsilon."
         )
+
+    def append(
+        self, run: str | None, unit: PrivacyUnit, event: Event, facts: str, total: int
+    ) -> int:
+        """Add one entry to the chain; its number."""
+        seq, now, sums = self.head.seq + 1, datetime.now(UTC).isoformat(), self.sums.plus(event)
+        fields = (
+            seq, now, run, units.to_json(unit), to_json(event), facts, filters.to_json(sums), total
+        )  # fmt: skip
+        dataset = self.head.dataset
+        links = {0: self.header.mac, **macs_at(self.db, dataset, {skip_link(seq)})}
+        head = next_head(self.head, links, fields)
+        self.db.execute(insert(CHARGE).values((dataset, *fields, head.mac)))
+        return seq
+
+    def code_of_rows(self, charge: Charge) -> str | None:
+        """The code of the rows that a charged run is over, if they were read.
+
+        All entries since the charge are verified, so none was removed.
+        """
+        since = verified_entries(self.db, self.header, self.head, self.where, charge.seq)
+        name = rows_of_run(str(charge.run))
+        codes = (str(json.loads(row.summary)["code"]) for row in since.rows if row.run == name)
+        return next(codes, None)
 
     def charge_of(self, run: str) -> Charge | None:
         """The charge of a run, verified by the links that lead to it from the last entry."""
@@ -147,27 +173,6 @@ class Entries:
                 "new run."
             )
 
-    def bind_rows(self, run: str, code: str) -> str:
-        """The code of the rows that a run is over: this one, if none was recorded before."""
-        key = (self.head.dataset, run)
-        row = run_rows(self.db, *key)
-        if row is None:
-            mac = run_rows_mac(self.head.key, *key, code)
-            self.db.execute(insert(RUN_ROWS).values((*key, code, mac)))
-            return code
-        if not is_recorded(row, self.head.key, self.head.dataset):
-            raise LedgerError(
-                f"What the ledger {self.where} says about the rows of the run {run} was edited, "
-                "so the run cannot go on. Find out by whom."
-            )
-        if row.code == LOST:
-            raise LedgerError(
-                f"The ledger {self.where} was restored, and whether the run {run} had read rows, "
-                "and which, was lost: it cannot go on, as it could be over other rows now. What "
-                "was charged stays charged. Start a new run, with another file for its checkpoint."
-            )
-        return str(row.code)
-
 
 def nano(epsilon: float, rounding: str) -> int:
     """`epsilon`, as the decimal number that Python prints, in units of 1e-9."""
@@ -180,13 +185,14 @@ def decimal(units: float) -> str:
 
 
 def verified_entries(
-    db: Connection, header: Row[Any], seen: Head, where: str, *, whole: bool = False
+    db: Connection, header: Row[Any], seen: Head, where: str, first: int | None = None
 ) -> Entries:
-    """The last entries of a ledger, or the `whole`, all verified; the head has seen some of them.
+    """The entries of a ledger from the `first` on, or the last ones, all verified.
 
-    In a transaction, with the header locked.
+    In a transaction, with the header locked. The head has seen some of them.
     """
-    start = 1 if whole else max(1, min(seen.seq, last_seq(db, seen.dataset)) - RECENT + 1)
+    start = max(1, min(seen.seq, last_seq(db, seen.dataset)) - RECENT + 1)
+    start = start if first is None else min(start, first)
     rows = charge_rows(db, seen.dataset, start)
     earlier = {seq for seq in linked_to(range(start, start + len(rows))) if 0 < seq < start}
     before = macs_at(db, seen.dataset, earlier) if earlier else {}

@@ -29,9 +29,9 @@ def summary_text(entries: Entries) -> str:
 
 
 def json_text(entries: Entries) -> str:
-    """Header, charges and macs as JSON. Never the key."""
-    charges = [
+    """Header, entries and macs as JSON. Never the key."""
+    made = [
         {name: json.loads(v) if name in _PARSED else v for name, v in row._mapping.items()}
         for row in entries.rows
     ]
-    return json.dumps({"header": dict(entries.header._mapping), "charges": charges}, indent=1)
+    return json.dumps({"header": dict(entries.header._mapping), "entries": made}, indent=1)

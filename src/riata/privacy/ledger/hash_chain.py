@@ -110,7 +110,7 @@ def verify(
     last = start + len(entries) - 1
     if last < head.seq:
         raise LedgerError(
-            f"The ledger {where} was rolled back: it has {last} charges, and its head has seen "
+            f"The ledger {where} was rolled back: it has {last} entries, and its head has seen "
             f"{head.seq}. What was spent is not all there, so nothing can be spent. {_RESTORE}"
         )
     if not _same(macs.get(head.seq), head.mac):
@@ -133,11 +133,6 @@ def _entry_mac(key: bytes, macs: Mapping[int, object], seq: int, fields: Fields)
     if any(not isinstance(link, str) or len(link) != MAC_DIGITS for link in links):
         raise _edited()  # and no link is ever taken for the label of a header
     return _mac(key, _canonical([*links, *fields]))
-
-
-def run_rows_mac(key: bytes, dataset: str, run: str, code: str) -> str:
-    """What shows that a ledger itself recorded the code of a run's rows."""
-    return _mac(key, b"rows of a run" + _canonical((dataset, run, code)))
 
 
 def _canonical(fields: Fields) -> bytes:

@@ -8,28 +8,22 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import insert
-
 from riata.errors import LedgerError
-from riata.privacy import filters
-from riata.privacy import unit as units
 from riata.privacy.accountants import Spent
 from riata.privacy.budget import Budget
-from riata.privacy.events import Event, to_json
+from riata.privacy.events import Event, compose
 from riata.privacy.ledger.backup import Restoration, restore, write_backup
-from riata.privacy.ledger.charge import Charge, protected_unit, run_id
+from riata.privacy.ledger.charge import Charge, protected_unit, rows_of_run, run_id
 from riata.privacy.ledger.creation import create_ledger
 from riata.privacy.ledger.database import Database
 from riata.privacy.ledger.entries import Entries, recomputed_sums, verified_entries
 from riata.privacy.ledger.export import json_text, summary_text
-from riata.privacy.ledger.hash_chain import next_head, skip_link
 from riata.privacy.ledger.head import HeadFile, HeadInMemory
 from riata.privacy.ledger.location import PathLike, is_url, locate
-from riata.privacy.ledger.tables import CHARGE, all_run_rows, datasets, locked_header, macs_at
+from riata.privacy.ledger.tables import datasets, locked_header
 from riata.privacy.unit import PrivacyUnit, check_same_unit
 
 #: Between machines, the last digits of a divergence differ.
@@ -172,22 +166,8 @@ class Ledger:
             entries.check_new(run)
             total = entries.total_with(event)
             self._head.write(entries.head)  # a head that cannot be written charges nothing
-            seq = entries.head.seq + 1
-            fields = (
-                seq,
-                datetime.now(UTC).isoformat(),
-                run,
-                units.to_json(unit),
-                to_json(event),
-                facts,
-                filters.to_json(entries.sums.plus(event)),
-                total,
-            )
-            links = {0: entries.header.mac, **macs_at(entries.db, self.dataset, {skip_link(seq)})}
-            head = next_head(entries.head, links, fields)
-            entries.db.execute(insert(CHARGE).values((self.dataset, *fields, head.mac)))
-        with self._verified():  # the charge is durable now, and this moves the head
-            pass
+            seq = entries.append(run, unit, event, facts, total)
+        self._move_head()
         return seq
 
     def charge_of(self, run: str) -> Charge | None:
@@ -211,7 +191,20 @@ class Ledger:
             A keyed digest of the rows, which reveals nothing about them.
         """
         with self._verified() as entries:
-            return entries.bind_rows(run, code)
+            charge, last = entries.charge_of(run), entries.last
+            if charge is None or last is None:
+                raise LedgerError(
+                    f"The run {run!r} was not charged to the ledger {self.path}, so it reads no "
+                    "rows. Charge it first."
+                )
+            known = entries.code_of_rows(charge)
+            if known is not None:
+                return known
+            self._head.write(entries.head)
+            facts = json.dumps({"code": code})
+            entries.append(rows_of_run(run), last.unit, compose(), facts, last.total)
+        self._move_head()
+        return code
 
     def after(self, event: Event, *, adjacency: str, unit: PrivacyUnit | None = None) -> Spent:
         """What all charges would cost together with one more, which is not made."""
@@ -257,7 +250,8 @@ class Ledger:
                     f"The sums that the ledger {self.path} recorded are below what its charges "
                     "cost, so nothing can be spent. Report this: riata wrote them."
                 )
-            return Verification(self.dataset, entries.head.seq, entries.cost(), entries.head.mac)
+            charges = len(entries.charges)
+            return Verification(self.dataset, charges, entries.cost(), entries.head.mac)
 
     def show(self) -> str:
         """The ceiling, what is spent and left, and one line for each charge."""
@@ -265,7 +259,7 @@ class Ledger:
             return summary_text(entries)
 
     def export(self) -> str:
-        """Header, charges and macs as JSON, for an archive or an auditor. Never the key."""
+        """Header, entries and macs as JSON, for an archive or an auditor. Never the key."""
         with self._verified(whole=True) as entries:
             return json_text(entries)
 
@@ -285,9 +279,9 @@ class Ledger:
             How many charges the backup has.
         """
         with self._verified(whole=True) as entries:
-            known = all_run_rows(entries.db, self.dataset)
-        write_backup(entries, known, file, (self.path, self._head.path), force)
-        return entries.head.seq
+            pass
+        write_backup(entries, file, (self.path, self._head.path), force)
+        return len(entries.charges)
 
     @classmethod
     def restore(
@@ -309,6 +303,11 @@ class Ledger:
         result = restore(backup, where, head=head)
         cls.open(where, dataset=result.dataset, head=head).verify()
         return result
+
+    def _move_head(self) -> None:
+        """After an entry is durable."""
+        with self._verified():
+            pass
 
     def _only_dataset(self) -> str:
         with self._database.transaction() as db:
@@ -340,7 +339,7 @@ class Ledger:
                     f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
                     "one is."
                 )
-            entries = verified_entries(db, header, seen, self.path, whole=whole)
+            entries = verified_entries(db, header, seen, self.path, 1 if whole else None)
             if entries.head != seen:
                 self._head.write(entries.head)
             yield entries
@@ -365,10 +364,10 @@ class Ledger:
     def __repr__(self) -> str:
         ceiling = self.ceiling
         with self._verified() as entries:
-            used, charges = entries.cost(), entries.head.seq
+            used = entries.cost()
         return (
             f"<Ledger of {self.dataset!r}: epsilon {used.epsilon:.6g} of {ceiling.epsilon:g} spent "
-            f"at delta {used.delta:g}, {ceiling.adjacency}, charges: {charges}>"
+            f"at delta {used.delta:g}, {ceiling.adjacency}>"
         )
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from riata.errors import LedgerError
 
 #: Of the tables below, and of what stands in them.
-VERSION = 1
+VERSION = 2
 
 TABLES = MetaData()
 
@@ -47,24 +47,14 @@ CHARGE = Table(
     Column("dataset", Text, primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("charged_at", Text, nullable=False),
-    Column("run", Text),  # of a fit with a checkpoint
+    Column("run", Text),  # of a fit with a checkpoint; or `rows_of_run`, of its rows
     Column("unit", Text, nullable=False),
     Column("event", Text, nullable=False),
     Column("summary", Text, nullable=False),
     Column("sums", Text, nullable=False),  # of all charges up to this one, exactly
     Column("total", BigInteger, nullable=False),  # nano-epsilon of all charges up to this one
     Column("mac", Text, nullable=False),
-    UniqueConstraint("dataset", "run"),  # a run is charged once
-)
-
-#: Over which rows a run with a checkpoint is: a keyed code of them, that reveals nothing.
-RUN_ROWS = Table(
-    "run_rows",
-    TABLES,
-    Column("dataset", Text, primary_key=True),
-    Column("run", Text, primary_key=True),
-    Column("code", Text, nullable=False),
-    Column("mac", Text, nullable=False),
+    UniqueConstraint("dataset", "run"),  # a run is charged once, and is over one list of rows
 )
 
 
@@ -125,16 +115,4 @@ def macs_at(db: Connection, dataset: str, seqs: Collection[int]) -> dict[int, ob
 def charge_row_of(db: Connection, dataset: str, run: str) -> Row[Any] | None:
     """The charge of a run."""
     wanted = select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
-    return db.execute(wanted).one_or_none()
-
-
-def all_run_rows(db: Connection, dataset: str) -> Sequence[Row[Any]]:
-    """What was recorded about the rows of all runs."""
-    wanted = select(RUN_ROWS).where(RUN_ROWS.c.dataset == dataset)
-    return db.execute(wanted.order_by(RUN_ROWS.c.run)).all()
-
-
-def run_rows(db: Connection, dataset: str, run: str) -> Row[Any] | None:
-    """What was recorded about the rows of a run."""
-    wanted = select(RUN_ROWS).where(RUN_ROWS.c.dataset == dataset, RUN_ROWS.c.run == run)
     return db.execute(wanted).one_or_none()
