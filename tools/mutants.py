@@ -79,6 +79,7 @@ GROUPS = ("tests/unit/test_groups.py",)
 SAME = ("tests/conformance/test_same_release.py",)
 MEMORY = ("tests/unit/test_memory.py",)
 IDENTITY = ("tests/unit/test_identity.py",)
+TAMPERING = ("tests/faults/test_tampering.py", "-k", "database or put_back or index or far_link")
 RESTORES = ("tests/faults/test_restore.py", "-k", "rows")
 ROW_DIGEST = ("tests/unit/test_row_digest.py",)
 ATTACKS_ON_RUNS = ("tests/faults/test_checkpoint_attacks.py",)
@@ -1646,6 +1647,24 @@ MUTANTS = [
     Mutant(
         "the rows of a run looked up among the last entries", "privacy/ledger/entries.py",
         "self.head, self.where, charge.seq)", "self.head, self.where)", RESTORES,
+    ),
+    Mutant(
+        "a charge that nobody saw in the database", "privacy/ledger/ledger.py",
+        "if {row.seq: row.mac for row in entries.rows}.get(written.seq) != written.mac:",
+        "if False:", TAMPERING,
+    ),
+    Mutant(
+        "a charge that an index names for another run", "privacy/ledger/entries.py",
+        "        if row.run != run or not is_charge(row):\n", "        if False:\n", TAMPERING,
+    ),
+    Mutant(
+        "a far link that nobody verified", "privacy/ledger/entries.py",
+        "self._verified_at(far).mac if far else self.header.mac",
+        "macs_at(self.db, dataset, {far})[far] if far else self.header.mac", TAMPERING,
+    ),
+    Mutant(
+        "a restore of an old ledger with an old head", "privacy/ledger/backup.py",
+        "    _check_newest(seen, saved)\n    if swap:", "    if swap:", RESTORES[:1],
     ),
     Mutant(
         "an entry about rows that counts as a charge", "privacy/ledger/charge.py",

@@ -262,21 +262,6 @@ def test_a_ledger_that_was_rolled_back_gets_its_charges_back(ledger, path, saved
     assert ledger.charges == expected
 
 
-def test_an_old_ledger_with_an_old_head_gets_what_the_backup_knows(ledger, path, saved, tmp_path):
-    head = Path(ledger._head.path)
-    for file in (path, head):
-        shutil.copy(file, tmp_path / f"{file.name}.old")
-    charge(ledger)
-    expected = ledger.charges
-    ledger.backup(saved)
-    for file in (path, head):
-        shutil.copy(tmp_path / f"{file.name}.old", file)
-    done = Ledger.restore(saved, path)
-    assert (done.charges, done.changed, done.aside) == (5, True, "")
-    assert ledger.charges == expected
-    assert ledger._head.read().seq == 5
-
-
 # restores that would forget
 
 
@@ -477,8 +462,20 @@ def test_a_run_that_was_not_charged_reads_no_rows(ledger, path):
 
 
 def test_no_run_has_the_name_of_the_rows_of_another(ledger):
+    name = rows_of_run("run 1")
     with pytest.raises(InvalidArgument, match="printable"):
-        charge(ledger, 0.25, run=rows_of_run("run 1"))
+        charge(ledger, 0.25, run=name)
+    ledger.bind_rows("run 1", "one")
+    for ask in (lambda: ledger.charge_of(name), lambda: ledger.bind_rows(name, "two")):
+        with pytest.raises(LedgerError, match="that of another one"):
+            ask()
+
+
+def test_a_restore_that_the_database_drops_is_noticed(ledger, path, saved):
+    ledger.backup(saved)
+    edit(saved, "CREATE TRIGGER t BEFORE INSERT ON charge BEGIN SELECT RAISE(IGNORE); END")
+    path.unlink()
+    assert Ledger.restore(saved, path).charges == 4  # the new file has no trigger
 
 
 def test_a_restored_ledger_knows_over_which_rows_runs_are(ledger, path, saved):
@@ -538,17 +535,26 @@ def test_a_ledger_from_before_rows_were_read_is_noticed(ledger, path):
         Ledger.open(path).bind_rows("run 1", "another")
 
 
-def test_an_old_ledger_and_an_old_head_are_brought_up_to_date(ledger, path, saved, tmp_path):
+def test_an_old_ledger_and_an_old_head_are_not_continued_by_a_newer_backup(
+    ledger, path, saved, tmp_path
+):
+    """They prove that something is missing, and not that it is all in the backup."""
     head = Path(f"{path}.head")
     for each in (path, head):
         shutil.copy(each, tmp_path / f"{each.name}.old")
-    ledger.bind_rows("run 1", "one")
     charge(ledger, 0.25, run="run 4")
-    ledger.bind_rows("run 4", "four")
     ledger.backup(saved)
+    ledger.bind_rows("run 1", "one")
+    shutil.copy(head, tmp_path / "newest.head")
     for each in (path, head):
         shutil.copy(tmp_path / f"{each.name}.old", each)
-    assert Ledger.restore(saved, path).charges == 5
-    again = Ledger.open(path)
-    assert [again.bind_rows(run, "another") for run in ("run 1", "run 4")] == ["one", "four"]
-    assert not Ledger.restore(saved, path).changed
+    check_refused("an old copy", saved, path)
+    shutil.copy(tmp_path / "newest.head", head)
+    check_refused("would forget 1", saved, path)
+
+
+def test_a_backup_of_another_version_changes_nothing(ledger, path, saved):
+    ledger.backup(saved)
+    edit(saved, "UPDATE ledger SET version = 1")
+    path.unlink()
+    check_refused("another version of riata", saved, path)

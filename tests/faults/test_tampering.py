@@ -8,8 +8,9 @@ import pytest
 
 from riata import Budget, Ledger
 from riata.errors import LedgerError
-from riata.privacy.ledger import database
+from riata.privacy.ledger import database, entries
 from riata.privacy.ledger.entries import RECENT
+from riata.privacy.ledger.hash_chain import skip_link
 
 from helpers import charge, make
 
@@ -172,6 +173,92 @@ def test_lines_that_belong_to_another_history_pay_for_no_run(tmp_path, long):
                 with pytest.raises(LedgerError, match="no links lead to it"):
                     one.charge_of(run)
     assert two.charge_of("other 2").seq == number
+
+
+# a database that answers as somebody else wants
+
+
+def ignoring(when):
+    return f"CREATE TRIGGER t BEFORE INSERT ON charge {when} BEGIN SELECT RAISE(IGNORE); END"
+
+
+def test_an_entry_that_the_database_drops_is_noticed(ledger, path):
+    """Nothing may be released for a charge that is not there."""
+    edit(path, ignoring(""))
+    with pytest.raises(LedgerError, match=r"Entry 5 was written to the ledger .* and is not there"):
+        charge(ledger)
+    edit(path, "DROP TRIGGER t", ignoring("WHEN new.run LIKE 'rows%'"))
+    charge(ledger, run="a")
+    with pytest.raises(LedgerError, match="is not there"):
+        ledger.bind_rows("a", "code")
+
+
+def test_a_ledger_that_is_put_back_before_its_head_moves_is_noticed(ledger, path, monkeypatch):
+    old, move = path.read_bytes(), Ledger._move_head
+
+    def put_back(self, written):
+        path.write_bytes(old)
+        move(self, written)
+
+    monkeypatch.setattr(Ledger, "_move_head", put_back)
+    with pytest.raises(LedgerError, match="is not there"):
+        charge(ledger)
+
+
+def with_indexes(path, *indexes, forged=()):
+    """The table of charges anew, with indexes whose text says something else than they are."""
+    with closing(sqlite3.connect(path)) as db, db:
+        rows = db.execute("SELECT * FROM charge ORDER BY seq").fetchall()
+        names = [column[1] for column in db.execute("PRAGMA table_info(charge)")]
+        db.execute("DROP TABLE charge")
+        db.execute(f"CREATE TABLE charge ({', '.join(names)})")
+        for place, (index, _) in enumerate(indexes):
+            db.execute(f"CREATE INDEX i{place} ON charge {index}")
+        db.executemany(
+            f"INSERT INTO charge VALUES ({','.join('?' * len(names))})", [*rows, *forged]
+        )
+        db.execute("PRAGMA writable_schema = ON")
+        for place, (_, said) in enumerate(indexes):
+            wanted = (f"CREATE INDEX i{place} ON charge {said}", f"i{place}")
+            db.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", wanted)
+
+
+def test_a_charge_that_only_one_index_has_pays_for_no_run(ledger, path):
+    """It is found by its run, and is not among the entries that are verified by their numbers."""
+    charge(ledger, run="a")
+    with closing(sqlite3.connect(path)) as db:
+        real = db.execute("SELECT * FROM charge WHERE seq = 5").fetchone()
+    forged = (real[0], 1, real[2], "b", *real[4:-1], "forged")
+    by_number = ("(dataset, seq) WHERE mac <> 'forged'", "(dataset, seq)")
+    with_indexes(path, by_number, ("(dataset, run)",) * 2, forged=[forged])
+    for ask in (lambda: ledger.charge_of("b"), lambda: ledger.bind_rows("b", "code")):
+        with pytest.raises(LedgerError, match=r"that of another one|no links lead"):
+            ask()
+
+
+def test_a_charge_that_an_index_has_under_another_name_pays_for_no_run(ledger, path):
+    charge(ledger, run="a")
+    by_run = ("(dataset, (CASE run WHEN 'a' THEN 'b' ELSE run END))", "(dataset, run)")
+    with_indexes(path, ("(dataset, seq)",) * 2, by_run)
+    for ask in (lambda: ledger.charge_of("b"), lambda: ledger.bind_rows("b", "code")):
+        with pytest.raises(LedgerError, match="that of another one"):
+            ask()
+
+
+def test_a_far_link_that_was_edited_is_not_signed(ledger, path, monkeypatch):
+    """Or a passing edit would stay in the chain for good."""
+    monkeypatch.setattr(entries, "RECENT", 2)
+    for _ in range(4, 23):
+        charge(ledger, 0.001)
+    far = skip_link(24)
+    with closing(sqlite3.connect(path)) as db:
+        (mac,) = db.execute("SELECT mac FROM charge WHERE seq = ?", (far,)).fetchone()
+    edit(path, f"UPDATE charge SET mac = '{'0' * 64}' WHERE seq = {far}")
+    with pytest.raises(LedgerError, match="no links lead to it"):
+        charge(ledger, 0.001)
+    edit(path, f"UPDATE charge SET mac = '{mac}' WHERE seq = {far}")
+    assert charge(ledger, 0.001) == 24
+    ledger.verify()
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3])

@@ -27,6 +27,7 @@ from riata.privacy.ledger.location import PathLike, is_url, locate
 from riata.privacy.ledger.tables import (
     CHARGE,
     HEADER,
+    VERSION,
     charge_rows,
     charge_rows_at,
     create_tables,
@@ -129,6 +130,11 @@ def _read_backup(path: str, seen: Head) -> _StoredEntries:
                 f"{seen.dataset!r}. Nothing was changed. Find the backup or the head that belongs "
                 "to the other."
             )
+        if header.version != VERSION:
+            raise LedgerError(
+                f"{path} was written by another version of riata. Nothing was changed. Restore it "
+                "with that version."
+            )
         rows = charge_rows(db, seen.dataset)
     fresh = replace(seen, seq=0, mac=str(header.mac))
     verify(fresh, header_entry(header), [charge_entry(row) for row in rows], path)
@@ -145,9 +151,6 @@ def _restored_in(
     result = _result(seen, saved, merged)
     if whole and len(merged) == len(found.rows):
         return replace(result, changed=False)
-    if whole:
-        _insert(db, merged[len(found.rows) :])
-        return result
     _check_newest(seen, saved)
     if swap:
         aside = _exchange(where, saved.header, merged)

@@ -21,7 +21,7 @@ _ROWS = "rows\n"
 
 @dataclass(frozen=True)
 class Charge:
-    """One entry of the ledger."""
+    """What one plan cost."""
 
     seq: int
     charged_at: str

@@ -33,9 +33,9 @@ from riata.privacy.ledger.hash_chain import (
 )
 from riata.privacy.ledger.tables import (
     CHARGE,
-    charge_row_of,
     charge_rows,
     charge_rows_at,
+    charge_seq_of,
     last_seq,
     macs_at,
 )
@@ -117,17 +117,18 @@ class Entries:
 
     def append(
         self, run: str | None, unit: PrivacyUnit, event: Event, facts: str, total: int
-    ) -> int:
-        """Add one entry to the chain; its number."""
+    ) -> Head:
+        """Add one entry to the chain; the head that has it, if the database keeps it."""
         seq, now, sums = self.head.seq + 1, datetime.now(UTC).isoformat(), self.sums.plus(event)
         fields = (
             seq, now, run, units.to_json(unit), to_json(event), facts, filters.to_json(sums), total
         )  # fmt: skip
         dataset = self.head.dataset
-        links = {0: self.header.mac, **macs_at(self.db, dataset, {skip_link(seq)})}
+        far = skip_link(seq)  # its mac goes into the chain, so it is verified
+        links = {far: self._verified_at(far).mac if far else self.header.mac}
         head = next_head(self.head, links, fields)
         self.db.execute(insert(CHARGE).values((dataset, *fields, head.mac)))
-        return seq
+        return head
 
     def code_of_rows(self, charge: Charge) -> str | None:
         """The code of the rows that a charged run is over, if they were read.
@@ -141,27 +142,46 @@ class Entries:
 
     def charge_of(self, run: str) -> Charge | None:
         """The charge of a run, verified by the links that lead to it from the last entry."""
-        dataset = self.head.dataset
-        row = charge_row_of(self.db, dataset, run)
-        if row is None:
+        seq = charge_seq_of(self.db, self.head.dataset, run)
+        if seq is None:
             return None
-        known = type(row.seq) is int and 0 < row.seq <= self.head.seq
-        seqs = set(link_path(self.head.seq, row.seq)) if known else {0}
+        row = self._verified_at(seq)
+        if row.run != run or not is_charge(row):
+            raise LedgerError(
+                f"The ledger {self.where} finds entry {row.seq} for the run {run!r}, and it is "
+                "that of another one: an index was edited, so no run can go on from it."
+            )
+        return charge_of_row(row)
+
+    def _verified_at(self, number: object) -> Row[Any]:
+        """One entry, verified by the links that lead to it from the last one.
+
+        No other row is used than those that are verified here: a database that somebody else
+        writes may answer each query with other ones.
+        """
+        dataset = self.head.dataset
+        seq = number if type(number) is int and 0 < number <= self.head.seq else 0
+        seqs = set(link_path(self.head.seq, seq)) if seq else {0}
+        rows = {each.seq: each for each in charge_rows_at(self.db, dataset, seqs)}
         macs = {
-            **macs_at(self.db, dataset, seqs | linked_to(seqs)),
+            **macs_at(self.db, dataset, linked_to(seqs)),
+            **{each: row.mac for each, row in rows.items()},
             0: self.header.mac,
-            self.head.seq: self.head.mac,
         }
-        links = {each.seq: charge_entry(each) for each in charge_rows_at(self.db, dataset, seqs)}
-        if links.keys() != seqs or not all(
-            is_genuine(self.head.key, macs, seq, entry) for seq, entry in links.items()
+        if (
+            rows.keys() != seqs
+            or macs.get(self.head.seq) != self.head.mac
+            or not all(
+                is_genuine(self.head.key, macs, each, charge_entry(row))
+                for each, row in rows.items()
+            )
         ):
             raise LedgerError(
-                f"Charge {row.seq} of the ledger {self.where}, or one after it, was edited, moved "
+                f"Entry {number} of the ledger {self.where}, or one after it, was edited, moved "
                 "or removed: no links lead to it from the last one, so no run can go on from it. "
                 "Find out which with: riata ledger verify."
             )
-        return charge_of_row(row)
+        return rows[seq]
 
     def check_new(self, run: str | None) -> None:
         """Raise if a run was charged before."""

@@ -21,6 +21,7 @@ from riata.privacy.ledger.creation import create_ledger
 from riata.privacy.ledger.database import Database
 from riata.privacy.ledger.entries import Entries, recomputed_sums, verified_entries
 from riata.privacy.ledger.export import json_text, summary_text
+from riata.privacy.ledger.hash_chain import Head
 from riata.privacy.ledger.head import HeadFile, HeadInMemory
 from riata.privacy.ledger.location import PathLike, is_url, locate
 from riata.privacy.ledger.tables import datasets, locked_header
@@ -166,9 +167,9 @@ class Ledger:
             entries.check_new(run)
             total = entries.total_with(event)
             self._head.write(entries.head)  # a head that cannot be written charges nothing
-            seq = entries.append(run, unit, event, facts, total)
-        self._move_head()
-        return seq
+            head = entries.append(run, unit, event, facts, total)
+        self._move_head(head)
+        return head.seq
 
     def charge_of(self, run: str) -> Charge | None:
         """The charge of a run, if it was charged: verified by the links that lead to it.
@@ -202,8 +203,8 @@ class Ledger:
                 return known
             self._head.write(entries.head)
             facts = json.dumps({"code": code})
-            entries.append(rows_of_run(run), last.unit, compose(), facts, last.total)
-        self._move_head()
+            head = entries.append(rows_of_run(run), last.unit, compose(), facts, last.total)
+        self._move_head(head)
         return code
 
     def after(self, event: Event, *, adjacency: str, unit: PrivacyUnit | None = None) -> Spent:
@@ -301,13 +302,23 @@ class Ledger:
             The newest head, if it is not beside the file.
         """
         result = restore(backup, where, head=head)
-        cls.open(where, dataset=result.dataset, head=head).verify()
+        found = cls.open(where, dataset=result.dataset, head=head).verify()
+        if found.charges != result.charges:
+            raise LedgerError(
+                f"{result.charges} charges were written to {where}, and it has {found.charges}: "
+                "the database dropped some. Find out who else writes to it."
+            )
         return result
 
-    def _move_head(self) -> None:
-        """After an entry is durable."""
-        with self._verified():
-            pass
+    def _move_head(self, written: Head) -> None:
+        """After an entry is durable: see that it is there, and let the head see it."""
+        with self._verified(first=written.seq) as entries:
+            if {row.seq: row.mac for row in entries.rows}.get(written.seq) != written.mac:
+                raise LedgerError(
+                    f"Entry {written.seq} was written to the ledger {self.path} and is not there: "
+                    "the database dropped it, or was rolled back just now. Nothing was released. "
+                    "Find out who else writes to it."
+                )
 
     def _only_dataset(self) -> str:
         with self._database.transaction() as db:
@@ -320,7 +331,7 @@ class Ledger:
         return known[0]
 
     @contextmanager
-    def _verified(self, *, whole: bool = False) -> Iterator[Entries]:
+    def _verified(self, *, whole: bool = False, first: int | None = None) -> Iterator[Entries]:
         """One serialised transaction that starts by verifying all entries, or the last ones.
 
         The head moves here and nowhere else: under the database's write lock, and only forward.
@@ -339,7 +350,7 @@ class Ledger:
                     f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
                     "one is."
                 )
-            entries = verified_entries(db, header, seen, self.path, 1 if whole else None)
+            entries = verified_entries(db, header, seen, self.path, 1 if whole else first)
             if entries.head != seen:
                 self._head.write(entries.head)
             yield entries

@@ -112,7 +112,7 @@ def macs_at(db: Connection, dataset: str, seqs: Collection[int]) -> dict[int, ob
     return {row.seq: row.mac for row in found}
 
 
-def charge_row_of(db: Connection, dataset: str, run: str) -> Row[Any] | None:
-    """The charge of a run."""
-    wanted = select(CHARGE).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
-    return db.execute(wanted).one_or_none()
+def charge_seq_of(db: Connection, dataset: str, run: str) -> object:
+    """The number that is stored with the charge of a run, if there is one. Nothing proves it."""
+    wanted = select(CHARGE.c.seq).where(CHARGE.c.dataset == dataset, CHARGE.c.run == run)
+    return db.execute(wanted).scalars().one_or_none()
