@@ -47,12 +47,15 @@ SETS: dict[str, tuple[str, dict[str, tuple[float, float]], str, dict[str, Any]]]
 }  # fmt: skip
 
 
-def table_of(frame: pd.DataFrame, numbers: Any, target: str, about: Any, knots: int) -> Any:
-    """The schema with so many knots for each number."""
+def table_of(
+    frame: pd.DataFrame, numbers: Any, target: str, about: Any, knots: int | None = None
+) -> Any:
+    """The schema with so many knots for each number, or with those of the default."""
     features: list[dict[str, Any]] = []
     for name in frame.columns.drop(target):
         if name in numbers:
-            how = {"kind": "number", "bounds": list(numbers[name]), "knots": knots}
+            how = {"kind": "number", "bounds": list(numbers[name])}
+            how |= {} if knots is None else {"knots": knots}
         else:
             how = {"kind": "choice", "choices": sorted(frame[name].dropna().astype(str).unique())}
         features.append({"name": name, **how})
