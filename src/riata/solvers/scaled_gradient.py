@@ -288,7 +288,8 @@ class Run:
 
     def checked(self) -> Solution:
         """The model if it is surely better than the constant, and otherwise the constant."""
-        query = comparison(self.problem, self.theta, self.constant, self.slopes)
+        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
+        query = comparison(self.problem, self.theta, self.constant, high)
         fit, better = read_comparison(self.release("check", query), self.noise("check", query))
         return Solution(self.theta if better else self.constant, self.plan.steps, fit=fit)
 
