@@ -730,7 +730,7 @@ MUTANTS = [
     ),
     Mutant(
         "a softmax slope that is not shortened", "queries/softmax.py",
-        "            rows *= np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)\n", "",
+        "rows *= np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)", "pass",
         JOINT,
     ),
     Mutant(
@@ -1039,7 +1039,8 @@ MUTANTS = [
     ),
     Mutant(
         "whitened rows that are not shortened", "queries/whitening.py",
-        "h *= np.minimum(1.0, X_STEPS * ROUNDED_DOWN / np.sqrt(squares))[:, None]", "pass", WHITENED,
+        "h *= np.minimum(1.0, X_STEPS * ROUNDED_DOWN / np.sqrt(squares))[:, None]", "pass",
+        WHITENED,
     ),
     Mutant(
         "whitened rows that are rounded away from 0", "queries/whitening.py",
