@@ -731,7 +731,7 @@ MUTANTS = [
     ),
     Mutant(
         "a softmax slope that is not shortened", "queries/softmax.py",
-        "            rows *= np.minimum(1.0, self.limit * self.slope_steps * _ROOM / sizes)\n", "",
+        "rows *= np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)", "pass",
         JOINT,
     ),
     Mutant(
@@ -742,8 +742,8 @@ MUTANTS = [
     ),
     Mutant(
         "softmax rows that are not shortened", "queries/softmax.py",
-        "            rows = np.minimum(1.0, allowed / self.scaling.lengths(block))\n",
-        "            rows = np.ones(len(block.y))\n",
+        "        rows = self.scaling.shortening(block, self.length)\n",
+        "        rows = np.ones(len(block.y))\n",
         JOINT,
     ),
     Mutant(
@@ -1040,7 +1040,8 @@ MUTANTS = [
     ),
     Mutant(
         "whitened rows that are not shortened", "queries/whitening.py",
-        "h *= np.minimum(1.0, X_STEPS * _ROOM / np.sqrt(squares))[:, None]", "pass", WHITENED,
+        "h *= np.minimum(1.0, X_STEPS * ROUNDED_DOWN / np.sqrt(squares))[:, None]", "pass",
+        WHITENED,
     ),
     Mutant(
         "whitened rows that are rounded away from 0", "queries/whitening.py",

@@ -37,8 +37,8 @@ MOST_ROWS = MOST_TOTAL // X_STEPS**2
 #: The squared length of a row of so many columns is exact too.
 MOST_COLUMNS = MOST_TOTAL // X_STEPS**2
 
-#: More than what a handful of roundings can make of the number 1.
-ROUNDED_UP = 1 + 2.0**-40
+#: More than what a handful of roundings can make of the number 1, and less than that.
+ROUNDED_UP, ROUNDED_DOWN = 1 + 2.0**-40, 1 - 2.0**-40
 
 
 def slope_steps(n_rows: int) -> int:

@@ -1,10 +1,10 @@
-"""Whatever holds values, as arrays of numbers of ordinary types: the door of everything in memory.
+"""Whatever holds values, as arrays of numbers of ordinary types: all that is in memory is read so.
 
 What happens to a column follows from its declared type, which is public, and from no value. A type
 that is not one of numbers is refused by its name. In a column of objects, whose type promises
 nothing, each value is converted on its own, and what is no number is missing: NaN.
 
-Behind the door there are dense arrays of float64, float32 or integers, and sparse rows of them as
+What comes out are dense arrays of float64, float32 or integers, and sparse rows of them as
 CSR or CSC. Arrays that are so already are passed on as they are, without a copy.
 """
 

@@ -115,14 +115,6 @@ class Vector:
         """The weights in units of 1."""
         return self.weights if self.weight_unit is None else self.weights * self.weight_unit
 
-    def equals(self, other: Vector) -> bool:
-        """Whether all coordinates are the same; the offsets may differ."""
-        return (
-            self.size == other.size
-            and np.array_equal(self.support, other.support)
-            and np.array_equal(self.values, other.values)
-        )
-
     def margins(self, x: Any) -> np.ndarray:
         """x @ self + offset, for dense or sparse rows."""
         return product(x, self.support, self.values) + self.offset

@@ -302,7 +302,7 @@ def test_a_clip_that_is_only_claimed_is_accused(monkeypatch, name):
 def test_whitened_rows_that_are_shortened_to_twice_their_length_are_accused(monkeypatch, name):
     model = MODELS[name](ADD_REMOVE)
     assert not caught(model)
-    monkeypatch.setattr(whitening, "_ROOM", 2.0)
+    monkeypatch.setattr(whitening, "ROUNDED_DOWN", 2.0)
     assert caught(model)
 
 

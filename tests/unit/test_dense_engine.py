@@ -154,7 +154,7 @@ def test_rough_sums_are_off_by_no_more_than_they_say(layout, most, rows, small_p
     quick = layout in ("C", "F")
     assert (columns.roughness > 0) == quick
     if quick:
-        assert any(columns._rows._tame.values()) == (rows != "hostile")
+        assert any(columns._rows._inside.values()) == (rows != "hostile")
         assert (off > 0).any() == (rows != "hostile")
 
 

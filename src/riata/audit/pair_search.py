@@ -53,7 +53,7 @@ class SearchedPair(Neighbours):
         The largest ratio of any release, over fits with fresh noise.
     share : float
         Realised over claimed epsilon of the whole fit: the mean over fits with fresh noise, which
-        the search has not release.
+        the search has not seen.
     first_share : float
         The same for `worst_pair`, which looks at the first release only.
     background : str

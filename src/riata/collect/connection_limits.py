@@ -70,8 +70,8 @@ class LimitedProtocol(HttpToolsProtocol):
         idle = [one for one in crowd if one.idle]
         if idle:
             sizes = Counter(one.address for one in crowd)
-            victim = max(idle, key=lambda one: (sizes[one.address], -one._since))
-            victim.give_up_place()
+            oldest = max(idle, key=lambda one: (sizes[one.address], -one._since))
+            oldest.give_up_place()
             return True
         self.refusals[reason] += 1
         self.transport.write(_REFUSED % status)

@@ -54,7 +54,7 @@ class DenseRows:
         self._by_columns = x.flags.f_contiguous and not x.flags.c_contiguous
         self._columns: dict[int, np.ndarray] = {}
         self.just_read: int | None = None
-        self._tame: dict[int, bool] = {}
+        self._inside: dict[int, bool] = {}
         self._as_given = np.zeros(x.shape[1], dtype=bool)  # columns that are known to be tame
         self._most_kept = max(_LEAST_KEPT, int(_PART_KEPT * x.shape[1]))
 
@@ -168,7 +168,7 @@ class DenseRows:
         def as_given(few: slice) -> np.ndarray | None:
             rows, columns = (slice(None), few) if self._by_columns else (few, slice(None))
             piece = self._x[rows, columns]
-            if not self._is_tame(piece, limits[columns], few.start):
+            if not self._is_inside(piece, limits[columns], few.start):
                 return None
             if self._by_columns:
                 self._as_given[few] = True
@@ -176,7 +176,7 @@ class DenseRows:
 
         total = self._sums(of_rows, powers.shape, as_given)
         if not self._by_columns:
-            self._as_given[:] = all(self._tame.values())
+            self._as_given[:] = all(self._inside.values())
         return total
 
     def _sums(
@@ -211,9 +211,9 @@ class DenseRows:
             and (self._x.flags.c_contiguous or self._x.flags.f_contiguous)
         )
 
-    def _is_tame(self, piece: np.ndarray, limits: np.ndarray, start: int) -> bool:
+    def _is_inside(self, piece: np.ndarray, limits: np.ndarray, start: int) -> bool:
         """Whether no entry of a piece is to be clipped: found out once."""
-        found = self._tame.get(start)
+        found = self._inside.get(start)
         if found is None:
             assert self._bounds is not None
             axis = None if np.ndim(self._bounds.x) == 0 else 0
@@ -221,7 +221,7 @@ class DenseRows:
             limit = self._bounds.x if axis is None else limits
             low = 0.0 if self._bounds.nonnegative else -limit
             found = bool(np.all(least >= low) and np.all(largest <= limit))  # not if NaN
-            self._tame[start] = found
+            self._inside[start] = found
         return found
 
     def _in_pieces(

@@ -8,13 +8,13 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from riata.engines.shard import of_part
+from riata.engines.shard import of_part, sum_over
 from riata.errors import DiskFull
 from riata.grid import BLOCK_ROWS
 from riata.mechanisms.engine import Engine
@@ -146,14 +146,10 @@ class DiskEngine(Engine):
 
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
-        found: np.ndarray | None = None
-        for x, y, start in self._rows.blocks():
-            if self._parts > 1:
-                x, y, start = of_part(x, y, start, self._part, self._parts)
-            summed = query.block_sum(Block(x, y, start)).astype(np.int64)
-            found = summed if found is None else np.add(found, summed, out=found)
-        assert found is not None
-        return found
+        found = self._rows.blocks()
+        if self._parts > 1:
+            found = (of_part(*block, self._part, self._parts) for block in found)
+        return sum_over(query, starmap(Block, found))
 
     def part(self, part: int, parts: int) -> DiskEngine:
         """The same for every row whose number leaves the rest `part` when divided by `parts`."""

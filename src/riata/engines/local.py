@@ -16,6 +16,7 @@ from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.gram import Gram
 from riata.engines.margins import ColumnBlock, Margins
 from riata.engines.scores import LazyScores, ordinary
+from riata.engines.shard import sum_over
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import Squared
 from riata.mechanisms.engine import Engine
@@ -138,8 +139,7 @@ class LocalEngine(Engine):
 
             return self._dense.each(summed, BLOCK_ENTRIES)
         blocks = self._column_blocks if by_columns else self._blocks
-        found = [query.block_sum(block).astype(np.int64) for block in blocks]
-        return sum(found[1:], found[0])
+        return sum_over(query, blocks)
 
     def scores(self, query: Any, factor: float) -> LazyScores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterable
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,7 @@ class Shard(Engine):
         """The sum of the query's integers over these rows."""
         by_columns = sparse.issparse(self._x) and query.reads is not Reads.ROWS
         blocks = self._by_columns if by_columns else self._blocks
-        found = [query.block_sum(block).astype(np.int64) for block in blocks]
-        return sum(found[1:], found[0])
+        return sum_over(query, blocks)
 
     @cached_property
     def _by_columns(self) -> list[ColumnBlock]:
@@ -62,6 +62,11 @@ class Shard(Engine):
     def part(self, part: int, parts: int) -> Shard:
         """Every row whose number among all rows leaves the rest `part` when divided by `parts`."""
         return Shard(*of_part(self._x, self._y, self._start, part, parts))
+
+
+def sum_over(query: Query, blocks: Iterable[Block]) -> np.ndarray:
+    """The exact sum of the query's integers over all rows of some blocks, one after the other."""
+    return reduce(np.add, (query.block_sum(block).astype(np.int64) for block in blocks))
 
 
 def of_part(

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -325,3 +325,13 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+@dataclass(eq=False, repr=False)
+class BoundedModel(PrivateLinearModel):
+    """A linear model whose rows have bounds that the user gives."""
+
+    epsilon: float
+    delta: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None

@@ -18,7 +18,7 @@ from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes
 from riata.data.source import Source
 from riata.errors import InvalidArgument
-from riata.estimators.base import PrivateLinearModel
+from riata.estimators.base import BoundedModel, PrivateLinearModel
 from riata.fitting import AutomaticRadius, ExtraReleases, Fitted
 from riata.fitting.dask_rows import is_collection
 from riata.fitting.prediction_rows import classes_with_schema, targets_of
@@ -75,7 +75,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _notes(self, classes: np.ndarray | None) -> tuple[str, ...]:
         assert classes is not None
         notes: tuple[str, ...] = ()
-        if _is_observed(self.classes):
+        if is_observed(self.classes):
             notes += (OBSERVED_NOTE,)
         weights = self._public_weights(classes)
         if weights is not None:
@@ -101,7 +101,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray, Any]:
         labels = None if y is None or isinstance(X, Source) or is_collection(X) else y
-        observed = np.asarray(y) if labels is not None and _is_observed(self.classes) else None
+        observed = np.asarray(y) if labels is not None and is_observed(self.classes) else None
         declared = None if labels is None else _classes_of_type(labels)
         table = read_table(self, X, y, classifies=True, numeric=False)
         if table.encoded:
@@ -176,7 +176,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BallClassifier(PrivateClassifier):
+class BallClassifier(PrivateClassifier, BoundedModel):
     """A classifier whose coefficients lie in an l1 or an l2 ball."""
 
     classes: Any = None
@@ -291,5 +291,6 @@ def check_label_type(y: Any, classes: np.ndarray) -> None:
         )
 
 
-def _is_observed(classes: Any) -> bool:
+def is_observed(classes: Any) -> bool:
+    """Whether the labels of `y` are taken."""
     return isinstance(classes, str) and classes == OBSERVED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.data.arrays import row_numbers
-from riata.errors import InvalidArgument
 from riata.estimators.parameters import documented
+from riata.estimators.regressor import l1_ball, number_or_auto
 from riata.estimators.weighted import WeightedRegressor
 from riata.fitting import AutomaticRadius
 from riata.fitting.prediction_rows import targets_of
@@ -50,12 +50,9 @@ class LogLinkRegressor(WeightedRegressor):
         return (self.loss if bounds.y is None else self._fitted_loss(bounds.y),)
 
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        if not isinstance(self.radius, str):
-            return L1Ball(self.radius)
-        if self.radius != "auto":
-            raise InvalidArgument(f'radius={self.radius!r} must be a number or "auto".')
         x = float(np.max(bounds.x))
-        return AutomaticRadius(L1Ball, {policy: each / x for policy, each in RADIUS.items()})
+        radii = {policy: each / x for policy, each in RADIUS.items()}
+        return l1_ball(self.radius, AutomaticRadius(L1Ball, radii))
 
     # A source moves the middle of the targets' range to 0, and counts are not to be moved.
 
@@ -101,7 +98,7 @@ class LogLinkRegressor(WeightedRegressor):
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivatePoissonRegression(LogLinkRegressor):
     """Poisson regression of counts, with differential privacy.
 
@@ -139,11 +136,6 @@ class PrivatePoissonRegression(LogLinkRegressor):
     3
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
-
     @property
     def loss(self) -> Poisson:
         return Poisson()
@@ -153,7 +145,7 @@ class PrivatePoissonRegression(LogLinkRegressor):
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateNegativeBinomialRegression(LogLinkRegressor):
     """Regression of counts that vary more than Poisson's do, with differential privacy.
 
@@ -179,10 +171,6 @@ class PrivateNegativeBinomialRegression(LogLinkRegressor):
     *Privacy.* As for `PrivatePoissonRegression`.
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     dispersion: float = 1.0
 
     @property
@@ -194,7 +182,7 @@ class PrivateNegativeBinomialRegression(LogLinkRegressor):
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateGammaRegression(LogLinkRegressor):
     """Gamma regression of positive amounts, with differential privacy.
 
@@ -219,10 +207,6 @@ class PrivateGammaRegression(LogLinkRegressor):
     *Privacy.* As for `PrivatePoissonRegression`.
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     least_mean: float | str = "auto"
 
     @property
@@ -230,11 +214,11 @@ class PrivateGammaRegression(LogLinkRegressor):
         return Gamma()
 
     def _fitted_loss(self, y: float) -> Gamma:
-        return Gamma(_least(self.least_mean, y))
+        return Gamma(number_or_auto("least_mean", self.least_mean, LEAST_MEAN * y))
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateTweedieRegression(LogLinkRegressor):
     """Tweedie regression of amounts of which many are 0, with differential privacy.
 
@@ -262,10 +246,6 @@ class PrivateTweedieRegression(LogLinkRegressor):
     *Privacy.* As for `PrivatePoissonRegression`.
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     power: float = 1.5
     least_mean: float | str = "auto"
 
@@ -274,12 +254,5 @@ class PrivateTweedieRegression(LogLinkRegressor):
         return Tweedie(self.power)
 
     def _fitted_loss(self, y: float) -> Tweedie:
-        return Tweedie(self.power, _least(self.least_mean, y), y)
-
-
-def _least(given: float | str, y: float) -> float:
-    if isinstance(given, str):
-        if given != "auto":
-            raise InvalidArgument(f'least_mean={given!r} must be a number or "auto".')
-        return LEAST_MEAN * y
-    return given
+        least = number_or_auto("least_mean", self.least_mean, LEAST_MEAN * y)
+        return Tweedie(self.power, least, y)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from riata.bounds import Bounds
+from riata.estimators.base import BoundedModel
 from riata.estimators.parameters import documented
 from riata.estimators.regressor import PrivateRegressor, automatic_radius
 from riata.fitting import AutomaticRadius
@@ -13,8 +14,8 @@ from riata.sets import ConstraintSet, L1Ball
 
 
 @documented
-@dataclass(eq=False, repr=False)
-class PrivateLasso(PrivateRegressor):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateLasso(PrivateRegressor, BoundedModel):
     """Sparse linear regression with differential privacy.
 
     Minimises the mean of (x . theta + intercept - y)^2 over ||theta||_1 <= radius.
@@ -57,10 +58,6 @@ class PrivateLasso(PrivateRegressor):
 
     curves = True
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     radius: Any = "auto"
 
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:

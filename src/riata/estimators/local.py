@@ -17,10 +17,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from riata.data.arrays import labels_as_codes, rows, rows_and_targets
 from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds
-from riata.estimators.classifier import OBSERVED
+from riata.estimators.classifier import is_observed
 from riata.estimators.local_base import LocalEstimator
 from riata.estimators.parameters import documented
 from riata.files.fields import LARGEST
+from riata.fitting.prediction_rows import signs
 from riata.local.arguments import check_positive
 from riata.local.kinds import INTERCEPT, MOST_COLUMNS
 from riata.local.learners.mean import THRESHOLDS
@@ -112,9 +113,18 @@ class _LocalRegressor(RegressorMixin, LocalEstimator):
         return tags
 
 
+class _LocalLinearRegressor(_LocalRegressor):
+    def _task_fields(self) -> dict[str, Any]:
+        return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
+
+    def _set_attributes(self, model: LocalModel) -> None:
+        super()._set_attributes(model)
+        self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
+
+
 @documented
 @dataclass(eq=False, repr=False)
-class LocalLasso(_LocalRegressor):
+class LocalLasso(_LocalLinearRegressor):
     """Linear regression from reports alone.
 
     Half of the devices report on x x' and half on y x, each with eight bytes. From 4,096 columns
@@ -155,18 +165,11 @@ class LocalLasso(_LocalRegressor):
             return "sparse-linear"
         return "lasso" if self.penalty == "l1" else "linear"
 
-    def _task_fields(self) -> dict[str, Any]:
-        return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
-
     def fit(self, X: Any, y: Any) -> Self:
         """Simulate every device and learn the coefficients."""
         check_positive("radius", self.radius, "coefficients of length 0 say nothing", math.inf)
         self._fit(X, y, radius=self.radius)
         return self
-
-    def _set_attributes(self, model: LocalModel) -> None:
-        super()._set_attributes(model)
-        self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
 
 
 @documented
@@ -215,7 +218,7 @@ class LocalKernelRidge(_LocalRegressor):
 
 @documented
 @dataclass(eq=False, repr=False)
-class LocalPoissonRegression(_LocalRegressor):
+class LocalPoissonRegression(_LocalLinearRegressor):
     """Regression of counts from reports alone: the logarithm of their mean is linear.
 
     Parameters
@@ -244,24 +247,14 @@ class LocalPoissonRegression(_LocalRegressor):
     def _task_kind(self, columns: int) -> str:
         return "poisson"
 
-    def _binary(self, n_features: int) -> np.ndarray:
-        return binary_columns(self.binary, n_features)
-
     def _target(self) -> dict[str, Any]:
         target = super()._target()
         return target | {"bounds": [0.0, target["bounds"][1]]}
-
-    def _task_fields(self) -> dict[str, Any]:
-        return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Simulate every device and learn the logarithm of the mean."""
         self._fit(X, y)
         return self
-
-    def _set_attributes(self, model: LocalModel) -> None:
-        super()._set_attributes(model)
-        self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the mean count of each row, at most the largest count."""
@@ -307,9 +300,6 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     def _task_kind(self, columns: int) -> str:
         return "logistic"
 
-    def _binary(self, n_features: int) -> np.ndarray:
-        return binary_columns(self.binary, n_features)
-
     def _task_fields(self) -> dict[str, Any]:
         target = {"name": "y", "kind": "yes-no"}
         return {"target": target, "intercept": INTERCEPT if self.fit_intercept else 0.0}
@@ -317,9 +307,7 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Simulate every device and learn the log odds."""
         checked_bounds(self)
-        observed = self.classes is None or (
-            isinstance(self.classes, str) and self.classes == OBSERVED
-        )
+        observed = self.classes is None or is_observed(self.classes)
         labels = np.asarray(y) if observed and y is not None else None
         x, y = rows_and_targets(self, X, y, numeric=False)
         notes: tuple[str, ...] = ()
@@ -328,8 +316,7 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
             notes = ("The classes were taken from the labels.",)
         classes = self._two_classes(labels)
         codes = labels_as_codes(y, classes)
-        targets = np.where(codes < 0, 0.0, 2.0 * codes - 1.0)
-        self._simulate(self.task(x.shape[1]), x, targets, *notes)
+        self._simulate(self.task(x.shape[1]), x, signs(codes), *notes)
         self.classes_ = classes
         return self
 
@@ -379,16 +366,3 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def binary_columns(given: Any, n_features: int) -> np.ndarray:
-    """Which columns were declared to hold 0 and 1."""
-    found = np.zeros(n_features, dtype=bool)
-    for column in () if given is None else given:
-        whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-        if not (whole and 0 <= column < n_features):
-            raise InvalidArgument(
-                f"binary has {column!r}: it holds numbers of columns, from 0 to {n_features - 1}."
-            )
-        found[column] = True
-    return found

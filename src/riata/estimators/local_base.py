@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from riata.bounds import Bounds
 from riata.data.arrays import rows
+from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds
 from riata.estimators.summary_mixin import SummaryMixin
 from riata.fitting.arguments import seed_from
@@ -48,10 +49,6 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
         """Fields of the task that only this estimator has."""
         return {}
 
-    def _binary(self, n_features: int) -> np.ndarray:
-        """Which columns hold 0 and 1."""
-        return np.zeros(n_features, dtype=bool)
-
     def task(self, n_features: int) -> Task:
         """The task that rows of so many columns would answer. Reads nothing."""
         bounds = checked_bounds(self)
@@ -63,7 +60,7 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
             both = [lowest * reach, reach]
             return {"name": name, "kind": kind, "bounds": both, "center": 0.0}
 
-        binary = self._binary(n_features)
+        binary = binary_columns(getattr(self, "binary", None), n_features)
         if np.ndim(bounds.x) == 0 and not binary.any():
             features = [feature("x", "vector", float(bounds.x)) | {"size": n_features}]
         else:
@@ -136,3 +133,16 @@ def _encoded(task: Task, block: Any) -> np.ndarray:
     block = block.toarray() if sparse.issparse(block) else np.asarray(block)
     with np.errstate(all="ignore"):  # a warning about a cast would tell of a value
         return task.encoding.encode_array(block.astype(float))
+
+
+def binary_columns(given: Any, n_features: int) -> np.ndarray:
+    """Which columns were declared to hold 0 and 1."""
+    found = np.zeros(n_features, dtype=bool)
+    for column in () if given is None else given:
+        whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
+        if not (whole and 0 <= column < n_features):
+            raise InvalidArgument(
+                f"binary has {column!r}: it holds numbers of columns, from 0 to {n_features - 1}."
+            )
+        found[column] = True
+    return found

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
-from riata.bounds import Bounds
 from riata.estimators.classifier import BallClassifier, LogisticClassifier
 from riata.estimators.parameters import documented
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(LogisticClassifier, BallClassifier):
     """Sparse logistic regression with differential privacy, for two classes or more.
 
@@ -61,8 +60,4 @@ class PrivateLogisticRegression(LogisticClassifier, BallClassifier):
 
     curves = True
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     calibration: bool | str = "auto"

@@ -6,6 +6,8 @@ import inspect
 from string import Template
 from typing import Any, TypeVar
 
+from riata.estimators.base import BoundedModel
+
 Estimator = TypeVar("Estimator", bound=type[Any])
 
 #: In docstrings, `$name` stands for one of these.
@@ -138,10 +140,14 @@ task_, model_, privacy_ : Task, LocalModel, Statement""",
 
 
 def documented(estimator: Estimator) -> Estimator:
-    """Write these texts into the docstring of a dataclass, and list its own parameters first."""
+    """Write these texts into the docstring of a dataclass, and list its own parameters first.
+
+    Those of `BoundedModel` come before them.
+    """
     if estimator.__doc__ is not None:
         estimator.__doc__ = Template(inspect.cleandoc(estimator.__doc__)).substitute(TEXTS)
-    declared = [inspect.get_annotations(kind) for kind in estimator.__mro__]
+    bounded = (BoundedModel,) if issubclass(estimator, BoundedModel) else ()
+    declared = [inspect.get_annotations(kind) for kind in (*bounded, *estimator.__mro__)]
 
     def order(parameter: inspect.Parameter) -> tuple[int, int]:
         named = (k for k, names in enumerate(declared) if parameter.name in names)

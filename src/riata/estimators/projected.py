@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.estimators.base import PrivateLinearModel
+from riata.estimators.base import BoundedModel
 from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.parameters import documented
 from riata.estimators.regressor import PrivateRegressor
@@ -19,7 +19,7 @@ from riata.solvers import Projected, Solver
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ProjectedModel(PrivateLinearModel):
+class ProjectedModel(BoundedModel):
     """What the two faces share."""
 
     dimension: int | str = "auto"
@@ -81,7 +81,7 @@ class ProjectedModel(PrivateLinearModel):
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ProjectedRegression(ProjectedModel, PrivateRegressor):
     """Linear regression behind a random projection, with differential privacy.
 
@@ -120,15 +120,11 @@ class ProjectedRegression(ProjectedModel, PrivateRegressor):
     (200,)
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     radius: float = 1.0
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     """Logistic regression behind a random projection, with differential privacy.
 
@@ -159,9 +155,5 @@ class ProjectedClassifier(ProjectedModel, LogisticClassifier):
     *Privacy.* As for `PrivateLasso`; see `riata.solvers.Projected`.
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     classes: Any = None
     radius: float = 10.0

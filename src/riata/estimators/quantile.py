@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from riata.bounds import Bounds
-from riata.errors import InvalidArgument
 from riata.estimators.parameters import documented
-from riata.estimators.regressor import automatic_radius
+from riata.estimators.regressor import automatic_radius, l1_ball, number_or_auto
 from riata.estimators.weighted import WeightedRegressor
 from riata.fitting import AutomaticRadius
 from riata.fitting.prediction_rows import targets_of
 from riata.losses import Loss, Quantile, Smoothed
-from riata.sets import ConstraintSet, L1Ball
+from riata.sets import ConstraintSet
 
 #: The width over which "auto" rounds the corner of the loss, as a part of the bound on y.
 SMOOTHING = 0.02
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateQuantileRegression(WeightedRegressor):
     """Linear regression of a quantile, such as the median, with differential privacy.
 
@@ -65,10 +64,6 @@ class PrivateQuantileRegression(WeightedRegressor):
     True
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     quantile: float = 0.5
     smoothing: float | str = "auto"
     radius: float | str = "auto"
@@ -78,19 +73,12 @@ class PrivateQuantileRegression(WeightedRegressor):
         return Quantile(self.quantile)
 
     def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
-        width, y = self.smoothing, self.row_bounds().y
-        if isinstance(width, str):
-            if width != "auto":
-                raise InvalidArgument(f'smoothing={width!r} must be a number or "auto".')
-            width = SMOOTHING * (1.0 if y is None else y)
-        return (Smoothed(self.loss, width),)
+        y = self.row_bounds().y
+        automatic = SMOOTHING * (1.0 if y is None else y)
+        return (Smoothed(self.loss, number_or_auto("smoothing", self.smoothing, automatic)),)
 
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        if not isinstance(self.radius, str):
-            return L1Ball(self.radius)
-        if self.radius != "auto":
-            raise InvalidArgument(f'radius={self.radius!r} must be a number or "auto".')
-        return automatic_radius(bounds)
+        return l1_ball(self.radius, automatic_radius(bounds))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """D^2: the part of the pinball loss that the model explains, 0 for the best constant.

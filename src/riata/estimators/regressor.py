@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from riata.bounds import Bounds
+from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 from riata.fitting import AutomaticRadius
 from riata.fitting.prediction_rows import targets_of
 from riata.losses import Loss, Squared
-from riata.sets import L1Ball
+from riata.sets import ConstraintSet, L1Ball
 
 #: The radius that "auto" stands for, in units of the bound on y over the largest one on a column,
 #: by the solver's radius policy.
@@ -23,6 +24,21 @@ def automatic_radius(bounds: Bounds) -> AutomaticRadius:
     """A radius that no model worth finding exceeds, or one that a noisy search can afford."""
     y, x = bounds.y or 1.0, float(np.max(bounds.x))
     return AutomaticRadius(L1Ball, {policy: radius * y / x for policy, radius in RADIUS.items()})
+
+
+def number_or_auto(name: str, given: Any, automatic: Any) -> Any:
+    """The number that was given, or what "auto" stands for."""
+    if not isinstance(given, str):
+        return given
+    if given != "auto":
+        raise InvalidArgument(f'{name}={given!r} must be a number or "auto".')
+    return automatic
+
+
+def l1_ball(radius: Any, automatic: AutomaticRadius) -> ConstraintSet | AutomaticRadius:
+    """The ball of a radius that was given, or the one that "auto" stands for."""
+    given = number_or_auto("radius", radius, automatic)
+    return given if given is automatic else L1Ball(given)
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from riata.bounds import Bounds
+from riata.estimators.base import BoundedModel
 from riata.estimators.parameters import documented
 from riata.estimators.regressor import PrivateRegressor
 from riata.sets import ConstraintSet, SparseBall
 
 
 @documented
-@dataclass(eq=False, repr=False)
-class PrivateSparseRegression(PrivateRegressor):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateSparseRegression(PrivateRegressor, BoundedModel):
     """Linear regression on at most `sparsity` columns, with differential privacy.
 
     Minimises the mean of (x . theta + intercept - y)^2 over all theta with at most `sparsity`
@@ -48,10 +49,6 @@ class PrivateSparseRegression(PrivateRegressor):
     2
     """
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     sparsity: int = 10
     radius: float = 1.0
 

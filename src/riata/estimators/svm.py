@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
-from riata.bounds import Bounds
 from riata.estimators.classifier import BallClassifier
 from riata.estimators.parameters import documented
 from riata.losses import Loss, SmoothedHinge
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearSVC(BallClassifier):
     """A linear support vector machine with differential privacy, for two classes or more.
 
@@ -55,10 +54,6 @@ class PrivateLinearSVC(BallClassifier):
 
     curves = True
 
-    epsilon: float
-    delta: float | None = None
-    _: KW_ONLY
-    bounds: Bounds | None = None
     smoothing: float = 1.0
 
     def _label_loss(self) -> Loss:

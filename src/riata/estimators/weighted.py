@@ -12,7 +12,7 @@ import numpy as np
 from riata.data.arrays import row_numbers
 from riata.data.source import Source
 from riata.errors import InvalidArgument
-from riata.estimators.base import Checkpointed
+from riata.estimators.base import BoundedModel, Checkpointed
 from riata.estimators.regressor import PrivateRegressor
 from riata.fitting import Request
 from riata.fitting.dask_rows import Convert, is_collection
@@ -25,7 +25,7 @@ _WEIGHTS_NOTE = "Weights and exposures of rows are clipped into their bounds, an
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class WeightedRegressor(PrivateRegressor):
+class WeightedRegressor(PrivateRegressor, BoundedModel):
     """A regression with `sample_weight`, and with `exposure` if its link is the logarithm."""
 
     max_weight: float | None = None

@@ -164,26 +164,20 @@ def _of_classes(model: Any, name: str, labels: np.ndarray, x: Any, codes: np.nda
     shares = np.bincount(codes, minlength=len(labels)) / len(codes)
     scores = {"accuracy": float((winners == codes).mean())}
     constant = {"accuracy": float(shares.max())}
-    chances = _chances(model, x) if hasattr(model, "predict_proba") else None
-    if chances is not None:
+    chances: np.ndarray | None = None
+    if hasattr(model, "predict_proba"):
+        chances = np.asarray(model.predict_proba(x), dtype=np.float64)
         scores |= _chance_scores(codes, chances)
         constant |= _chance_scores(codes, np.tile(shares, (len(codes), 1)))
     roc = None
     if len(labels) == 2 and 0 < shares[1] < 1:
-        ranks = _decision(model, x)
-        scores["AUC"], constant["AUC"], roc = *_area(codes, ranks), _roc(codes, ranks)
+        ranks = np.asarray(model.decision_function(x), dtype=np.float64)
+        scores["AUC"], roc = _roc(codes, ranks)
+        constant["AUC"] = 0.5
     return Evaluation(
         name, len(codes), int((~known).sum()), scores, constant, roc=roc,
         calibration=None if chances is None else _calibration(codes, chances),
     )  # fmt: skip
-
-
-def _chances(model: Any, x: Any) -> np.ndarray:
-    return np.asarray(model.predict_proba(x), dtype=np.float64)
-
-
-def _decision(model: Any, x: Any) -> np.ndarray:
-    return np.asarray(model.decision_function(x), dtype=np.float64)
 
 
 def _chance_scores(codes: np.ndarray, chances: np.ndarray) -> dict[str, float]:
@@ -195,18 +189,13 @@ def _chance_scores(codes: np.ndarray, chances: np.ndarray) -> dict[str, float]:
     }
 
 
-def _area(codes: np.ndarray, ranks: np.ndarray) -> tuple[float, float]:
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(codes, ranks)), 0.5
-
-
-def _roc(codes: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.metrics import roc_curve
+def _roc(codes: np.ndarray, ranks: np.ndarray) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
+    """The area below the curve, and some of its points."""
+    from sklearn.metrics import roc_auc_score, roc_curve
 
     false, true, _ = roc_curve(codes, ranks)
     some = np.unique(np.linspace(0, len(false) - 1, MOST_POINTS).astype(int))
-    return false[some], true[some]
+    return float(roc_auc_score(codes, ranks)), (false[some], true[some])
 
 
 def _calibration(codes: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,9 +8,8 @@ searches, forecasts, audits, reports, model files and the command line all go th
 from riata.fitting.extra_releases import ExtraReleases, release_score
 from riata.fitting.peeling import Peeled, peel
 from riata.fitting.planning import PlannedFit, plan
-from riata.fitting.request import WITHOUT_EFFECT, AutomaticRadius, Request
+from riata.fitting.request import WITHOUT_EFFECT, AutomaticRadius, Request, search_digest
 from riata.fitting.running import Fitted, run, solve
-from riata.fitting.search import search_digest
 
 __all__ = [
     "WITHOUT_EFFECT",

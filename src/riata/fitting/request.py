@@ -13,9 +13,10 @@ from riata.data.schema import Schema
 from riata.fitting.arguments import check_blank_rows
 from riata.fitting.extra_releases import ExtraReleases
 from riata.grid import ARITHMETIC
-from riata.identity import canonical
+from riata.identity import canonical, digest
 from riata.losses import Loss
 from riata.privacy.budget import REPLACE_ONE, REPLACE_PERSON, Budget
+from riata.privacy.events import Event, to_json
 from riata.problem import Problem
 from riata.sets import ConstraintSet
 from riata.solvers import Solver
@@ -158,3 +159,22 @@ def common_facts(
         "n_rows": shape[0],
         "n_features": shape[1],
     }
+
+
+def search_digest(search: Any, request: Request, event: Event, seed: int | None) -> str:
+    """The name of a search: its arguments, those of its estimator, and what it costs.
+
+    Parameters
+    ----------
+    search : estimator
+        With an argument `estimator`.
+    request : Request
+        Of a fit of this estimator on the same rows.
+    event : Event
+    seed : int, optional
+    """
+    parameters = arguments_of(search, deep=True)
+    parameters["estimator"] = type(parameters["estimator"])
+    shape = (request.n_rows, request.n_features)
+    facts = common_facts(type(search), parameters, seed, request.schema, request.classes, shape)
+    return digest(facts | {"event": to_json(event)})

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from riata.errors import Incompatible, InvalidArgument
 from riata.forecasting.costs import Cost, cost_of, duration, size
 from riata.forecasting.result import Forecast, described
-from riata.forecasting.simulate import checked, planned, simulated
+from riata.forecasting.simulate import checked_guess, forecast_fit, simulate_fits
 from riata.privacy.events import Pure, ZeroConcentrated
 from riata.simulation import Guess
 from riata.solvers import SOLVERS, Plan
@@ -185,21 +185,21 @@ def compare_solvers(
     >>> found.best.solver
     'greedy'
     """
-    guessed = checked(guess, repeats)
-    usual = planned(estimator, n_rows, n_features).plan.solver
+    guessed = checked_guess(guess, repeats)
+    usual = forecast_fit(estimator, n_rows, n_features).plan.solver
     candidates: list[Candidate] = []
     problems: dict[str, InvalidArgument] = {}
     for name in SOLVERS if solvers is None else solvers:
         model = clone(estimator).set_params(solver=name, ledger=None)
         try:
-            plan = planned(model, n_rows, n_features).plan
+            plan = forecast_fit(model, n_rows, n_features).plan
         except InvalidArgument as problem:
             problems[name] = problem
             continue
         cost = cost_of(plan, _entries(plan, guessed))
         how = (repeats, seed, verbose, patience)
-        simulate = partial(simulated, model, n_rows, n_features, guessed, *how, title=name)
-        forecast, because = _simulated(name, cost, patience, simulate)
+        simulate = partial(simulate_fits, model, n_rows, n_features, guessed, *how, title=name)
+        forecast, because = _forecast_or_reason(name, cost, patience, simulate)
         candidates.append(Candidate(name, plan, plan.solver == usual, cost, forecast, because))
     if not candidates:
         raise InvalidArgument(f"No solver can fit this. {_reasons(problems)}")
@@ -224,7 +224,7 @@ def _reasons(problems: dict[str, InvalidArgument]) -> str:
     return " ".join([f"{reasons}.", *remedies])
 
 
-def _simulated(
+def _forecast_or_reason(
     solver: str, cost: Cost, patience: float, simulate: Callable[[], Forecast]
 ) -> tuple[Forecast | None, str]:
     """The forecast, or why there is none."""

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from riata.errors import InvalidArgument
 from riata.forecasting.result import Forecast
-from riata.forecasting.simulate import checked, simulated
+from riata.forecasting.simulate import checked_guess, simulate_fits
 from riata.privacy.budget import check_number
 
 #: The search ends when the answer is known up to this factor.
@@ -109,17 +109,17 @@ def required_epsilon(
     >>> 0.01 < found.value < 1
     True
     """
-    guessed = checked(guess, repeats)
+    guessed = checked_guess(guess, repeats)
 
     def at(epsilon: float) -> Forecast:
         model = clone(estimator).set_params(epsilon=epsilon, ledger=None)
-        return simulated(
+        return simulate_fits(
             model, n_rows, n_features, guessed, repeats, seed, verbose,
             title=f"epsilon {epsilon:.3g}",
         )  # fmt: skip
 
     start = min(max(check_number("epsilon", estimator.epsilon), EPSILONS[0]), EPSILONS[1])
-    return _searched("epsilon", at, start, EPSILONS, score, sure)
+    return _search("epsilon", at, start, EPSILONS, score, sure)
 
 
 def required_rows(
@@ -150,19 +150,19 @@ def required_rows(
     repeats, seed, verbose, **guess
         As for `required_epsilon`.
     """
-    guessed = checked(guess, repeats)
+    guessed = checked_guess(guess, repeats)
 
     def at(rows: float) -> Forecast:
-        return simulated(
+        return simulate_fits(
             clone(estimator).set_params(ledger=None), int(rows), n_features, guessed, repeats,
             seed, verbose, title=f"{rows:,.0f} rows",
         )  # fmt: skip
 
     begin = min(max(check_number("start", start), ROWS[0]), ROWS[1])
-    return _searched("rows", at, begin, ROWS, score, sure)
+    return _search("rows", at, begin, ROWS, score, sure)
 
 
-def _searched(
+def _search(
     over: str,
     at: Callable[[float], Forecast],
     start: float,
@@ -179,16 +179,16 @@ def _searched(
         found = tried[value]
         return (found.interval[0] if sure else found.score) >= score
 
-    middle = _rounded(start)
+    middle = _two_digits(start)
     enough = reached(middle)
     _check_score(score, tried[middle])
     low = high = middle
     while enough and low > limits[0]:
-        high, low = low, max(_rounded(low / 4), limits[0])
+        high, low = low, max(_two_digits(low / 4), limits[0])
         if not reached(low):
             break
     while not enough and high < limits[1]:
-        low, high = high, min(_rounded(high * 4), limits[1])
+        low, high = high, min(_two_digits(high * 4), limits[1])
         if reached(high):
             break
     if not reached(high):
@@ -198,7 +198,7 @@ def _searched(
             f"{'epsilon' if over == 'rows' else 'the number of rows'} or the solver."
         )
     while high / low > CLOSE and not reached(low):
-        middle = _rounded(math.sqrt(low * high))
+        middle = _two_digits(math.sqrt(low * high))
         if middle in (low, high):
             break
         low, high = (low, middle) if reached(middle) else (middle, high)
@@ -215,7 +215,7 @@ def _check_score(score: float, found: Forecast) -> None:
         )
 
 
-def _rounded(value: float) -> float:
+def _two_digits(value: float) -> float:
     """Up to two digits."""
     place = 10.0 ** (math.floor(math.log10(value)) - 1)
     return float(f"{math.ceil(value / place - 1e-9) * place:.10g}")

@@ -81,10 +81,11 @@ def forecast(
         "positives": positives, "density": density, "correlation": correlation, "group": group,
         "nonzeros": nonzeros,
     }  # fmt: skip
-    return simulated(estimator, n_rows, n_features, checked(guess, repeats), repeats, seed, verbose)
+    guessed = checked_guess(guess, repeats)
+    return simulate_fits(estimator, n_rows, n_features, guessed, repeats, seed, verbose)
 
 
-def checked(guess: dict[str, Any], repeats: int) -> Guess:
+def checked_guess(guess: dict[str, Any], repeats: int) -> Guess:
     """The guess, if it is possible and enough fits are asked for."""
     unknown = sorted(set(guess) - {each.name for each in fields(Guess)})
     if unknown:
@@ -96,7 +97,7 @@ def checked(guess: dict[str, Any], repeats: int) -> Guess:
     return Guess(**guess)
 
 
-def simulated(
+def simulate_fits(
     estimator: Any,
     n_rows: int,
     n_features: int,
@@ -108,21 +109,21 @@ def simulated(
     title: str = "Forecast",
 ) -> Forecast:
     """Simulate fits: `repeats` of them, or at least two within so many seconds."""
-    fit = planned(estimator, n_rows, n_features)
+    fit = forecast_fit(estimator, n_rows, n_features)
     plan = fit.plan
     guess = replace(guess, nonnegative=plan.problem.bounds.nonnegative)
     scores, begun = [], time.monotonic()
     with progress_bar(title, repeats, verbose) as callback:
         for number in range(repeats):
-            scores.append(_simulated(fit, guess, (seed, number)))
+            scores.append(_simulate_fit(fit, guess, (seed, number)))
             if callback is not None:
                 callback(Step(number + 1, repeats))
             if number and time.monotonic() - begun > patience:
                 break
-    return _summed_up(plan, guess, tuple(scores), estimator)
+    return _forecast_from(plan, guess, tuple(scores), estimator)
 
 
-def planned(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
+def forecast_fit(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
     """A fit that can be forecast."""
     if not isinstance(estimator, PrivateLinearModel):
         raise InvalidArgument(
@@ -151,7 +152,7 @@ def planned(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
 
 
 @unobserved()
-def _simulated(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> Score:
+def _simulate_fit(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> Score:
     """One fit in a world of its own."""
     plan = fit.plan
     world = World(guess, plan.problem, np.random.default_rng(seed))
@@ -166,7 +167,7 @@ def _simulated(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> Score:
     return world.score(solution.theta, solution.line)
 
 
-def _summed_up(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimator: Any) -> Forecast:
+def _forecast_from(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimator: Any) -> Forecast:
     labels = plan.problem.loss.classifies
     excess = np.array([each.excess for each in scores])
     parts = excess / np.array([each.explained for each in scores])

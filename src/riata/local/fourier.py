@@ -1,4 +1,4 @@
-"""Random FourierFeatures features of a Gaussian kernel, as pairs whose length is exactly 1."""
+"""Random Fourier features of a Gaussian kernel, as pairs whose length is exactly 1."""
 
 from __future__ import annotations
 

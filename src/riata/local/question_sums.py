@@ -145,12 +145,7 @@ class QuestionSums:
 
 @dataclass(frozen=True)
 class PooledSums:
-    """Sums of one question at several epsilons: each counts as its noise is small.
-
-    Attributes
-    ----------
-    parts : tuple of QuestionSums
-    """
+    """Sums of one question at several epsilons: each counts as its noise is small."""
 
     parts: tuple[QuestionSums, ...]
 

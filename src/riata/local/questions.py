@@ -144,7 +144,7 @@ def _multiply_high(words: np.ndarray, count: int) -> np.ndarray:
     """floor(word * count / 2^64).
 
     Each value comes from floor(2^64 / count) or one more words. That is not quite even, but the
-    same for all inputs, and the margin counts with the larger of the two (`limits.unevenness`).
+    same for all inputs, and the margin counts with the larger of the two: `unevenness`.
     """
     if count == 1 << 64:
         return words

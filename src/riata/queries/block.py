@@ -42,7 +42,6 @@ class Block:
 
     def __init__(self, rows: Any, y: np.ndarray, start: int = 0) -> None:
         self.rows, self.y, self.start = rows, y, start
-        self._lengths: tuple[Any, np.ndarray] | None = None
         self._once: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
     @property
@@ -90,9 +89,11 @@ class Block:
 
     def row_lengths(self, bounds: Bounds) -> np.ndarray:
         """The Euclidean length of each row, or a little more. Computed once: all steps ask."""
-        if self._lengths is None or self._lengths[0] is not bounds.x:
-            self._lengths = bounds.x, _row_lengths(self.rows, bounds)
-        return self._lengths[1]
+
+        def lengths(x: Any) -> np.ndarray:
+            return np.sqrt(bounds.squared_lengths(x)) * (bounds.largest / X_STEPS)
+
+        return np.asarray(self.once("lengths", (bounds,), lengths))
 
     def once(self, name: str, key: tuple[Any, ...], make: Callable[[Any], Any]) -> Any:
         """What `make` does with the rows, until the key changes: many steps ask for the same.
@@ -113,7 +114,3 @@ def pieces(x: np.ndarray) -> Iterator[np.ndarray]:
     """Dense rows, a few at a time."""
     step = max(1, _ENTRIES_AT_ONCE // max(x.shape[1], 1))
     return (x[start : start + step] for start in range(0, x.shape[0], step))
-
-
-def _row_lengths(x: Any, bounds: Bounds) -> np.ndarray:
-    return np.sqrt(bounds.squared_lengths(x)) * (bounds.largest / X_STEPS)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from riata.grid import X_STEPS, row_sums
+from riata.grid import ROUNDED_DOWN, X_STEPS, row_sums
 from riata.queries.base import ProblemQuery
 from riata.queries.block import Block, Reads, pieces
 from riata.queries.support import LimitedSlope
@@ -25,9 +25,6 @@ WEIGHT_STEPS = 2**27
 
 #: So many columns can be scaled: each adds up to 3/2 steps to the sum of the weights.
 MOST_COLUMNS = 2**26
-
-#: Room for the rounding of a row's length, and of what is made of it.
-_ROOM = 1 - 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +155,12 @@ class Scaling:
         """The length of each centred and scaled row in steps, a root of an exact integer."""
         return np.asarray(block.once("scaled", (self,), lambda x: np.sqrt(self.squared_lengths(x))))
 
+    def shortening(self, block: Block, length: float) -> np.ndarray:
+        """What each centred and scaled row is multiplied by to be no longer than `length`."""
+        allowed = length * X_STEPS / self.step * ROUNDED_DOWN
+        with np.errstate(divide="ignore"):
+            return np.minimum(1.0, allowed / self.lengths(block))
+
     def squared_lengths(self, x: Any) -> np.ndarray:
         """The squared length of each centred and scaled row on the grid: exact integers."""
         weights, twice = self._everywhere
@@ -196,10 +199,7 @@ class CentredGradient(LimitedSlope):
 
     def shortened(self, block: Block) -> np.ndarray:
         """The slopes in steps, less for rows that are too long."""
-        allowed = self.length * X_STEPS / self.scaling.step * _ROOM
-        with np.errstate(divide="ignore"):
-            shrink = np.minimum(1.0, allowed / self.scaling.lengths(block))
-        return np.trunc(self.slopes(block) * shrink)
+        return np.trunc(self.slopes(block) * self.scaling.shortening(block, self.length))
 
     def block_sum(self, block: Block) -> np.ndarray:
         slopes = self.shortened(block)

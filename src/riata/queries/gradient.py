@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.grid import X_STEPS, slope_steps, to_steps
+from riata.grid import ROUNDED_DOWN, X_STEPS, slope_steps, to_steps
 from riata.queries.base import ProblemQuery
 from riata.queries.block import Block, Reads
 from riata.queries.coefficients import Coefficients
@@ -139,7 +139,7 @@ class ClippedGradient(Gradient):
     def block_sum(self, block: Block) -> np.ndarray:
         steps = self.slopes(block)
         with np.errstate(all="ignore"):
-            room = 1 - 2.0**-40 - 2.0**-52 * self.theta.size  # for the rounding of a row's length
+            room = ROUNDED_DOWN - 2.0**-52 * self.theta.size  # for the rounding of a row's length
             lengths = block.row_lengths(self.bounds)
             allowed = self.clip * room / (lengths * self.slope_unit)
             limit = np.floor(np.fmin(allowed, self.slope_steps))

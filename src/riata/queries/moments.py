@@ -27,6 +27,14 @@ Y_STEPS = X_STEPS
 MOST_COEFFICIENTS = 2**10
 
 
+def symmetric_matrix(triangle: np.ndarray, size: int) -> np.ndarray:
+    """The symmetric matrix with this upper triangle, row by row."""
+    whole = np.empty((size, size), dtype=triangle.dtype)
+    upper = np.triu_indices(size)
+    whole[upper] = whole.T[upper] = triangle
+    return whole
+
+
 @dataclass(frozen=True, eq=False)
 class SquaredMoments(Query):
     """The mean of u u' over the rows, u = (x, y) or with an intercept (x, R, y).
@@ -112,10 +120,7 @@ class SquaredMoments(Query):
 
     def matrix(self, triangle: np.ndarray) -> np.ndarray:
         """The symmetric matrix with this upper triangle, integers or not."""
-        whole = np.empty((self.n_coefficients + 1,) * 2, dtype=triangle.dtype)
-        upper = np.triu_indices(len(whole))
-        whole[upper] = whole.T[upper] = triangle
-        return whole
+        return symmetric_matrix(triangle, self.n_coefficients + 1)
 
     @property
     def unit(self) -> Any:

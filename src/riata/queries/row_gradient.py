@@ -92,19 +92,9 @@ class RowUtilities(VertexUtilities):
         return self.row_gradient
 
     @property
-    def unit(self) -> Any:
-        return self.row_gradient.unit
-
-    @property
     def by_column(self) -> bool:
         """No engine knows single entries of a gradient without the others."""
         return False
-
-    def block_sum(self, block: Block) -> np.ndarray:
-        return self.row_gradient.block_sum(block)
-
-    def from_total(self, total: np.ndarray) -> np.ndarray:
-        return self.polytope.utilities(self.row_gradient.from_total(total))
 
     def row_bound(self, norm: str) -> float:
         if norm != "linf":

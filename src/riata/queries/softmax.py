@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.bounds import Bounds
-from riata.grid import X_STEPS, slope_steps
+from riata.grid import ROUNDED_DOWN, X_STEPS, slope_steps
 from riata.losses import Weighted
 from riata.losses.softmax import class_codes, in_order, softmax
 from riata.queries.base import ProblemQuery
@@ -24,9 +24,6 @@ from riata.queries.coefficients import Coefficients
 from riata.queries.columns import Scaling
 from riata.queries.sizes import N_BINS, Sizes, bins_of
 from riata.vectors import Vector
-
-#: Room for the rounding of a length.
-_ROOM = 1 - 2.0**-40
 
 #: Slopes are computed for so many rows and classes at a time, to stay in the cache.
 _ENTRIES_AT_ONCE = 2**13
@@ -160,11 +157,10 @@ class SoftmaxGradient(OfClasses):
     def shortened(self, block: Block) -> np.ndarray:
         """The slopes in steps, less for rows and for slopes that are too long."""
         slopes = self.slopes_at(self.models.margins(block), block.y)
-        allowed = self.length * X_STEPS / self.scaling.step * _ROOM
+        rows = self.scaling.shortening(block, self.length)
+        sizes = np.sqrt(np.square(slopes).sum(axis=1))
         with np.errstate(divide="ignore"):
-            rows = np.minimum(1.0, allowed / self.scaling.lengths(block))
-            sizes = np.sqrt(np.square(slopes).sum(axis=1))
-            rows *= np.minimum(1.0, self.limit * self.slope_steps * _ROOM / sizes)
+            rows *= np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)
         return np.trunc(slopes * rows[:, None])
 
     def block_sum(self, block: Block) -> np.ndarray:
@@ -254,7 +250,7 @@ class SoftmaxLine(OfClasses):
             margins[np.arange(len(codes)), codes] -= taken
             z = self.models.centred(margins)
             lengths = np.sqrt(in_order(np.square(z)))
-            z = np.trunc(z * (X_STEPS * _ROOM / np.maximum(lengths, self.cut))[:, None])
+            z = np.trunc(z * (X_STEPS * ROUNDED_DOWN / np.maximum(lengths, self.cut))[:, None])
             short = np.square(z).sum(axis=1) <= X_STEPS**2  # False for NaN
         return np.where(short[:, None], z, 0.0)
 

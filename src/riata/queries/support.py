@@ -16,12 +16,10 @@ import numpy as np
 
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.grid import X_STEPS, squared_lengths, to_steps
+from riata.grid import ROUNDED_DOWN, X_STEPS, squared_lengths, to_steps
 from riata.queries.block import Block
 from riata.queries.gradient import LARGEST_SLOPE, SMALLEST_SLOPE, MeanSlope
-
-#: Room for the rounding of a row's length.
-_ROOM = 1 - 2.0**-40
+from riata.queries.moments import symmetric_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +139,7 @@ class SupportGradient(LimitedSlope):
 
     def rows(self, entries: np.ndarray) -> np.ndarray:
         """The rows u, in steps: whole numbers, no longer than the length."""
-        allowed = self.length * X_STEPS * _ROOM
+        allowed = self.length * X_STEPS * ROUNDED_DOWN
         with np.errstate(all="ignore"):
             shrink = np.minimum(1.0, allowed / self.support.lengths(entries))
             u = np.trunc(entries * shrink[:, None])
@@ -196,10 +194,7 @@ class SupportCurvature(SupportGradient):
         return self.largest_curvature / X_STEPS**2 / self.n_rows
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
-        whole = np.empty((self.width, self.width))
-        upper = np.triu_indices(self.width)
-        whole[upper] = whole.T[upper] = total * self.unit
-        return whole
+        return symmetric_matrix(total * self.unit, self.width)
 
     def row_bound(self, norm: str) -> float:
         square = self.largest_curvature * self.longest**2

@@ -38,10 +38,10 @@ class OfGradient(ProblemQuery):
 
     @property
     def unit(self) -> Any:
-        return self.gradient.unit
+        return self.summed.unit
 
     def block_sum(self, block: Block) -> np.ndarray:
-        return self.gradient.block_sum(block)
+        return self.summed.block_sum(block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class VertexUtilities(OfGradient):
         return self.polytope.symmetric
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
-        return self.polytope.utilities(self.gradient.from_total(total))
+        return self.polytope.utilities(self.summed.from_total(total))
 
     # What an engine needs to know single utilities without the others.
 

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.errors import InvalidArgument
-from riata.grid import THETA_STEPS, X_STEPS, coefficient_step, to_steps
+from riata.grid import ROUNDED_DOWN, THETA_STEPS, X_STEPS, coefficient_step, to_steps
 from riata.queries.block import Block, Reads
+from riata.queries.moments import symmetric_matrix
 from riata.queries.support import LimitedSlope
 
 #: So many coordinates at most: then squared lengths of rows are exact.
@@ -31,9 +32,6 @@ _MOST_CENTRE = 2.0**52
 
 #: Dense copies of rows have about this many entries at a time, to stay in the cache.
 _ENTRIES_AT_ONCE = 2**17
-
-#: Room for the rounding of a row's length, and of what is made of it.
-_ROOM = 1 - 2.0**-40
 
 #: Lengths and scales lie in this range: products of them are ordinary numbers.
 _SMALLEST, _LARGEST = 1e-70, 1e70
@@ -221,7 +219,7 @@ class JointMoments(LimitedSlope):
             h[:, q] = slopes[few]
             squares = np.einsum("ij,ij->i", h, h)
             with np.errstate(divide="ignore"):
-                h *= np.minimum(1.0, X_STEPS * _ROOM / np.sqrt(squares))[:, None]
+                h *= np.minimum(1.0, X_STEPS * ROUNDED_DOWN / np.sqrt(squares))[:, None]
             np.trunc(h, out=h)
             if self.constant:
                 h[:, q + 1] = math.floor(self.constant / self.step)
@@ -245,10 +243,7 @@ class JointMoments(LimitedSlope):
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
         """The matrix of means."""
-        whole = np.empty((self.width, self.width))
-        upper = np.triu_indices(self.width)
-        whole[upper] = whole.T[upper] = total * (self.step**2 / self.n_rows)
-        return whole
+        return symmetric_matrix(total * (self.step**2 / self.n_rows), self.width)
 
     def row_bound(self, norm: str) -> float:
         square = self.length**2 + self.constant**2
@@ -298,7 +293,7 @@ class PreconditionedGradient(LimitedSlope):
     def block_sum(self, block: Block) -> np.ndarray:
         slopes, total = self.slopes(block), np.zeros(self.width)
         beside = math.floor(self.constant / self.step)
-        allowed = self.clip * _ROOM / (self.slope_unit * self.step)
+        allowed = self.clip * ROUNDED_DOWN / (self.slope_unit * self.step)
         for few, u, squares in self.whitening.kept_rows(block, self.step, X_STEPS):
             lengths = np.sqrt(squares + float(beside) ** 2)
             with np.errstate(divide="ignore"):

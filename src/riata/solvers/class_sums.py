@@ -11,14 +11,14 @@ from scipy.optimize import minimize
 
 from riata.curator import Curator
 from riata.losses import Logistic, Loss, Softmax, Weighted
-from riata.mechanisms import GaussianMechanism, Mechanism
+from riata.mechanisms import GaussianMechanism
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
 from riata.queries import ClippedGradient, Influence, Scaling, ScoreCounts, SumsByClass
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.defaults import SURE, VISIBLE
 from riata.solvers.joint import LINE_STEPS, calibrated, class_shares, log_priors
-from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps, count_steps
+from riata.solvers.plan import Plan, Solver, check_steps, count_steps, gaussian_mechanisms
 from riata.solvers.requirements import (
     Requirement,
     bounded_curvature,
@@ -138,18 +138,10 @@ class ClassSums(Solver):
         if _as_softmax(problem) is not None:
             share |= {"class sums": share["class sums"] - sum(LINE_SHARES.values()), **LINE_SHARES}
             counts |= {"lengths": 1, "line": LINE_STEPS}
-
-        def at(strength: float) -> dict[str, Mechanism]:
-            return {
-                role: GaussianMechanism(math.sqrt(counts[role] / share[role]) / strength)
-                for role in share
-            }
-
-        times = {role: count * fits for role, count in counts.items()}
+        mechanisms = gaussian_mechanisms(counts, share, budget, fits)
         return Plan(
-            self.name, problem, budget, steps, calibrate_mechanisms(at, times, budget), fits,
-            zero_risk(problem), assumes="the check against the best constant does not err",
-            times=counts,
+            self.name, problem, budget, steps, mechanisms, fits, zero_risk(problem),
+            assumes="the check against the best constant does not err", times=counts,
         )  # fmt: skip
 
     def run(

@@ -17,13 +17,7 @@ from riata.solvers.tails import FrankWolfeTail
 
 @dataclass(frozen=True)
 class NoisyFrankWolfe(Solver):
-    """Frank-Wolfe whose oracle is private.
-
-    Parameters
-    ----------
-    steps : int or "auto", default="auto"
-        "auto" takes the number that an explicit bound recommends. Public either way.
-    """
+    """Frank-Wolfe whose oracle is private."""
 
     #: The role of the mechanism that answers for the oracle.
     role = ""

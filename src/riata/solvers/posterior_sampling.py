@@ -92,11 +92,8 @@ class PosteriorSampling(Solver):
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
-
-        def at(strength: float) -> PosteriorSample:
-            return PosteriorSample(strength)
-
-        draw = at(calibrate(lambda s: compose((at(s).event, fits)), budget))
+        strength = calibrate(lambda s: compose((PosteriorSample(s).event, fits)), budget)
+        draw = PosteriorSample(strength)
         query = self._query(problem)
         # The mean excess of the sum of losses is at most d / eta (docs/algorithms).
         spread = CHANGED_CONTRIBUTIONS[problem.adjacency] * query.loss_bound / draw.epsilon

@@ -324,7 +324,8 @@ class Run:
             self.theta = self.constant
             return
         self.theta = self._projected()
-        query = comparison(self.problem, self.theta, self.constant, self.slopes)
+        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
+        query = comparison(self.problem, self.theta, self.constant, high)
         released, noise = self._measured(query, self.remaining.left)
         self.fit, better = read_comparison(released, noise)
         if not better:
@@ -347,11 +348,14 @@ class Run:
         )  # fmt: skip
 
 
-def comparison(problem: Problem, theta: Vector, constant: Vector, slopes: Scale) -> Improvement:
-    """How much better a model is than a constant; losses are clipped at the slopes' scale."""
-    high = slopes.quantile(defaults.HIGH_QUANTILE)
-    curvature = problem.loss.curvature_bound(problem.y_bound)
-    most = defaults.CHECK_CUT * max(high**2 / (2 * curvature), _loss_at(problem, high))
+def comparison(
+    problem: Problem, theta: Vector, constant: Vector, high: float, curvature: float | None = None
+) -> Improvement:
+    """How much better a model is than a constant; losses are clipped at that of a `high` slope."""
+    if curvature is None:
+        curvature = problem.loss.curvature_bound(problem.y_bound)
+    straight = high if problem.loss.classifies else 0.0  # of losses that are straight further out
+    most = defaults.CHECK_CUT * max(high**2 / (2 * curvature), straight)
     return Improvement(problem, theta, constant, most)
 
 
@@ -360,11 +364,6 @@ def read_comparison(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
     loss, gain = released
     scale = max(loss, noise)
     return Fit(gain / scale, noise / scale), bool(gain > defaults.SURE * noise)
-
-
-def _loss_at(problem: Problem, slope: float) -> float:
-    """The loss of a row whose slope has this size, for losses that are straight further out."""
-    return slope if problem.loss.classifies else 0.0
 
 
 def _inverse(matrix: np.ndarray, noise: float) -> np.ndarray:

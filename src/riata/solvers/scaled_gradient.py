@@ -217,15 +217,22 @@ class Run:
             means = np.clip(self.release("sums", ColumnSums(problem)), -1.0, 1.0)
         variances = np.maximum(squares - np.square(means), 0.0)
         kept = np.flatnonzero((squares > KEPT * noise) & (variances > 0))
-        if not len(kept):
+        finest = query.unit * problem.n_rows
+        self.set_scaling(kept, means, variances, entries, max(FLOOR_OF_NOISE * noise, finest))
+
+    def set_scaling(
+        self, columns: np.ndarray, means: np.ndarray, variances: np.ndarray, entries: Scale,
+        least: float,
+    ) -> None:  # fmt: skip
+        """The scaling of some columns, if there are any, with a floor under their variances."""
+        if not len(columns):
             return
         typical = entries.quantile(0.5, zeros=False) ** 2
-        counting = self._count_noise() * math.sqrt(len(kept)) * typical
-        finest = query.unit * problem.n_rows
-        floor = max(FLOOR * counting, FLOOR_OF_NOISE * noise, finest)
-        widened = variances[kept] + floor
-        self.scaling = Scaling.of(problem.n_features, kept, means[kept], widened)
-        self.length = LENGTH * math.sqrt(float((variances[kept] / widened).sum()))
+        counting = self._count_noise() * math.sqrt(len(columns)) * typical
+        floor = max(FLOOR * counting, least)
+        widened = variances[columns] + floor
+        self.scaling = Scaling.of(len(variances), columns, means[columns], widened)
+        self.length = LENGTH * math.sqrt(float((variances[columns] / widened).sum()))
         self.ridge = floor / widened
 
     def _count_noise(self) -> float:
@@ -288,7 +295,8 @@ class Run:
 
     def checked(self) -> Solution:
         """The model if it is surely better than the constant, and otherwise the constant."""
-        query = comparison(self.problem, self.theta, self.constant, self.slopes)
+        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
+        query = comparison(self.problem, self.theta, self.constant, high)
         fit, better = read_comparison(self.release("check", query), self.noise("check", query))
         return Solution(self.theta if better else self.constant, self.plan.steps, fit=fit)
 

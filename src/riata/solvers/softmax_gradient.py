@@ -37,11 +37,9 @@ from riata.solvers.requirements import (
 )
 from riata.solvers.scaled_gradient import (
     ENTRY_QUANTILE,
-    FLOOR,
     FLOOR_OF_NOISE,
     KEPT,
     LEFT_OUT,
-    LENGTH,
     MOMENTUM,
     Run,
 )
@@ -155,27 +153,19 @@ class _Run(Run):
 
     def scale_columns(self) -> None:
         """The centre and the scale of each column; those that noise hides have common ones."""
-        problem, p = self.problem, self.problem.n_features
+        problem = self.problem
         entries = self.scale("entries", EntrySizes(problem, ENTRY_PARTS))
         query = ColumnSquares(problem, entries.quantile(ENTRY_QUANTILE, zeros=False))
         noise = self.noise("squares", query)
         squares = smoothed(self.release("squares", query), noise)
-        means = np.zeros(p)
+        means = np.zeros(problem.n_features)
         if problem.fit_intercept:
             sums = ColumnSums(problem)
             means = smoothed(self.release("sums", sums), self.noise("sums", sums))
         variances = np.maximum(squares - np.square(np.clip(means, -1.0, 1.0)), 0.0)
-        columns = np.flatnonzero(variances > 0)
-        if not len(columns):
-            return
-        typical = entries.quantile(0.5, zeros=False) ** 2
-        counting = self._count_noise() * math.sqrt(len(columns)) * typical
         finest = query.unit * problem.n_rows
-        floor = max(FLOOR * counting, FLOOR_OF_NOISE * min(noise, float(variances.mean())), finest)
-        widened = variances[columns] + floor
-        self.scaling = Scaling.of(p, columns, means[columns], widened)
-        self.length = LENGTH * math.sqrt(float((variances[columns] / widened).sum()))
-        self.ridge = floor / widened
+        least = max(FLOOR_OF_NOISE * min(noise, float(variances.mean())), finest)
+        self.set_scaling(np.flatnonzero(variances > 0), means, variances, entries, least)
 
     def query(self, w: np.ndarray) -> SoftmaxGradient:
         scaling, constant = self.scaling, CONSTANT if self.problem.fit_intercept else 0.0

@@ -29,13 +29,7 @@ ASSUMES = "the columns are nearly uncorrelated and a model of this sparsity is r
 
 @dataclass(frozen=True)
 class SparseDescent(Solver):
-    """Private gradient steps over a `SparseBall`.
-
-    Parameters
-    ----------
-    steps : int or "auto", default="auto"
-    step_size : float or "auto", default="auto"
-    """
+    """Private gradient steps over a `SparseBall`."""
 
     step_size: float | str = "auto"
 

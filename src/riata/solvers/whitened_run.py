@@ -12,7 +12,6 @@ from riata.curator import Curator
 from riata.grid import X_STEPS
 from riata.problem import Problem
 from riata.queries import (
-    Improvement,
     JointMoments,
     LengthSizes,
     PreconditionedGradient,
@@ -39,7 +38,7 @@ from riata.solvers.plan import (
     Plan,
     count_steps,
 )
-from riata.solvers.refit import read_comparison
+from riata.solvers.refit import comparison, read_comparison
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.whitened_shares import strength_of
 from riata.vectors import Vector
@@ -350,12 +349,8 @@ class Run:
         offset = float(np.clip(offset, -_LARGEST, _LARGEST))
         dense = problem.set.project(np.where(self.columns, self.kept * theta.dense(), 0.0))
         model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
-        high = 2 * self.spread
-        straight = high if problem.loss.classifies else 0.0
-        measured = problem.loss.measured_curvature
-        largest = self.curvature if measured else problem.loss.curvature_bound(problem.y_bound)
-        most = defaults.CHECK_CUT * max(high**2 / (2 * largest), straight)
-        query = Improvement(problem, model, self.constant, most)
+        curvature = self.curvature if problem.loss.measured_curvature else None
+        query = comparison(problem, model, self.constant, 2 * self.spread, curvature)
         fit, _ = read_comparison(*self.release("check", query))
         errors = column_errors(self.whitening.matrix, self.ratios, self.error) / self.units
         return Solution(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from riata.mechanisms import GaussianMechanism, Mechanism
+from riata.mechanisms import GaussianMechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
-from riata.solvers.plan import Plan, calibrate_mechanisms
+from riata.solvers.plan import Plan, gaussian_mechanisms
 
 #: "auto" takes this many gradients, and averages what this part of them, the last ones, lead to.
 STEPS, AVERAGED = 12, 0.5
@@ -61,11 +61,7 @@ def whole_strength(problem: Problem, budget: Budget, fits: int = 1) -> float:
 
     The strength of one Gaussian release with noise 1 / m is m.
     """
-
-    def alone(strength: float) -> dict[str, Mechanism]:
-        return {"whole": GaussianMechanism(1 / strength)}
-
-    whole = calibrate_mechanisms(alone, fits, budget)["whole"]
+    whole = gaussian_mechanisms({"whole": 1}, {"whole": 1.0}, budget, fits)["whole"]
     assert isinstance(whole, GaussianMechanism)
     return problem.n_rows / whole.noise_multiplier
 

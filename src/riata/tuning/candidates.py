@@ -68,7 +68,7 @@ def check_estimator(estimator: object) -> PrivateLinearModel:
     return estimator
 
 
-def listed(estimator: PrivateLinearModel, grid: Any) -> list[dict[str, Any]]:
+def grid_points(estimator: PrivateLinearModel, grid: Any) -> list[dict[str, Any]]:
     """The parameters of each candidate. Public, like everything that is decided before the data."""
     try:
         candidates = [dict(each) for each in ParameterGrid(grid)]

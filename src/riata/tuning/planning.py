@@ -145,7 +145,7 @@ def _event(plans: tuple[Plan, ...], score: Additive, expected: float) -> Randoml
     return RandomlyRepeated(runs, SHAPE, 1 / expected)
 
 
-def planned(
+def plan_search(
     estimator: PrivateLinearModel,
     parameters: list[dict[str, Any]],
     budget: Budget,

@@ -29,8 +29,8 @@ from riata.mechanisms.noise import Noise
 from riata.privacy.budget import Budget
 from riata.privacy.statement import Statement
 from riata.releases import notify_of_search, unobserved
-from riata.tuning.candidates import check_estimator, check_expected, check_fits, listed
-from riata.tuning.planning import SearchPlan, planned
+from riata.tuning.candidates import check_estimator, check_expected, check_fits, grid_points
+from riata.tuning.planning import SearchPlan, plan_search
 from riata.tuning.scoring import classifies, error_query, score_of
 from riata.tuning.suppression import suppressed_output
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # SQLAlchemy is slow to import
     from riata.privacy.ledger import Ledger
 
 
-def _can(name: str) -> Any:
+def _if_available(name: str) -> Any:
     """Whether the estimator, or the one that was found, has a method."""
     return available_if(
         lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
@@ -141,7 +141,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def plan_for(self, source: Source) -> SearchPlan:
         """The same for the rows of a source. Only their number is found out, which is public."""
         self._check_parameters()
-        return self._planned(*self._looked_at(source, None)[:2])
+        return self._planned(*self._first_request(source, None)[:2])
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Search, and spend the budget.
@@ -154,7 +154,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """
         warn_of_surrounding_pipeline()
         self._check_parameters()
-        estimator, shape, request = self._looked_at(X, y)
+        estimator, shape, request = self._first_request(X, y)
         plan = self._planned(estimator, shape)
         check_fits(plan.estimators, shape)
         seed = seed_from(self.random_state)
@@ -165,11 +165,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             summary = {"estimator": name, **plan.summary(), "request": digest}
             self.ledger.charge(plan.event, adjacency=plan.budget.adjacency, summary=summary)
         source = X if isinstance(X, Source) else None
-        with _shown(self.verbose), suppressed_output():
+        with _status(self.verbose), suppressed_output():
             X, y = _arrays(X, y, request.classes, estimator)
             best, score, number = self._best(plan, X, y, noise)
         if source is not None:
-            _know(best, source)
+            _set_source(best, source)
         elif hasattr(estimator, "feature_names_in_"):
             best.feature_names_in_ = estimator.feature_names_in_
         found = {"candidate": number, "score": score, "coef": best.coef_}
@@ -211,7 +211,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         )  # fmt: skip
         return score_of(plan.scoring, error)
 
-    def _looked_at(self, X: Any, y: Any) -> tuple[PrivateLinearModel, tuple[int, int], Request]:
+    def _first_request(self, X: Any, y: Any) -> tuple[PrivateLinearModel, tuple[int, int], Request]:
         """The estimator with its classes named, the shape of the rows, and one fit of it."""
         estimator = clone(self.estimator).set_params(epsilon=1.0, delta=0.0)
         request, _ = estimator.request(X, y)
@@ -232,8 +232,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         return estimator, shape, request
 
     def _planned(self, estimator: PrivateLinearModel, shape: tuple[int, int]) -> SearchPlan:
-        candidates = listed(estimator, self.grid)
-        return planned(
+        candidates = grid_points(estimator, self.grid)
+        return plan_search(
             estimator,
             candidates,
             budget_of(self.epsilon, self.delta, estimator.adjacency, shape[0]),
@@ -245,7 +245,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """Everything that can be wrong without any data."""
         estimator = check_estimator(self.estimator)
-        check_expected(self.expected, len(listed(estimator, self.grid)))
+        check_expected(self.expected, len(grid_points(estimator, self.grid)))
         Budget(self.epsilon, 0.0 if self.delta is None else self.delta, estimator.adjacency)
         check_ledger(self.ledger, self.random_state)
 
@@ -273,40 +273,40 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             request=digest,
         )
 
-    @_can("predict")
+    @_if_available("predict")
     def predict(self, X: Any) -> np.ndarray:
         """What the best model predicts."""
-        return self._found.predict(X)
+        return self._fitted.predict(X)
 
-    @_can("decision_function")
+    @_if_available("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
         """The margins, or calibrated log-odds, of the best model."""
-        return self._found.decision_function(X)
+        return self._fitted.decision_function(X)
 
-    @_can("predict_proba")
+    @_if_available("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class under the best model."""
-        return self._found.predict_proba(X)
+        return self._fitted.predict_proba(X)
 
-    @_can("predict_log_proba")
+    @_if_available("predict_log_proba")
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`."""
-        return self._found.predict_log_proba(X)
+        return self._fitted.predict_log_proba(X)
 
-    @_can("score")
+    @_if_available("score")
     def score(self, X: Any, y: Any) -> float:
         """The exact score of the best model: not for the rows of the fit."""
-        return self._found.score(X, y)
+        return self._fitted.score(X, y)
 
     @property
-    def _found(self) -> PrivateLinearModel:
+    def _fitted(self) -> PrivateLinearModel:
         check_is_fitted(self)
         return self.best_estimator_
 
     @property
     def classes_(self) -> np.ndarray:
         """The labels, of a classifier."""
-        return self._found.classes_
+        return self._fitted.classes_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")
@@ -334,7 +334,7 @@ def _arrays(X: Any, y: Any, classes: Any, estimator: PrivateLinearModel) -> tupl
     return x, signs(codes) if classifies(estimator) else codes
 
 
-def _know(model: PrivateLinearModel, source: Source) -> None:
+def _set_source(model: PrivateLinearModel, source: Source) -> None:
     """What a model knows that was fitted from a source, and the intercept in its units."""
     model.schema_ = source.schema
     if not source.schema.unnamed:
@@ -344,7 +344,7 @@ def _know(model: PrivateLinearModel, source: Source) -> None:
 
 
 @contextmanager
-def _shown(verbose: bool) -> Iterator[None]:
+def _status(verbose: bool) -> Iterator[None]:
     """A sign of life that says nothing about how far the search is."""
     if not verbose:
         yield

@@ -3,7 +3,7 @@
 - `mean`: means, plain and sparse
 - `moments`: second moments and cross moments with their noise, with the constant taken out
 - `ridge`: regression with a prior fitted to the evidence; `lasso`: sparse regression
-- `screening`: which of thousands of columns matter; `logistic`: a scale for the direction
+- `screening`: which of thousands of columns matter; `canonical`: logistic and Poisson regression
 - `regression`: all of these together; `model`: the result
 """
 

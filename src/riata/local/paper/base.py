@@ -37,6 +37,7 @@ class PaperLearner(BaseEstimator):
     epsilon: float
     delta: float
     random_state: int | None
+    privacy_: Statement
 
     #: The algorithm, for the Statement.
     algorithm: str

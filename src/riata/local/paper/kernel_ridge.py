@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -104,6 +105,7 @@ class FourierFeatures:
         return np.hstack([np.cos(phases), np.sin(phases)]) * scale
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PaperKernelRidge(MomentLearner):
     """Algorithm 4 of Zheng, Mou and Wang (2017), with its errata applied.
 
@@ -156,30 +158,16 @@ class PaperKernelRidge(MomentLearner):
 
     algorithm = "kernel ridge regression (Zheng, Mou, Wang 2017, Algorithm 4)"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        n_components: int | str = 100,
-        kernel: Any = "rbf",
-        gamma: float = 1.0,
-        C: float = 1.0,
-        floor: float = 2.0,
-        composition: str = "basic",
-        feature_seed: int = 0,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.C = C
-        self.floor = floor
-        self.composition = composition
-        self.feature_seed = feature_seed
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    n_components: int | str = 100
+    kernel: Any = "rbf"
+    gamma: float = 1.0
+    C: float = 1.0
+    floor: float = 2.0
+    composition: str = "basic"
+    feature_seed: int = 0
+    random_state: int | None = None
 
     def features(self, n_features: int, n_users: int | None = None) -> FourierFeatures:
         """The public features of rows with so many columns: line 1."""

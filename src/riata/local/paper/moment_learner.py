@@ -20,7 +20,6 @@ from riata.local.paper.base import (
 from riata.local.paper.moments import Moments, Reports, check_moments, simulated_moments
 from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.mechanisms.noise import Noise
-from riata.privacy.statement import Statement
 
 #: A vector and a target share the budget of a device.
 HALVES = ((0.5, 1), (0.5, 1))
@@ -30,7 +29,6 @@ class MomentLearner(PaperLearner):
     """Learns from Z' Z and Z' v. Subclasses say what public map makes a row a vector."""
 
     composition: str
-    privacy_: Statement
 
     @abstractmethod
     def _map(self, n_features: int, n_users: int | None) -> Any:
@@ -54,7 +52,7 @@ class MomentLearner(PaperLearner):
 
     @abstractmethod
     def _set_model(self, total: Moments, public: Any, device_noise: Noise | None) -> Self:
-        """The model from the sums; `played` is the noise of devices that this process played."""
+        """The model from the sums; `device_noise` is that of devices which were simulated."""
 
     def vectors(self, public: Any) -> tuple[PrivateVector, PrivateVector]:
         """How a row after the map and a target are sent."""

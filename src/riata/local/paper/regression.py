@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from riata.sets.base import ConstraintSet
 from riata.sets.lift import Liftable
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PaperL1Regression(MomentLearner):
     """Algorithm 3 of Zheng, Mou and Wang (2017), with its errata applied.
 
@@ -88,34 +90,18 @@ class PaperL1Regression(MomentLearner):
 
     algorithm = "l1-constrained linear regression (Zheng, Mou, Wang 2017, Algorithm 3)"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        dimension: int | str | None = "auto",
-        reach: float | str = "auto",
-        radius: float = 1.0,
-        constraint: ConstraintSet | None = None,
-        x_radius: float = 1.0,
-        y_radius: float = 1.0,
-        projection_matrix: Any = None,
-        composition: str = "basic",
-        projection_seed: int = 0,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.dimension = dimension
-        self.reach = reach
-        self.radius = radius
-        self.constraint = constraint
-        self.x_radius = x_radius
-        self.y_radius = y_radius
-        self.projection_matrix = projection_matrix
-        self.composition = composition
-        self.projection_seed = projection_seed
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    dimension: int | str | None = "auto"
+    reach: float | str = "auto"
+    radius: float = 1.0
+    constraint: ConstraintSet | None = None
+    x_radius: float = 1.0
+    y_radius: float = 1.0
+    projection_matrix: Any = None
+    composition: str = "basic"
+    projection_seed: int = 0
+    random_state: int | None = None
 
     def projection(self, n_features: int, n_users: int | None = None) -> Projection:
         """The public matrix: Phi' of the paper, with a row for each coordinate that is sent."""

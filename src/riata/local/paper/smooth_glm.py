@@ -25,7 +25,6 @@ from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.local.paper.sigm import Sigm, sigm_steps
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import check_number
-from riata.privacy.statement import Statement
 
 #: Which copies a device sends.
 COPIES = ("paper", "needed")
@@ -129,6 +128,7 @@ class SampleSize(NamedTuple):
     people: int
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PaperSmoothGLM(PaperLearner):
     """Algorithms 5 and 6 of Zheng, Mou and Wang (2017), with their errata applied.
 
@@ -179,33 +179,18 @@ class PaperSmoothGLM(PaperLearner):
     the expansion, r once, the copy of y that belongs to each power, and odd degrees.
     """
 
-    privacy_: Statement
     algorithm = "smooth generalised linear model (Zheng, Mou, Wang 2017, Algorithms 5 and 6)"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        loss: str | GeneralisedLinear = "logistic",
-        degree: int = 1,
-        radius: float = 1.0,
-        copies: str = "paper",
-        composition: str = "basic",
-        batch: int = 1,
-        power: float = 1.0,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.degree = degree
-        self.radius = radius
-        self.copies = copies
-        self.composition = composition
-        self.batch = batch
-        self.power = power
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    loss: str | GeneralisedLinear = "logistic"
+    degree: int = 1
+    radius: float = 1.0
+    copies: str = "paper"
+    composition: str = "basic"
+    batch: int = 1
+    power: float = 1.0
+    random_state: int | None = None
 
     def _loss(self) -> GeneralisedLinear:
         if isinstance(self.loss, GeneralisedLinear):

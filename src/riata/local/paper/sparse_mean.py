@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ ZERO_IS_FEASIBLE = (
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PaperSparseMean(PaperLearner):
     """Algorithm 2 of Zheng, Mou and Wang (2017), with its errata applied.
 
@@ -101,32 +103,17 @@ class PaperSparseMean(PaperLearner):
 
     algorithm = "l1-constrained mean (Zheng, Mou, Wang 2017, Algorithm 2)"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float,
-        failure: float = 0.05,
-        l1_norm: float = 1.0,
-        constraint: ConstraintSet | None = None,
-        dimension: int | str = "auto",
-        reach: float | str = "auto",
-        tolerance: float | str = 100.0,
-        groups: int | str = "paper",
-        projection_seed: int = 0,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.failure = failure
-        self.l1_norm = l1_norm
-        self.constraint = constraint
-        self.dimension = dimension
-        self.reach = reach
-        self.tolerance = tolerance
-        self.groups = groups
-        self.projection_seed = projection_seed
-        self.random_state = random_state
+    epsilon: float
+    delta: float
+    failure: float = 0.05
+    l1_norm: float = 1.0
+    constraint: ConstraintSet | None = None
+    dimension: int | str = "auto"
+    reach: float | str = "auto"
+    tolerance: float | str = 100.0
+    groups: int | str = "paper"
+    projection_seed: int = 0
+    random_state: int | None = None
 
     def projection(self, n_features: int, n_users: int | None = None) -> Projection:
         """The public matrix G."""
