@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from riata.estimators.adjustment import CORRECTION
 from riata.estimators.summary import LEVEL, Summary, confidence_intervals, summarize
 from riata.estimators.summary_text import SHOWN_TERMS
 
@@ -14,13 +15,16 @@ from riata.estimators.summary_text import SHOWN_TERMS
 class SummaryMixin:
     """Goes before scikit-learn's BaseEstimator, whose own picture unfitted estimators keep."""
 
-    def summary(self, level: float = LEVEL) -> Summary:
+    def summary(self, level: float = LEVEL, *, correction: str | None = CORRECTION) -> Summary:
         """Estimates, standard errors, intervals and tests, in the units of the rows or the file.
 
         Parameters
         ----------
         level : float, default=0.95
-            Of the intervals.
+            Of the intervals. Terms are marked at 1 - level.
+        correction : {"by", "bh", "bonferroni"} or None, default="by"
+            How adjusted p-values count the number of terms: Benjamini-Yekutieli, which holds for
+            any dependence of the estimates, Benjamini-Hochberg, Bonferroni, or no adjustment.
 
         Returns
         -------
@@ -29,7 +33,7 @@ class SummaryMixin:
             and costs nothing.
         """
         check_is_fitted(self, "privacy_")
-        return summarize(self, level)
+        return summarize(self, level, correction=correction)
 
     def conf_int(self, level: float = LEVEL) -> np.ndarray:
         """The intervals of `coef_`, in its own units.
