@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from riata.estimators.adjustment import CORRECTION
+from riata.estimators.joint_test import JointTest, joint_test
 from riata.estimators.summary import LEVEL, Summary, confidence_intervals, summarize
 from riata.estimators.summary_text import SHOWN_TERMS
 
@@ -50,6 +51,25 @@ class SummaryMixin:
         """
         check_is_fitted(self, "privacy_")
         return confidence_intervals(self, level)
+
+    def test(self, columns: Any) -> JointTest:
+        """Test that the coefficients of some columns are all 0, in each class.
+
+        Parameters
+        ----------
+        columns : str, int, or a sequence of them
+            Names of features of the schema, which mean all their encoded columns, names of
+            columns, or indices of `coef_`.
+
+        Returns
+        -------
+        JointTest
+            It says which test it is: of several columns Bonferroni's, because solvers release no
+            covariances. p is NaN, with a reason, where no error is known. It reads no row and
+            costs nothing.
+        """
+        check_is_fitted(self, "privacy_")
+        return joint_test(self, columns)
 
     def _html_repr(self) -> str:
         if not hasattr(self, "privacy_"):
