@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from riata.estimators.adjustment import CORRECTION
+from riata.estimators.augment import augment, augmented_frame
 from riata.estimators.joint_test import JointTest, joint_test
 from riata.estimators.summary import LEVEL, Summary, confidence_intervals, summarize
 from riata.estimators.summary_text import SHOWN_TERMS
@@ -70,6 +71,27 @@ class SummaryMixin:
         """
         check_is_fitted(self, "privacy_")
         return joint_test(self, columns)
+
+    def augment(self, X: Any, level: float = LEVEL) -> Any:
+        """Predictions for rows that are passed, with bounds on the errors of their means.
+
+        Parameters
+        ----------
+        X : rows, as `predict` takes them
+            They are read as rows to predict are, and nothing is charged: do not publish what
+            becomes of private rows.
+        level : float, default=0.95
+            Of the intervals of means.
+
+        Returns
+        -------
+        DataFrame
+            ``.fitted``, ``.se.fit``, ``.lower`` and ``.upper``, and for classifiers ``.class``,
+            beside the columns of X if it is a frame. See `riata.estimators.augment.augment`, which
+            needs no pandas.
+        """
+        check_is_fitted(self, "privacy_")
+        return augmented_frame(X, augment(self, X, level))
 
     def _html_repr(self) -> str:
         if not hasattr(self, "privacy_"):
