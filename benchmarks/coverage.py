@@ -130,6 +130,15 @@ def counts() -> Population:
     return Population("counts", "poisson", x, y, Bounds(3.0, 30.0))
 
 
+def wide() -> Population:
+    """300 correlated columns, of which the six of `THETA` matter: columns are selected."""
+    rng = np.random.default_rng(6)
+    x = 0.3**0.5 * rng.standard_normal((POPULATION // 3, 1))
+    x = np.clip(x + 0.7**0.5 * rng.standard_normal((len(x), 300)), -3, 3)
+    y = np.clip(x[:, : len(THETA)] @ THETA + rng.standard_normal(len(x)), -10, 10)
+    return Population("wide", "linear", x, y, Bounds(3.0, 10.0))
+
+
 #: Columns that are left out, so that the others are determined: "inland", and five islands.
 LEFT_OUT = {"housing": [9, 12]}
 
@@ -150,8 +159,8 @@ def real(name: str) -> Callable[[], Population]:
 
 POPULATIONS: dict[str, Callable[[], Population]] = {
     "correlated": correlated, "heavy-tailed": heavy_tailed, "misspecified": misspecified,
-    "classes": classes, "counts": counts, "housing": real("housing"), "visits": real("visits"),
-    "affairs": real("affairs"),
+    "classes": classes, "counts": counts, "wide": wide, "housing": real("housing"),
+    "visits": real("visits"), "affairs": real("affairs"),
 }  # fmt: skip
 QUICK = [
     (name, n, epsilon)

@@ -101,6 +101,28 @@ def test_all_terms_count_also_those_that_are_not_shown():
     assert repr(part.functions[0].terms) == repr(whole.functions[0].terms[:6])
 
 
+def test_columns_that_were_left_out_count():
+    model = with_numbers([1.0, *[0.0] * 9], [0.4, *[math.nan] * 9])
+    (term,) = (t for t in model.summary(correction="bonferroni").functions[0].terms if t.error > 0)
+    assert term.p_adjusted == pytest.approx(10 * term.p)
+
+
+def test_selected_noise_is_not_discovered():
+    """Of 300 columns without effect, those that look largest are kept. Seeds are fixed."""
+    rng, shares = np.random.default_rng(0), []
+    model = with_numbers(np.zeros(300), np.zeros(300))
+    for _ in range(100):
+        z = rng.standard_normal(300)
+        z[:5] += 8
+        model.coef_ = np.where(np.abs(z) > 2.5, z, 0.0)
+        model.coef_error_ = np.where(model.coef_ != 0, 1.0, math.nan)
+        summary = model.summary()
+        marked = [term.name for term in summary.functions[0].terms if summary.discovered(term)]
+        false = set(marked) - {f"x[{j}]" for j in range(5)}
+        shares.append(len(false) / max(len(marked), 1))
+    assert np.mean(shares) <= 0.05
+
+
 def test_all_classes_count_together():
     model = PrivateLogisticRegression(1.0, bounds=Bounds(x=1.0), classes=["a", "b", "c"])
     model.fit(np.zeros((30, 2)), np.array(["a", "b", "c"] * 10))

@@ -209,8 +209,9 @@ def summarize(
     level : float, default=0.95
         Of the intervals. Terms are marked at 1 - level.
     correction : {"by", "bh", "bonferroni"} or None, default="by"
-        How adjusted p-values count the number of tests, over all terms and classes: control of the
-        false discovery rate by Benjamini-Yekutieli or Benjamini-Hochberg, or of any false mark.
+        How adjusted p-values count the number of tests, over all columns and classes: control of
+        the false discovery rate by Benjamini-Yekutieli or Benjamini-Hochberg, or of any false mark.
+        Columns that were left out count, as tests with a p-value of 1.
     most : int, optional
         How many terms of each function it has, the largest first. By default all that are not 0.
     """
@@ -262,8 +263,11 @@ def units_of(about: ModelDescription, found: list[Coefficients]) -> tuple[np.nda
 
 
 def p_values(found: Coefficients) -> np.ndarray:
-    """Of each column that is not 0, whether it is; NaN where the error is unknown."""
-    p = np.full(found.size, math.nan)
+    """Of each column, whether it is 0; NaN where the error is unknown.
+
+    1 for a column that was left out: the search looked at it, so it counts as a test.
+    """
+    p = np.where(found.values == 0, 1.0, math.nan)
     known = np.flatnonzero((found.values != 0) & np.isfinite(found.errors) & (found.errors > 0))
     p[known] = 2 * ndtr(-np.abs(found.values[known] / found.errors[known]))
     return p

@@ -25,7 +25,7 @@ class SummaryMixin:
         level : float, default=0.95
             Of the intervals. Terms are marked at 1 - level.
         correction : {"by", "bh", "bonferroni"} or None, default="by"
-            How adjusted p-values count the number of terms: Benjamini-Yekutieli, which holds for
+            How adjusted p-values count the number of columns: Benjamini-Yekutieli, which holds for
             any dependence of the estimates, Benjamini-Hochberg, Bonferroni, or no adjustment.
 
         Returns

@@ -60,7 +60,10 @@ def _adjustment_note(
     if correction is None or not tested:
         return []
     said = MEANINGS[correction].format(percent=100 * (1 - level))
-    return [f"* marks an adjusted p of at most {1 - level:.3g} ({said}, as far as p-values hold)."]
+    return [
+        f"* marks an adjusted p of at most {1 - level:.3g} ({said}, as far as p-values hold). "
+        "Columns that were left out count as tests."
+    ]
 
 
 def _unit_note(about: ModelDescription) -> str:
