@@ -25,6 +25,7 @@ from riata import (
     PrivateLasso,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivatePoissonRegression,
     PrivateSparseRegression,
     ProjectedClassifier,
     ProjectedRegression,
@@ -285,6 +286,41 @@ def test_names_can_be_given_and_must_fit():
     assert "petal" in read(report.html(model, names=["petal", *"bcdef"])).words
     with pytest.raises(InvalidArgument, match="names has 1 names"):
         report.html(model, names=["petal"])
+
+
+def labels(text):
+    """What the drawings of a page say to people who cannot see them."""
+    return [each["aria-label"] for tag, each in read(text).tags if tag == "figure"]
+
+
+def test_ratios_are_drawn_where_there_are_some():
+    x, _ = rows(5000)
+    rng = np.random.default_rng(0)
+    odds = PrivateLogisticRegression(4.0, bounds=Bounds(1.0), random_state=0)
+    odds.fit(x, rng.random(5000) < 1 / (1 + np.exp(-3 * x[:, 0])))
+    rates = PrivatePoissonRegression(4.0, bounds=Bounds(1.0, 9.0), random_state=0)
+    rates.fit(x, rng.poisson(np.exp(x[:, 0])))
+    for model, kind in ((odds, "odds"), (rates, "rate")):
+        text = report.html(model, names=["petal", *"bcdef"])
+        (said,) = [each for each in labels(text) if each.startswith(f"The {kind} ratios")]
+        term = {t.name: t for t in model.summary(0.9).functions[0].terms}["x[0]"]
+        ends = f"({term.ratio_low:.3g} to {term.ratio_high:.3g})"
+        assert f"petal: {term.ratio:.3g} {ends}" in said
+        assert f"The factors on the {kind} for one unit" in read(text).words
+    line = PrivateLasso(4.0, bounds=INF, random_state=0).fit(x, x[:, 0] / 2)
+    assert not any("ratios" in each for each in labels(report.html(line)))
+
+
+@pytest.mark.parametrize("coef", [[900.0, -900.0], [3.0, 0.001], [1e-7, 1e-6], [12.0, -1.0]])
+@pytest.mark.parametrize("error", [1e-9, 0.5, 800.0])
+def test_ratios_of_every_size_are_drawn(coef, error):
+    model = PrivateLogisticRegression(1.0, bounds=Bounds(1.0), classes=[0, 1])
+    model.fit(np.zeros((20, 3)), np.array([0, 1] * 10))
+    model.coef_, model.coef_error_ = np.array([[*coef, 1.0]]), np.array([[error, error, np.nan]])
+    (said,) = [each for each in labels(report.html(model)) if each.startswith("The odds ratios")]
+    assert "x[2]" not in said  # its error is unknown
+    model.coef_error_ = np.full((1, 3), np.nan)
+    assert not any("ratios" in each for each in labels(report.html(model)))
 
 
 # What comes from outside.

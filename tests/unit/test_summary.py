@@ -127,7 +127,7 @@ def test_a_level_is_a_probability(labelled, level):
 def test_odds_ratios_are_what_probabilities_say(labelled):
     """The odds of a row change by the ratio if the column grows by 1."""
     slope = labelled.calibration_[0, 0]
-    assert labelled.summary().odds
+    assert labelled.summary().ratio == "odds"
     for term in labelled.summary().functions[0].terms[1:]:
         assert term.ratio == pytest.approx(math.exp(slope * term.estimate))
         assert term.ratio_low < term.ratio < term.ratio_high
@@ -188,7 +188,8 @@ def test_the_header_says_what_is_public(by_schema):
 def test_frames_have_the_names_of_broom(by_schema, labelled):
     frame = by_schema.summary().to_frame()
     assert list(frame.columns) == [
-        "term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high",
+        "term", "estimate", "std.error", "statistic", "p.value", "p.adjusted", "conf.low",
+        "conf.high",
     ]  # fmt: skip
     assert frame["term"][0] == INTERCEPT
     assert len(frame) == 1 + np.count_nonzero(by_schema.coef_)
@@ -257,9 +258,9 @@ def test_every_kind_of_model_has_one():
         assert type(model).__name__ in text
         assert "nan" not in text.replace("finance", "")
         assert model.privacy_.sentence.split(",")[0] in " ".join(text.split())
-    assert not models[2].summary().odds  # margins of a support vector machine are no log-odds
+    assert not models[2].summary().ratio  # margins of a support vector machine are no log-odds
     joint = models[3]
-    assert joint.summary().odds is not joint.multinomial
+    assert bool(joint.summary().ratio) is not joint.multinomial
     assert len(joint.summary().functions) == 3
     assert "no coefficients" in str(models[5].summary())
     means = models[4].summary().functions[0].terms

@@ -17,6 +17,9 @@ SHOWN = 10
 def summary(
     model: ModelFile,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    correction: Annotated[
+        str, typer.Option(help="Of p-values for their number: by, bh, bonferroni, or none.")
+    ] = "by",
     max_bytes: MaxBytes = MAX_BYTES,
     as_json: AsJson = False,
 ) -> None:
@@ -24,25 +27,29 @@ def summary(
     from riata.model_file import load  # with scikit-learn, which is slow to import
 
     found = load(model, max_bytes=max_bytes)
+    how = None if correction == "none" else correction
     if as_json:
-        answer_json(summary_facts(found, level))
+        answer_json(summary_facts(found, level, how))
         return
-    show_summary(found, level)
+    show_summary(found, level, how)
 
 
-def summary_facts(model: Any, level: float = 0.95) -> dict[str, Any]:
+def summary_facts(model: Any, level: float = 0.95, correction: str | None = "by") -> dict[str, Any]:
     """For programs."""
     from riata.estimators.summary import summarize
 
-    found = summarize(model, level)
+    found = summarize(model, level, correction=correction)
     return {
-        "model": found.model, "glance": found.glance, "level": level, "terms": found.records(),
+        "model": found.model, "glance": found.glance, "level": level,
+        "correction": correction, "terms": found.records(),
         "notes": list(found.notes), "advice": list(found.advice),
     }  # fmt: skip
 
 
-def show_summary(model: Any, level: float = 0.95, most: int | None = None) -> None:
+def show_summary(
+    model: Any, level: float = 0.95, correction: str | None = "by", most: int | None = None
+) -> None:
     """For people."""
     from riata.estimators.summary import summarize
 
-    answer(str(summarize(model, level, most=most)))
+    answer(str(summarize(model, level, correction=correction, most=most)))

@@ -12,11 +12,12 @@ from scipy.special import ndtr, ndtri
 
 from riata.data.schema.units import original_units
 from riata.errors import InvalidArgument
+from riata.estimators.adjustment import CORRECTION, adjusted, check_correction
 from riata.estimators.advice import advice
 from riata.estimators.coefficients import INTERCEPT, Coefficients, coefficients
 from riata.estimators.description import ModelDescription, describe
+from riata.estimators.ratios import calibration_lines, ratio_kind
 from riata.estimators.summary_notes import summary_notes
-from riata.losses import Logistic
 from riata.privacy.statement import Statement
 from riata.wording import number_of
 
@@ -38,8 +39,10 @@ class Term:
     z, p : float
         The estimate over its error, and the probability of one at least as large if the true
         coefficient were 0.
+    p_adjusted : float
+        The same with a correction for the number of terms that were tested.
     ratio, ratio_low, ratio_high : float
-        The odds ratio of one unit, and its interval.
+        The ratio of odds or rates for one unit, and its interval.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Term:
     high: float = math.nan
     z: float = math.nan
     p: float = math.nan
+    p_adjusted: float = math.nan
     ratio: float = math.nan
     ratio_low: float = math.nan
     ratio_high: float = math.nan
@@ -87,8 +91,10 @@ class Summary:
         Of the intervals.
     what : str
         What the estimates are: "coefficient" or "mean".
-    odds : bool
-        Whether estimates are log-odds, and have odds ratios.
+    ratio : str
+        What the exponentials of estimates are ratios of: "odds", "rate", or "" for nothing.
+    correction : str or None
+        How `p_adjusted` counts the number of tests.
     notes : tuple of str
         What the numbers mean, and what they do not.
     gains : tuple of (float, float)
@@ -104,7 +110,8 @@ class Summary:
     functions: tuple[FunctionSummary, ...]
     level: float
     what: str
-    odds: bool
+    ratio: str
+    correction: str | None
     notes: tuple[str, ...]
     gains: tuple[tuple[float, float], ...]
     glance: dict[str, Any]
@@ -122,6 +129,10 @@ class Summary:
 
         return summary_html(self)
 
+    def discovered(self, term: Term) -> bool:
+        """Whether a term is told from 0 at `1 - level`, with the correction."""
+        return term.p_adjusted <= 1 - self.level
+
     def records(self) -> list[dict[str, Any]]:
         """One dict for each term, with the names that R's broom has; NaN for what is unknown."""
         return [
@@ -132,9 +143,10 @@ class Summary:
                 "std.error": term.error,
                 "statistic": term.z,
                 "p.value": term.p,
+                **({"p.adjusted": term.p_adjusted} if self.correction else {}),
                 "conf.low": term.low,
                 "conf.high": term.high,
-                **(_ratio_record(term) if self.odds else {}),
+                **(_ratio_record(term, self.ratio) if self.ratio else {}),
             }
             for each in self.functions
             for term in each.terms
@@ -161,11 +173,11 @@ class Summary:
         return pd.DataFrame(self.records() if what == "tidy" else [self.glance])
 
 
-def _ratio_record(term: Term) -> dict[str, float]:
+def _ratio_record(term: Term, kind: str) -> dict[str, float]:
     return {
-        "odds.ratio": term.ratio,
-        "odds.ratio.low": term.ratio_low,
-        "odds.ratio.high": term.ratio_high,
+        f"{kind}.ratio": term.ratio,
+        f"{kind}.ratio.low": term.ratio_low,
+        f"{kind}.ratio.high": term.ratio_high,
     }
 
 
@@ -182,24 +194,37 @@ def confidence_intervals(model: Any, level: float = LEVEL) -> np.ndarray:
     return np.stack([model.coef_ - reach, model.coef_ + reach], axis=-1)
 
 
-def summarize(model: Any, level: float = LEVEL, *, most: int | None = None) -> Summary:
+def summarize(
+    model: Any,
+    level: float = LEVEL,
+    *,
+    correction: str | None = CORRECTION,
+    most: int | None = None,
+) -> Summary:
     """The summary of a fitted estimator, or of a model that was learned from reports.
 
     Parameters
     ----------
     model : fitted estimator or LocalModel
     level : float, default=0.95
-        Of the intervals.
+        Of the intervals. Terms are marked at 1 - level.
+    correction : {"by", "bh", "bonferroni"} or None, default="by"
+        How adjusted p-values count the number of tests, over all columns and classes: control of
+        the false discovery rate by Benjamini-Yekutieli or Benjamini-Hochberg, or of any false mark.
+        Columns that were left out count, as tests with a p-value of 1.
     most : int, optional
         How many terms of each function it has, the largest first. By default all that are not 0.
     """
     reach, about, found = normal_quantile(level), describe(model), coefficients(model)
+    check_correction(correction)
     statement: Statement = model.privacy if about.collected else model.privacy_
-    units = _units(about, found)
-    lines = _lines(model, about, len(found))
+    ratio = ratio_kind(model, about)
+    lines = calibration_lines(model, len(found)) if ratio else None
     what = "mean" if about.output == "mean" else "coefficient"
+    look = _Look(*units_of(about, found), reach, what == "coefficient", most)
+    p_adjusted = _adjusted(found, look, correction)
     functions = tuple(
-        _function(each, units, None if lines is None else lines[k], reach, what, most)
+        _function(each, look, math.nan if lines is None else float(lines[k][0]), p_adjusted[k])
         for k, each in enumerate(found)
     )
     gains = _gains(model, len(found))
@@ -209,72 +234,91 @@ def summarize(model: Any, level: float = LEVEL, *, most: int | None = None) -> S
         functions=functions,
         level=level,
         what=what,
-        odds=lines is not None,
-        notes=summary_notes(about, found, functions, lines),
+        ratio=ratio,
+        correction=correction,
+        notes=summary_notes(about, found, functions, lines, correction, level),
         gains=gains,
         glance=_glance(about, statement, gains, functions),
     )
     return replace(made, advice=advice(about, made))
 
 
-def _units(about: ModelDescription, found: list[Coefficients]) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class _Look:
+    """How terms are shown: units and centres of columns, and what is computed."""
+
+    scales: np.ndarray
+    centres: np.ndarray
+    reach: float
+    tested: bool
+    most: int | None
+
+
+def units_of(about: ModelDescription, found: list[Coefficients]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column, the units of the file in an encoded 1, and the value that became 0."""
     size = found[0].size if found else 0
     if about.schema is None or about.schema.n_features != size:
         return np.ones(size), np.zeros(size)
     return original_units(about.schema)
 
 
-def _lines(model: Any, about: ModelDescription, functions: int) -> np.ndarray | None:
-    """A slope and an intercept for each function, which make log-odds of margins; or None.
+def p_values(found: Coefficients) -> np.ndarray:
+    """Of each column, whether it is 0; NaN where the error is unknown.
 
-    Of classes that were fitted together only differences of functions are log-odds.
+    1 for a column that was left out: the search looked at it, so it counts as a test.
     """
-    if about.output != "label" or not about.linear or about.multinomial:
-        return None
-    if about.collected or about.task is not None:
-        return np.tile([1.0, 0.0], (functions, 1))
-    loss = getattr(model, "loss", None)
-    if not about.probabilities or (loss is not None and not isinstance(loss, Logistic)):
-        return None
-    return np.atleast_2d(getattr(model, "calibration_", np.tile([1.0, 0.0], (functions, 1))))
+    p = np.where(found.values == 0, 1.0, math.nan)
+    known = np.flatnonzero((found.values != 0) & np.isfinite(found.errors) & (found.errors > 0))
+    p[known] = 2 * ndtr(-np.abs(found.values[known] / found.errors[known]))
+    return p
+
+
+def _adjusted(found: list[Coefficients], look: _Look, correction: str | None) -> list[np.ndarray]:
+    """Adjusted p-values of all columns, over all functions together."""
+    if not look.tested or not found:
+        return [np.full(each.size, math.nan) for each in found]
+    together = adjusted(np.concatenate([p_values(each) for each in found]), correction)
+    return np.split(together, len(found))
 
 
 def _function(
-    found: Coefficients,
-    units: tuple[np.ndarray, np.ndarray],
-    line: np.ndarray | None,
-    reach: float,
-    what: str,
-    most: int | None,
+    found: Coefficients, look: _Look, slope: float, p_adjusted: np.ndarray
 ) -> FunctionSummary:
-    scales, centres = units
+    scales, centres = look.scales, look.centres
     places = found.by_size()
-    slope = math.nan if line is None else float(line[0])
     terms = [
-        _term(found.name(int(j)), *_scaled(found, int(j), scales[j]), reach, slope, what)
-        for j in places[:most]
-    ]
+        _term(
+            found.name(j), found.values[j] / scales[j], found.errors[j] / scales[j], look, slope,
+            float(p_adjusted[j]),
+        )
+        for j in map(int, places[: look.most])
+    ]  # fmt: skip
     if math.isfinite(found.intercept):
         moved = float((found.values[places] * centres[places] / scales[places]).sum())
         error = math.nan if moved else found.intercept_error
-        terms.insert(0, _term(INTERCEPT, found.intercept - moved, error, reach, math.nan, what))
+        terms.insert(0, _term(INTERCEPT, found.intercept - moved, error, look, math.nan))
     return FunctionSummary(found.label, tuple(terms), found.n_nonzero, found.size)
 
 
-def _scaled(found: Coefficients, j: int, scale: float) -> tuple[float, float]:
-    return float(found.values[j] / scale), float(found.errors[j] / scale)
-
-
-def _term(name: str, estimate: float, error: float, reach: float, slope: float, what: str) -> Term:
+def _term(
+    name: str,
+    estimate: float,
+    error: float,
+    look: _Look,
+    slope: float,
+    p_adjusted: float = math.nan,
+) -> Term:
     known = math.isfinite(error) and error > 0
-    low, high = (estimate - reach * error, estimate + reach * error) if known else (math.nan,) * 2
-    tested = known and what == "coefficient"
-    z = estimate / error if tested else math.nan
+    error = float(error) if known else math.nan
+    low, high = estimate - look.reach * error, estimate + look.reach * error
+    z = estimate / error if look.tested else math.nan
     ratios = [_exp(slope * value) for value in (estimate, low, high)]
     if slope < 0:
         ratios[1:] = ratios[:0:-1]
-    error = error if known else math.nan
-    return Term(name, estimate, error, low, high, z, 2 * float(ndtr(-abs(z))), *ratios)
+    return Term(
+        name, float(estimate), error, float(low), float(high), float(z),
+        2 * float(ndtr(-abs(z))), p_adjusted, *ratios,
+    )  # fmt: skip
 
 
 def _exp(value: float) -> float:

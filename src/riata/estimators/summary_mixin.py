@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from riata.estimators.adjustment import CORRECTION
+from riata.estimators.augment import augment, augmented_frame
+from riata.estimators.joint_test import JointTest, joint_test
 from riata.estimators.summary import LEVEL, Summary, confidence_intervals, summarize
 from riata.estimators.summary_text import SHOWN_TERMS
 
@@ -14,13 +17,16 @@ from riata.estimators.summary_text import SHOWN_TERMS
 class SummaryMixin:
     """Goes before scikit-learn's BaseEstimator, whose own picture unfitted estimators keep."""
 
-    def summary(self, level: float = LEVEL) -> Summary:
+    def summary(self, level: float = LEVEL, *, correction: str | None = CORRECTION) -> Summary:
         """Estimates, standard errors, intervals and tests, in the units of the rows or the file.
 
         Parameters
         ----------
         level : float, default=0.95
-            Of the intervals.
+            Of the intervals. Terms are marked at 1 - level.
+        correction : {"by", "bh", "bonferroni"} or None, default="by"
+            How adjusted p-values count the number of columns: Benjamini-Yekutieli, which holds for
+            any dependence of the estimates, Benjamini-Hochberg, Bonferroni, or no adjustment.
 
         Returns
         -------
@@ -29,7 +35,7 @@ class SummaryMixin:
             and costs nothing.
         """
         check_is_fitted(self, "privacy_")
-        return summarize(self, level)
+        return summarize(self, level, correction=correction)
 
     def conf_int(self, level: float = LEVEL) -> np.ndarray:
         """The intervals of `coef_`, in its own units.
@@ -46,6 +52,46 @@ class SummaryMixin:
         """
         check_is_fitted(self, "privacy_")
         return confidence_intervals(self, level)
+
+    def test(self, columns: Any) -> JointTest:
+        """Test that the coefficients of some columns are all 0, in each class.
+
+        Parameters
+        ----------
+        columns : str, int, or a sequence of them
+            Names of features of the schema, which mean all their encoded columns, names of
+            columns, or indices of `coef_`.
+
+        Returns
+        -------
+        JointTest
+            It says which test it is: of several columns Bonferroni's, because solvers release no
+            covariances. p is NaN, with a reason, where no error is known. It reads no row and
+            costs nothing.
+        """
+        check_is_fitted(self, "privacy_")
+        return joint_test(self, columns)
+
+    def augment(self, X: Any, level: float = LEVEL) -> Any:
+        """Predictions for rows that are passed, with bounds on the errors of their means.
+
+        Parameters
+        ----------
+        X : rows, as `predict` takes them
+            They are read as rows to predict are, and nothing is charged: do not publish what
+            becomes of private rows.
+        level : float, default=0.95
+            Of the intervals of means.
+
+        Returns
+        -------
+        DataFrame
+            ``.fitted``, ``.se.fit``, ``.lower`` and ``.upper``, and for classifiers ``.class``,
+            beside the columns of X if it is a frame. See `riata.estimators.augment.augment`, which
+            needs no pandas.
+        """
+        check_is_fitted(self, "privacy_")
+        return augmented_frame(X, augment(self, X, level))
 
     def _html_repr(self) -> str:
         if not hasattr(self, "privacy_"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from riata.data.schema.units import original_units
+from riata.estimators.adjustment import MEANINGS
 from riata.estimators.coefficients import INTERCEPT, Coefficients
 from riata.estimators.description import ModelDescription
 
@@ -20,6 +21,8 @@ def summary_notes(
     found: list[Coefficients],
     functions: tuple[FunctionSummary, ...],
     lines: np.ndarray | None,
+    correction: str | None,
+    level: float,
 ) -> tuple[str, ...]:
     """What the numbers of a model mean, and what they do not."""
     if not found:
@@ -31,6 +34,7 @@ def summary_notes(
             "count that columns were selected, nor that clipped residuals or a penalty move the "
             "estimates: do not take p-values for exact."
         )
+    notes += _adjustment_note(functions, correction, level)
     if any(not math.isfinite(t.error) for f in functions for t in f.terms if t.name != INTERCEPT):
         some = "where the table is blank" if any(f.has_errors for f in functions) else "here"
         notes.append(
@@ -47,6 +51,19 @@ def summary_notes(
             "in their intervals."
         )
     return tuple(notes)
+
+
+def _adjustment_note(
+    functions: tuple[FunctionSummary, ...], correction: str | None, level: float
+) -> list[str]:
+    tested = any(math.isfinite(term.p_adjusted) for each in functions for term in each.terms)
+    if correction is None or not tested:
+        return []
+    said = MEANINGS[correction].format(percent=100 * (1 - level))
+    return [
+        f"* marks an adjusted p of at most {1 - level:.3g} ({said}, as far as p-values hold). "
+        "Columns that were left out count as tests."
+    ]
 
 
 def _unit_note(about: ModelDescription) -> str:

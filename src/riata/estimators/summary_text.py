@@ -79,8 +79,10 @@ def columns(summary: Summary, function: FunctionSummary) -> list[tuple[str, Cell
         ]
     if function.has_errors and summary.what == "coefficient":
         found += [("z", lambda term: _number(term.z, ".2f")), ("p", lambda term: _p(term.p))]
-    if summary.odds:
-        found.append(("odds ratio", lambda term: _number(term.ratio, ".4g")))
+        if summary.correction:
+            found.append(("adj. p", lambda term: _marked(summary, term)))
+    if summary.ratio:
+        found.append((f"{summary.ratio} ratio", lambda term: _number(term.ratio, ".4g")))
         if function.has_errors:
             found.append((f"{level} interval", _ratio_interval))
     return found
@@ -92,6 +94,10 @@ def _number(value: float, how: str) -> str:
 
 def _p(p: float) -> str:
     return "<0.001" if p < 0.001 else _number(p, ".3f")
+
+
+def _marked(summary: Summary, term: Term) -> str:
+    return _p(term.p_adjusted) + ("*" if summary.discovered(term) else " ")
 
 
 def interval(low: float, high: float, error: float) -> str:

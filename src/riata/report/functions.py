@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from riata.estimators.coefficients import Coefficients, Line
-from riata.report.plots import NORMAL_90, Plot, of_coefficients
+from riata.estimators.coefficients import INTERCEPT, Coefficients, Line
+from riata.estimators.summary import FunctionSummary, Summary
+from riata.report.plots import NORMAL_90, Plot, of_coefficients, of_ratios
 from riata.report.table import Table
 from riata.report.text import shortened
 
@@ -18,6 +19,10 @@ MOST_DRAWN = 12
 
 _INTERVALS = "The largest values, with 90% intervals."
 _NO_INTERVALS = "The largest values. This solver has no intervals for them."
+_RATIOS = (
+    "The factors on the {} for one unit of a column, in the units of the file if the model has a "
+    "schema, with {:g}% intervals. Columns whose error is unknown are not shown."
+)
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,31 @@ class Function:
     caption: str
     table: Table | None
     note: str
+    ratios: Plot | None = None
+    ratios_caption: str = ""
 
 
-def functions(found: list[Coefficients], what: str) -> list[Function]:
-    """Each of the functions, whose numbers are called `what`."""
+def functions(
+    found: list[Coefficients], what: str, summary: Summary | None = None
+) -> list[Function]:
+    """Each of the functions, whose numbers are called `what`.
+
+    A summary of at least `DRAWN` terms adds plots of ratios, if it has some.
+    """
     listed = min(LISTED, max(FEWEST_LISTED, ALL_LISTED // max(len(found), 1)))
-    return [_function(k, each, what, listed) for k, each in enumerate(found)]
+    made = [_function(k, each, what, listed) for k, each in enumerate(found)]
+    if summary is None or not summary.ratio:
+        return made
+    return [
+        replace(
+            each,
+            ratios=_ratios(f"ratios-{k}", found[k].largest(DRAWN), terms, summary.ratio),
+            ratios_caption=_RATIOS.format(summary.ratio, 100 * summary.level),
+        )
+        if each.plot
+        else each
+        for k, (each, terms) in enumerate(zip(made, summary.functions, strict=True))
+    ]
 
 
 def _function(k: int, found: Coefficients, what: str, listed: int) -> Function:
@@ -55,6 +79,14 @@ def _function(k: int, found: Coefficients, what: str, listed: int) -> Function:
         table=_table(found, lines, what) if lines else None,
         note=note,
     )
+
+
+def _ratios(name: str, lines: list[Line], function: FunctionSummary, kind: str) -> Plot | None:
+    """A forest plot of those of the terms that have an interval, by the names of the page."""
+    terms = [term for term in function.terms if term.name != INTERCEPT]
+    named = [replace(t, name=line.name) for t, line in zip(terms, lines, strict=False)]
+    known = [term for term in named if math.isfinite(term.error)]
+    return of_ratios(name, known, kind) if known else None
 
 
 def _table(found: Coefficients, lines: list[Line], what: str) -> Table:

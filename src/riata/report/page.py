@@ -15,10 +15,11 @@ from riata.estimators.coefficients import coefficients
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.local_base import LocalEstimator
 from riata.estimators.pipelines import inner_model
+from riata.estimators.summary import summarize
 from riata.forecasting import Forecast
 from riata.report import facts
 from riata.report.card import card
-from riata.report.functions import functions
+from riata.report.functions import DRAWN, functions
 from riata.report.guarantee import guarantee
 from riata.report.plots import Plot, plot
 from riata.report.spending import spending
@@ -113,7 +114,7 @@ def html(
     _check(ledger, forecast)
     _check_extra()
     found, about = coefficients(model, names), describe(model)
-    task, what = about.task, "mean" if about.output == "mean" else "coefficient"
+    task, summary = about.task, summarize(model, 0.9, most=DRAWN)
     page: str = _template().render(
         title=plain(title or _title(about)),
         kind=about.name,
@@ -125,8 +126,8 @@ def html(
         task=task,
         task_rows=[] if task is None else facts.task_rows(task),
         questions=None if task is None else facts.questions(task),
-        values=capital(f"{what}s"),
-        functions=functions(found, what),
+        values=capital(f"{summary.what}s"),
+        functions=functions(found, summary.what, summary),
         spending=None if ledger is None else spending(ledger),
         forecast=forecast,
         forecast_rows=[] if forecast is None else forecast.rows(),

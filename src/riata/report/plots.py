@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from riata.drawing import inline_svg
 from riata.estimators.coefficients import Line
+from riata.estimators.summary import Term
 from riata.report.text import plain, shortened
 
 #: How many standard errors a 90% interval reaches to each side.
 NORMAL_90 = 1.645
+
+#: Ratios beyond these are drawn at them.
+RATIOS = (1e-6, 1e6)
 
 #: Colours that stand for the page's own, which differ in the dark and on paper.
 INK, MUTED, GRID, ACCENT, ALARM, SECOND = (f"#00000{k}" for k in range(1, 7))
@@ -112,6 +118,57 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
 
     listed = "; ".join(_in_words(line) for line in lines)
     return plot(name, f"The largest values. {plain(listed)}.", draw)
+
+
+def of_ratios(name: str, terms: Sequence[Term], kind: str) -> Plot:
+    """The ratios of odds or rates of some terms on a logarithmic axis, with their intervals."""
+    low, high = RATIOS
+    points = np.clip([[t.ratio, t.ratio_low, t.ratio_high] for t in terms], low, high)
+
+    def draw(figure: Any, width: float) -> None:
+        figure.set_figheight(0.6 + 0.27 * len(terms))
+        axes = figure.subplots()
+        places = np.arange(len(terms))[::-1]
+        axes.set_xscale("log")
+        axes.axvline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        axes.grid(axis="x", linewidth=0.7)
+        axes.hlines(places, points[:, 1], points[:, 2], color=ACCENT, linewidth=2)
+        axes.plot(points[:, 0], places, "s", color=ACCENT, markersize=5 if width == WIDE else 3.5)
+        axes.set_yticks(places, [shortened(t.name, _LONGEST_NAME[width]) for t in terms])
+        axes.set_ylim(-0.6, len(terms) - 0.4)
+        _log_ticks(axes, points, 7 if width == WIDE else 4)
+        axes.tick_params(length=0)
+        axes.spines[["left", "bottom"]].set_visible(False)
+        axes.set_xlabel(f"{kind} ratio")
+        if width == WIDE:
+            said = axes.secondary_yaxis("right")
+            said.set_yticks(places, [_ratio_in_words(t) for t in terms])
+            said.tick_params(length=0)
+            said.spines["right"].set_visible(False)
+
+    listed = "; ".join(f"{shortened(t.name, 60)}: {_ratio_in_words(t)}" for t in terms)
+    return plot(name, f"The {kind} ratios. {plain(listed)}.", draw)
+
+
+def _log_ticks(axes: Any, points: np.ndarray, most: int) -> None:
+    """Round numbers on a logarithmic axis; 1 is one of them."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+    low, high = min(float(np.nanmin(points)), 1.0), max(float(np.nanmax(points)), 1.0)
+    if high <= 4 * low:
+        ticks = np.asarray(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high))
+    else:
+        powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        ticks = np.outer(powers, [1, 2, 5] if len(powers) <= 3 else [1]).ravel()
+        ticks = ticks[:: max(1, math.ceil(len(ticks) / (2 * most)))]
+    ticks = np.union1d(ticks[(ticks >= low / 1.05) & (ticks <= 1.05 * high)], [1.0])
+    axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _ratio_in_words(term: Term) -> str:
+    return f"{term.ratio:.3g} ({term.ratio_low:.3g} to {term.ratio_high:.3g})"
 
 
 def _in_words(line: Line) -> str:

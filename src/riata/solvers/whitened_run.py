@@ -25,6 +25,7 @@ from riata.queries.whitening import MOST_BEFORE
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.empirical_bayes import (
+    GOOD,
     best_constant,
     column_errors,
     high_quantile,
@@ -41,7 +42,7 @@ from riata.solvers.plan import (
 from riata.solvers.refit import comparison, read_comparison
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.whitened_shares import strength_of
-from riata.vectors import Vector
+from riata.vectors import Vector, length
 
 # The numbers below began as those of a prototype that was made with housing, diamonds and bank in
 # sight, and were kept or changed by the scores of the designs in benchmarks/arena_data.py, which
@@ -132,6 +133,8 @@ class Run:
     offset: float = 0.0
     shift: float = 0.0
     kept: float = 1.0
+    kept_error: float = 0.0
+    shift_error: float = 0.0
     steep: float = 0.0
     offset_error: float | None = None
     odds: float = 1.0
@@ -321,6 +324,7 @@ class Run:
             change = max(change, self.curvature * spread)
         kept = part_to_keep(-float(found[0][0]) / change, noises[0] / change, self.odds)
         self.kept = min(kept, MOST_KEPT)
+        self.kept_error = GOOD * math.sqrt(signal_part(noises[0] / change, GOOD))
         if constant:
             slope = ((1 - self.kept) * found[0][1] + self.kept * found[1][1]) / constant
             noise = math.hypot((1 - self.kept) * noises[0], self.kept * noises[1]) / constant
@@ -335,7 +339,7 @@ class Run:
             SKEWED * self.scale / self.curvature,
         )
         part = signal_part(prior, noise)
-        self.shift = move * part
+        self.shift, self.shift_error = move * part, noise * math.sqrt(part)
         loss = self.problem.loss
         if not (loss.classifies or loss.measured_curvature):
             left = noise * math.sqrt(part)
@@ -353,7 +357,15 @@ class Run:
         query = comparison(problem, model, self.constant, 2 * self.spread, curvature)
         fit, _ = read_comparison(*self.release("check", query))
         errors = column_errors(self.whitening.matrix, self.ratios, self.error) / self.units
+        errors = np.hypot(errors, self.kept_error * theta.dense())
         return Solution(
-            model, self.plan.steps, errors=errors[model.support], offset_error=self.offset_error,
-            fit=fit,
+            model, self.plan.steps, errors=errors[model.support],
+            offset_error=self._intercept_error(theta) if problem.fit_intercept else None, fit=fit,
         )  # fmt: skip
+
+    def _intercept_error(self, theta: Vector) -> float:
+        """At the mean row, from there to the row of zeros, and of how much of the model is kept."""
+        sampled = self.scale / self.curvature / math.sqrt(self.problem.n_rows)
+        to_zero = self.error * length(self.whitening.centre)
+        moved = self.kept_error * (theta.offset - self.constant.offset)
+        return math.hypot(self.shift_error, sampled, to_zero, moved)

@@ -1,0 +1,248 @@
+"""How often 95% intervals cover the coefficients of the population that rows were drawn from.
+
+A population is a large simulated table, or a real one. Samples are drawn from it with replacement.
+The truth is the best model of the population with the columns that the private model kept, as
+`docs/results.md` says; columns without an interval do not count, and "known" is how many have one.
+Beside it are the intervals of least squares or a GLM on the same sample without privacy, with the
+usual formula, which is also wrong where the model is: its coverage, and the ratio of lengths.
+"pull" is the median distance of an estimate beyond the truth, away from 0, in standard errors.
+
+The real data lies in the folder that the environment variable RIATA_DATA names.
+
+    python benchmarks/coverage.py [--quick] [--resamples 200]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from riata import Bounds, PrivateLasso, PrivateLogisticRegression, PrivatePoissonRegression
+
+from arena_data import TABLES
+from results import keep, show
+
+DELTA, LEVEL, NORMAL_95 = 1e-6, 0.95, 1.959964
+POPULATION = 100_000
+MODELS = {
+    "linear": PrivateLasso,
+    "logistic": PrivateLogisticRegression,
+    "poisson": PrivatePoissonRegression,
+}
+
+
+def glm(family: str, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and standard errors without privacy, those of the intercept last."""
+    x = np.column_stack([x, np.ones(len(x))])
+    theta = np.zeros(x.shape[1])
+    if family == "poisson":
+        theta[-1] = np.log(max(y.mean(), 1e-9))
+    for _ in range(1 if family == "linear" else 25):
+        margins = x @ theta
+        if family == "linear":
+            mean, weight = margins, np.ones(len(y))
+        elif family == "logistic":
+            mean = expit(margins)
+            weight = mean * (1 - mean)
+        else:
+            mean = np.exp(np.minimum(margins, 20))
+            weight = mean
+        inverse = np.linalg.inv((x * weight[:, None]).T @ x)
+        step = inverse @ (x.T @ (y - mean))
+        theta = theta + step
+        if np.abs(step).max() < 1e-9:
+            break
+    scale = np.var(y - x @ theta) if family == "linear" else 1.0
+    return theta, np.sqrt(scale * np.diag(inverse))
+
+
+@dataclass
+class Population:
+    """Rows, their targets, and what is public about them."""
+
+    name: str
+    family: str
+    x: np.ndarray
+    y: np.ndarray
+    bounds: Bounds
+    known: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
+
+    def truth(self, columns: np.ndarray) -> np.ndarray:
+        """The best coefficients of these columns, and the intercept last."""
+        found = self.known.get(key := tuple(columns))
+        if found is None:
+            found = self.known[key] = glm(self.family, self.x[:, columns], self.y)[0]
+        return found
+
+
+THETA = np.array([0.5, -0.4, 0.3, 0.2, -0.1, 0.05, 0.0, 0.0, 0.0, 0.0])
+
+
+def _correlated(rng: np.random.Generator) -> np.ndarray:
+    x = 0.6**0.5 * rng.standard_normal((POPULATION, 1))
+    return np.clip(x + 0.4**0.5 * rng.standard_normal((POPULATION, len(THETA))), -3, 3)
+
+
+def correlated() -> Population:
+    """Normal columns with correlation 0.6, normal residuals."""
+    rng = np.random.default_rng(1)
+    x = _correlated(rng)
+    y = x @ THETA + rng.standard_normal(len(x))
+    return Population("correlated", "linear", x, np.clip(y, -10, 10), Bounds(3.0, 10.0))
+
+
+def heavy_tailed() -> Population:
+    """Columns and residuals of Student's t with 3 degrees of freedom, within wide bounds."""
+    rng = np.random.default_rng(2)
+    x = np.clip(rng.standard_t(3, (POPULATION, len(THETA))), -10, 10)
+    y = np.clip(x @ THETA + rng.standard_t(3, len(x)), -20, 20)
+    return Population("heavy-tailed", "linear", x, y, Bounds(10.0, 20.0))
+
+
+def misspecified() -> Population:
+    """A curve and a product beside the line, residuals that grow with a column, columns above 0."""
+    rng = np.random.default_rng(3)
+    x = rng.beta(2, 3, (POPULATION, len(THETA)))
+    mean = x @ (3 * THETA) + 2 * x[:, 0] ** 2 - 2 * x[:, 1] * x[:, 2]
+    y = np.clip(mean + (0.2 + x[:, 0]) * rng.standard_normal(len(x)), -5, 5)
+    return Population("misspecified", "linear", x, y, Bounds(1.0, 5.0))
+
+
+def classes() -> Population:
+    """Log-odds of correlated columns."""
+    rng = np.random.default_rng(4)
+    x = _correlated(rng)
+    y = (rng.random(len(x)) < expit(x @ (2 * THETA) - 0.5)).astype(float)
+    return Population("classes", "logistic", x, y, Bounds(3.0))
+
+
+def counts() -> Population:
+    """Poisson counts of correlated columns, with a mean of about 1."""
+    rng = np.random.default_rng(5)
+    x = _correlated(rng)
+    y = np.minimum(rng.poisson(np.exp(x @ (0.7 * THETA) - 0.3)), 30).astype(float)
+    return Population("counts", "poisson", x, y, Bounds(3.0, 30.0))
+
+
+def wide() -> Population:
+    """300 correlated columns, of which the six of `THETA` matter: columns are selected."""
+    rng = np.random.default_rng(6)
+    x = 0.3**0.5 * rng.standard_normal((POPULATION // 3, 1))
+    x = np.clip(x + 0.7**0.5 * rng.standard_normal((len(x), 300)), -3, 3)
+    y = np.clip(x[:, : len(THETA)] @ THETA + rng.standard_normal(len(x)), -10, 10)
+    return Population("wide", "linear", x, y, Bounds(3.0, 10.0))
+
+
+#: Columns that are left out, so that the others are determined: "inland", and five islands.
+LEFT_OUT = {"housing": [9, 12]}
+
+
+def real(name: str) -> Callable[[], Population]:
+    def made() -> Population:
+        table = TABLES[name]()
+        x, family = np.delete(np.asarray(table.x), LEFT_OUT.get(name, []), axis=1), "linear"
+        y = np.asarray(table.y, dtype=float)
+        if table.classifies:
+            y, family = (y > 0).astype(float), "logistic"
+        else:
+            y = np.clip(y, -table.bounds.y, table.bounds.y)
+        return Population(name, family, x, y, table.bounds)
+
+    return made
+
+
+POPULATIONS: dict[str, Callable[[], Population]] = {
+    "correlated": correlated, "heavy-tailed": heavy_tailed, "misspecified": misspecified,
+    "classes": classes, "counts": counts, "wide": wide, "housing": real("housing"),
+    "visits": real("visits"), "affairs": real("affairs"),
+}  # fmt: skip
+QUICK = [
+    (name, n, epsilon)
+    for name in POPULATIONS
+    for n, epsilon in ([(5_000, 3.0)] if name == "affairs" else [(10_000, 1.0), (10_000, 10.0)])
+]
+FULL = [(name, n, e) for name in POPULATIONS for n in (2_000, 10_000, 50_000) for e in (0.5, 2, 8)]
+
+
+@dataclass
+class Tally:
+    """What was seen of the intervals of a cell."""
+
+    inside: list[bool] = field(default_factory=list)
+    inside_plain: list[bool] = field(default_factory=list)
+    intercepts: list[bool] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+    pulls: list[float] = field(default_factory=list)
+    known: list[float] = field(default_factory=list)
+
+
+def sampled(population: Population, n: int, epsilon: float, seed: int, tally: Tally) -> None:
+    rows = np.random.default_rng([seed, n]).integers(0, len(population.y), n)
+    x, y = population.x[rows], population.y[rows]
+    model: Any = MODELS[population.family](
+        epsilon, DELTA, bounds=population.bounds, random_state=seed
+    )
+    targets = y.astype(bool) if population.family == "logistic" else y
+    model.fit(x, targets)
+    coef, errors = np.atleast_2d(model.coef_)[0], np.atleast_2d(model.coef_error_)[0]
+    columns = np.flatnonzero(coef)
+    shown = np.isfinite(errors[columns])
+    tally.known.append(float(shown.sum() / x.shape[1]))
+    truth = population.truth(columns)
+    plain, plain_errors = glm(population.family, x[:, columns], y)
+    off = (coef[columns] - truth[:-1])[shown] / errors[columns][shown]
+    tally.inside += (np.abs(off) <= NORMAL_95).tolist()
+    tally.pulls += (off * np.sign(truth[:-1][shown])).tolist()
+    tally.lengths += (errors[columns][shown] / plain_errors[:-1][shown]).tolist()
+    off_plain = (plain - truth)[:-1][shown] / plain_errors[:-1][shown]
+    tally.inside_plain += (np.abs(off_plain) <= NORMAL_95).tolist()
+    intercept, error = np.atleast_1d(model.intercept_)[0], np.atleast_1d(model.intercept_error_)[0]
+    if np.isfinite(error):
+        tally.intercepts.append(bool(abs(intercept - truth[-1]) <= NORMAL_95 * error))
+
+
+def measured(population: Population, n: int, epsilon: float, resamples: int) -> dict[str, Any]:
+    start, tally = time.perf_counter(), Tally()
+    for seed in range(resamples):
+        sampled(population, n, epsilon, seed, tally)
+
+    def mean(values: list[Any]) -> float:
+        return float(np.mean(values)) if values else float("nan")
+
+    def median(values: list[float]) -> float:
+        return float(np.median(values)) if values else float("nan")
+
+    return {
+        "data": population.name, "family": population.family, "n": n, "epsilon": epsilon,
+        "known": mean(tally.known), "coverage": mean(tally.inside),
+        "without privacy": mean(tally.inside_plain), "length ratio": median(tally.lengths),
+        "pull": median(tally.pulls), "intercept": mean(tally.intercepts),
+        "seconds": (time.perf_counter() - start) / resamples,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few cells, in minutes")
+    parser.add_argument("--resamples", type=int, help="of each cell: 40 or 200")
+    parser.add_argument("--data", nargs="+", choices=POPULATIONS, default=[*POPULATIONS])
+    given = parser.parse_args()
+    resamples = given.resamples or (40 if given.quick else 200)
+    made = {name: POPULATIONS[name]() for name in given.data}
+    rows = [
+        measured(made[name], n, float(epsilon), resamples)
+        for name, n, epsilon in (QUICK if given.quick else FULL)
+        if name in made
+    ]
+    show(f"Coverage of {LEVEL:.0%} intervals, {resamples} samples each", rows)
+    keep("coverage", {"resamples": resamples, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""A test that several coefficients of a model are 0 together, from what was released."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import erfc
+
+from riata.data.schema.named_features import NamedFeatures
+from riata.errors import InvalidArgument
+from riata.estimators.coefficients import Coefficients, coefficients
+from riata.estimators.description import ModelDescription, describe
+from riata.estimators.summary import units_of
+from riata.wording import number_of, shown
+
+#: Why nothing can be said about columns.
+_LEFT_OUT = "The model left these columns out, and nobody knows how near to 0 they are: no test."
+_UNKNOWN = "The solver says nothing about the errors of these columns: no test."
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTest:
+    """The test of one linear function: of a class, or of the whole model.
+
+    Attributes
+    ----------
+    label : str
+        The class, or "".
+    estimates, errors : ndarray
+        Of the columns, in the units of the summary. NaN for an error that nobody knows.
+    statistic : float
+        The largest square of an estimate over its error. NaN if no error is known.
+    df : int
+        How many columns are tested. One whose error is unknown counts, and can reject nothing.
+    p : float
+        The probability of such a statistic, or at most this, if all true coefficients were 0.
+    reason : str
+        Why p is NaN, or "".
+    """
+
+    label: str
+    estimates: np.ndarray
+    errors: np.ndarray
+    statistic: float
+    df: int
+    p: float
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class JointTest:
+    """Whether some coefficients are all 0. It follows from what was released, and costs nothing.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    method : str
+        "wald" for one column. "bonferroni" for several: solvers release no covariances, and this
+        test is valid for all of them. It is the smallest p-value times the number of columns.
+    functions : tuple of FunctionTest
+        One, or one for each class.
+    """
+
+    columns: tuple[str, ...]
+    method: str
+    functions: tuple[FunctionTest, ...]
+
+    @property
+    def p(self) -> float:
+        """That all are 0 in all classes: the smallest p-value times the number of classes.
+
+        NaN if none is known.
+        """
+        known = [each.p for each in self.functions if not math.isnan(each.p)]
+        return min(1.0, len(self.functions) * min(known)) if known else math.nan
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict for each function, with the names that R's broom has."""
+        return [
+            {
+                **({"y.level": each.label} if len(self.functions) > 1 else {}),
+                "term": ", ".join(self.columns),
+                "statistic": each.statistic,
+                "df": each.df,
+                "p.value": each.p,
+                "method": self.method,
+            }
+            for each in self.functions
+        ]
+
+    def __str__(self) -> str:
+        head = f"All of {shown(list(self.columns))} are 0 ({self.method})"
+        lines = [
+            (f"class {each.label}: " if each.label else "")
+            + (each.reason or f"statistic {each.statistic:.4g}, df {each.df}, p {each.p:.3g}")
+            for each in self.functions
+        ]
+        return "\n".join([head, *lines])
+
+    __repr__ = __str__
+
+
+def joint_test(model: Any, columns: Any) -> JointTest:
+    """Test that the coefficients of some columns are all 0.
+
+    Parameters
+    ----------
+    model : fitted estimator or LocalModel
+    columns : str, int, or a sequence of them
+        Names of features, which mean all their encoded columns, names of columns, or indices of
+        `coef_`.
+    """
+    about, found = describe(model), coefficients(model)
+    if not found or about.output == "mean":
+        raise InvalidArgument(
+            f"{about.name} has no coefficients, so there is nothing to test. Test a linear "
+            "regression or a classifier."
+        )
+    places = columns_of(about, found[0], columns)
+    scales, _ = units_of(about, found)
+    return JointTest(
+        tuple(found[0].name(j) for j in places),
+        "wald" if len(places) == 1 else "bonferroni",
+        tuple(_tested(each, np.array(places), scales) for each in found),
+    )
+
+
+def _tested(found: Coefficients, places: np.ndarray, scales: np.ndarray) -> FunctionTest:
+    values, errors = found.values[places], found.errors[places]
+    errors = np.where(np.isfinite(errors) & (errors > 0) & (values != 0), errors, math.nan)
+    squares = np.square(values / errors)
+    facts = (found.label, values / scales[places], errors / scales[places])
+    if np.isnan(squares).all():
+        reason = _UNKNOWN if values.any() else _LEFT_OUT
+        return FunctionTest(*facts, math.nan, len(places), math.nan, reason)
+    largest = float(np.nanmax(squares))
+    p = min(1.0, len(places) * float(erfc(math.sqrt(largest / 2))))
+    return FunctionTest(*facts, largest, len(places), p, "")
+
+
+def columns_of(about: ModelDescription, found: Coefficients, columns: Any) -> list[int]:
+    """The places of columns that are named, numbered, or of features that are named."""
+    single = isinstance(columns, str) or not isinstance(columns, Iterable)
+    given = [columns] if single else list(columns)
+    groups = _groups(about) if any(isinstance(each, str) for each in given) else {}
+    names: dict[str, list[int]] = {}
+    if any(isinstance(each, str) and each not in groups for each in given):
+        names = {found.name(j): [j] for j in range(found.size)}
+    places: list[int] = []
+    for each in given:
+        if isinstance(each, str) and (each in groups or each in names):
+            places += groups.get(each) or names[each]
+        elif _is_index(each, found.size):
+            places.append(int(each))
+        else:
+            raise InvalidArgument(
+                f"columns has {each!r}, which is neither a column of the model, nor a feature, nor "
+                f"an index below {number_of(found.size, 'column')}. Use one of "
+                f"{shown([*groups] or [*names] or [found.name(0)])}."
+            )
+    if not places:
+        raise InvalidArgument("columns is empty. Name at least one.")
+    return list(dict.fromkeys(places))
+
+
+def _is_index(value: Any, size: int) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and 0 <= value < size
+
+
+def _groups(about: ModelDescription) -> dict[str, list[int]]:
+    """The encoded columns of each feature of a schema or a task, by its name."""
+    sizes: list[tuple[str, int]] = []
+    if about.task is not None:
+        sizes = [(feature.name, feature.columns) for feature in about.task.encoding.features]
+    elif about.schema is not None and isinstance(about.schema.features, NamedFeatures):
+        sizes = [(feature.name, feature.n_columns) for feature in about.schema.features]
+    ends = np.cumsum([0, *(size for _, size in sizes)])
+    return {name: list(range(ends[k], ends[k + 1])) for k, (name, _) in enumerate(sizes)}
