@@ -1,7 +1,7 @@
-"""Every Python block of the README and of the documentation runs, top to bottom."""
+"""Every Python block of the README and of the documentation runs, and prints what the page says."""
 
 import doctest
-import importlib
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -15,41 +15,85 @@ pytestmark = pytest.mark.matrix(one_in=11)
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
 COMMAND = re.compile(r"^\$ riata (.+)$", re.MULTILINE)
 
 
-def blocks(page):
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
+def load_tool():
+    path = ROOT / "tools" / "update_doc_output.py"
+    spec = importlib.util.spec_from_file_location("update_doc_output", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    return tool
+
+
+TOOL = load_tool()
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT))
+    "page",
+    [p for p in PAGES if TOOL.BLOCK.search(p.read_text(encoding="utf-8"))],
+    ids=lambda p: str(p.relative_to(ROOT)),
 )
-def test_every_block_runs(page, tmp_path, monkeypatch):
+def test_every_block_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__main__"}
-    for number, block in enumerate(blocks(page), start=1):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
-    assert namespace.keys() > {"__name__"}
+    for _, shown, printed in TOOL.outputs(page):
+        if shown is not None and not TOOL.agree(shown, TOOL.shortened(printed, shown)):
+            assert printed == shown, f"run tools/update_doc_output.py {page.relative_to(ROOT)}"
 
 
-def test_the_commands_of_the_first_page_run(tmp_path, monkeypatch):
-    """After the Python blocks before them, in the same folder."""
+PAGE = """
+```python
+import math
+print("about", math.pi)
+print("left out")
+print("the end of 10,000 rows")
+```
+
+```text
+about 3.14
+...
+the end of 10,001 rows
+```
+"""
+
+
+def test_output_that_is_wrong_is_found_and_written(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert TOOL.written(page) == PAGE
+    page.write_text(PAGE.replace("about 3.14", "about 3.9"))
+    assert TOOL.written(page) == PAGE.replace("3.14", "3.141592653589793").replace("001", "000")
+    page.write_text(PAGE.replace("rows\n```\n", "people\n```\n"))
+    assert "10,000 rows\n```\n" in TOOL.written(page)
+
+
+def test_the_noise_of_a_page_is_always_the_same(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nfrom riata.mechanisms.noise import Noise\n\nprint(Noise().words(2))\n```\n"
+    )
+    assert TOOL.outputs(page) == TOOL.outputs(page)
+
+
+@pytest.mark.parametrize(
+    ("page", "end", "made"),
+    [
+        ("start.md", "## Step by step", ["draft.toml", "claims.html"]),
+        ("your_data.md", "## Genotypes", ["satisfied/model.riata", "days/model.riata"]),
+    ],
+)
+def test_the_commands_of_a_page_run(page, end, made, tmp_path, monkeypatch):
+    """After the Python blocks before `end`, in the same folder."""
     monkeypatch.chdir(tmp_path)
-    page = ROOT / "docs" / "start.md"
-    first = page.read_text(encoding="utf-8").split("## Step by step")[0]
-    namespace = {}
-    for block in BLOCK.findall(first):
-        exec(compile(block, page.name, "exec"), namespace)
+    first = (ROOT / "docs" / page).read_text(encoding="utf-8").split(end)[0]
+    (tmp_path / page).write_text(first, encoding="utf-8")
+    TOOL.outputs(tmp_path / page)
     commands = COMMAND.findall(first)
     assert len(commands) >= 3
     for command in commands:
-        CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
-    assert (tmp_path / "draft.toml").exists()
-    assert "The guarantee" in (tmp_path / "claims.html").read_text(encoding="utf-8")
+        done = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+        assert done.exit_code == 0, (command, done.output)
+    assert [name for name in made if not (tmp_path / name).exists()] == []
 
 
 def test_every_relative_link_of_the_readme_exists():
