@@ -121,6 +121,17 @@ def test_the_risk_of_the_zero_model_is_that_of_the_worst_rows(loss, risk):
     assert zero_risk(narrow) == narrow.worst_excess_risk < risk
 
 
+@pytest.mark.parametrize("solver", ["greedy", "refitted-frank-wolfe", "sufficient-statistics"])
+def test_the_risk_of_a_refit_does_not_depend_on_the_order_of_the_classes(solver):
+    def risk(weights):
+        model = PrivateLogisticRegression(
+            1.0, 1e-6, bounds=UNIT, classes=[0, 1], class_weight=weights, solver=solver
+        )
+        return model.plan(n_rows=10_000, n_features=20).excess_risk
+
+    assert risk({0: 1, 1: 20}) == risk({0: 20, 1: 1}) > 1
+
+
 def test_the_worst_sensitivity_is_attained_by_an_explicit_pair():
     # At theta = e_1 the rows (1, 1) and (1, -1), both with y = -1, have slope 4: the score of the
     # second vertex is 4/n for one and -4/n for the other.

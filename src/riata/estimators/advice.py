@@ -46,8 +46,9 @@ def _problem(summary: Summary) -> str:
         )
     if known and all(error > MOST_ERROR for _, error in known):
         return (
-            "Hardly anything could be learned: as far as the noise shows, a constant is right about "
-            "nearly every row, as if all had the same target. Take the coefficients for noise."
+            "Hardly anything could be learned: as far as the noise shows, a constant is right "
+            "about nearly every row, as if all had the same target. Take the coefficients for "
+            "noise."
         )
     terms = [term for each in summary.functions for term in each.terms if term.name != INTERCEPT]
     tested = [abs(term.z) for term in terms if math.isfinite(term.z)]

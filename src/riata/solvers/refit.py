@@ -40,6 +40,7 @@ from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import Requirement, bounded_curvature, refittable_set
 from riata.solvers.scales import Scale, released_scale
 from riata.solvers.solution import Callback, Fit, Solution, Step
+from riata.solvers.step_count import zero_risk
 from riata.vectors import Vector, length
 
 #: How much of a normal law lies within one standard deviation.
@@ -75,9 +76,8 @@ class Refit(Solver):
         self.check(problem, budget)
         paid = adaptive_budget(budget, fits)
         steps = check_steps(self.steps) or self.selections(problem, paid)
-        of_zero = float(problem.loss.value(np.zeros(1), np.array([problem.y_bound]))[0])
         return Plan(
-            self.name, problem, budget, steps, {}, fits, min(of_zero, problem.worst_excess_risk),
+            self.name, problem, budget, steps, {}, fits, zero_risk(problem),
             assumes="the check against the best constant does not err",
             adaptive_budget=paid, uses=self._uses(paid, steps, fits),
         )  # fmt: skip
