@@ -6,6 +6,8 @@ The truth is the best model of the population with the columns that the private 
 Beside it are the intervals of least squares or a GLM on the same sample without privacy, with the
 usual formula, which is also wrong where the model is: its coverage, and the ratio of lengths.
 "pull" is the median distance of an estimate beyond the truth, away from 0, in standard errors.
+"false marks" is the mean share of columns without effect among those that the summary marks, at
+5%, and "false p" among those whose p-value is below 0.05, where the population has such columns.
 
 The real data lies in the folder that the environment variable RIATA_DATA names.
 
@@ -71,6 +73,8 @@ class Population:
     x: np.ndarray
     y: np.ndarray
     bounds: Bounds
+    #: From this column on they have no effect; 0 if nobody knows.
+    first_null: int = 0
     known: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
 
     def truth(self, columns: np.ndarray) -> np.ndarray:
@@ -82,6 +86,7 @@ class Population:
 
 
 THETA = np.array([0.5, -0.4, 0.3, 0.2, -0.1, 0.05, 0.0, 0.0, 0.0, 0.0])
+NULL = 6
 
 
 def _correlated(rng: np.random.Generator) -> np.ndarray:
@@ -94,7 +99,7 @@ def correlated() -> Population:
     rng = np.random.default_rng(1)
     x = _correlated(rng)
     y = x @ THETA + rng.standard_normal(len(x))
-    return Population("correlated", "linear", x, np.clip(y, -10, 10), Bounds(3.0, 10.0))
+    return Population("correlated", "linear", x, np.clip(y, -10, 10), Bounds(3.0, 10.0), NULL)
 
 
 def heavy_tailed() -> Population:
@@ -102,7 +107,7 @@ def heavy_tailed() -> Population:
     rng = np.random.default_rng(2)
     x = np.clip(rng.standard_t(3, (POPULATION, len(THETA))), -10, 10)
     y = np.clip(x @ THETA + rng.standard_t(3, len(x)), -20, 20)
-    return Population("heavy-tailed", "linear", x, y, Bounds(10.0, 20.0))
+    return Population("heavy-tailed", "linear", x, y, Bounds(10.0, 20.0), NULL)
 
 
 def misspecified() -> Population:
@@ -119,7 +124,7 @@ def classes() -> Population:
     rng = np.random.default_rng(4)
     x = _correlated(rng)
     y = (rng.random(len(x)) < expit(x @ (2 * THETA) - 0.5)).astype(float)
-    return Population("classes", "logistic", x, y, Bounds(3.0))
+    return Population("classes", "logistic", x, y, Bounds(3.0), NULL)
 
 
 def counts() -> Population:
@@ -127,7 +132,7 @@ def counts() -> Population:
     rng = np.random.default_rng(5)
     x = _correlated(rng)
     y = np.minimum(rng.poisson(np.exp(x @ (0.7 * THETA) - 0.3)), 30).astype(float)
-    return Population("counts", "poisson", x, y, Bounds(3.0, 30.0))
+    return Population("counts", "poisson", x, y, Bounds(3.0, 30.0), NULL)
 
 
 def wide() -> Population:
@@ -136,7 +141,7 @@ def wide() -> Population:
     x = 0.3**0.5 * rng.standard_normal((POPULATION // 3, 1))
     x = np.clip(x + 0.7**0.5 * rng.standard_normal((len(x), 300)), -3, 3)
     y = np.clip(x[:, : len(THETA)] @ THETA + rng.standard_normal(len(x)), -10, 10)
-    return Population("wide", "linear", x, y, Bounds(3.0, 10.0))
+    return Population("wide", "linear", x, y, Bounds(3.0, 10.0), NULL)
 
 
 #: Columns that are left out, so that the others are determined: "inland", and five islands.
@@ -180,6 +185,12 @@ class Tally:
     lengths: list[float] = field(default_factory=list)
     pulls: list[float] = field(default_factory=list)
     known: list[float] = field(default_factory=list)
+    false_marks: list[float] = field(default_factory=list)
+    false_p: list[float] = field(default_factory=list)
+
+
+def false_share(names: list[str], first_null: int) -> float:
+    return sum(int(name[2:-1]) >= first_null for name in names) / max(len(names), 1)
 
 
 def sampled(population: Population, n: int, epsilon: float, seed: int, tally: Tally) -> None:
@@ -193,6 +204,13 @@ def sampled(population: Population, n: int, epsilon: float, seed: int, tally: Ta
     coef, errors = np.atleast_2d(model.coef_)[0], np.atleast_2d(model.coef_error_)[0]
     columns = np.flatnonzero(coef)
     shown = np.isfinite(errors[columns])
+    if population.first_null:
+        summary = model.summary(LEVEL)
+        terms = summary.functions[0].terms[1:]  # the first is the intercept
+        marked = [term.name for term in terms if summary.discovered(term)]
+        small = [term.name for term in terms if term.p <= 1 - LEVEL]
+        tally.false_marks.append(false_share(marked, population.first_null))
+        tally.false_p.append(false_share(small, population.first_null))
     tally.known.append(float(shown.sum() / x.shape[1]))
     truth = population.truth(columns)
     plain, plain_errors = glm(population.family, x[:, columns], y)
@@ -223,6 +241,7 @@ def measured(population: Population, n: int, epsilon: float, resamples: int) -> 
         "known": mean(tally.known), "coverage": mean(tally.inside),
         "without privacy": mean(tally.inside_plain), "length ratio": median(tally.lengths),
         "pull": median(tally.pulls), "intercept": mean(tally.intercepts),
+        "false p": mean(tally.false_p), "false marks": mean(tally.false_marks),
         "seconds": (time.perf_counter() - start) / resamples,
     }  # fmt: skip
 
