@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 
 import matplotlib
+from update_doc_output import outputs
 
 DOCS = Path(__file__).parents[1] / "docs"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAVED = re.compile(r"savefig\(\"([\w.]+)\"")
 
 
@@ -35,9 +35,7 @@ def main(names: list[str]) -> None:
             continue
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            namespace = {"__name__": "__main__"}
-            for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-                exec(compile(block, page.name, "exec"), namespace)
+            outputs(page)
             for name in found:
                 shutil.copy(name, DOCS / "_static" / name)
             os.chdir(DOCS)

@@ -20,13 +20,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
+
+from riata.mechanisms import noise
 
 #: A block of code and, if it follows at once, the block with what it prints.
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^```toml\n# ([\w-]+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+DIGEST = re.compile(r"\b(?=\w*[a-f])[0-9a-f]{16,}\b")
 NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 LEFT_OUT = "..."
 
@@ -39,7 +42,7 @@ def fixed_noise() -> Iterator[None]:
     def urandom(n: int) -> bytes:
         return hashlib.shake_256(f"page, key {next(calls)}".encode()).digest(n)
 
-    with mock.patch("os.urandom", urandom):
+    with mock.patch.object(noise, "os", SimpleNamespace(urandom=urandom)):
         yield
 
 

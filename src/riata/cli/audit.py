@@ -10,8 +10,9 @@ import typer
 from riata.cli.console import AsJson, answer, answer_json, answer_table, err, note
 from riata.cli.exits import OK, UNSOUND
 
-#: Neighbours and searched pairs per estimator, fits of one step and of several on each side.
-FULL, QUICK = (10_000, 60, 100_000, 4_000), (100, 10, 2_000, 200)
+#: Neighbours and searched pairs per estimator, fits of one step and of several on each side. The
+#: full audit replays some 60,000 pairs in all.
+FULL, QUICK = (3_000, 60, 100_000, 4_000), (100, 10, 2_000, 200)
 
 
 def audit(
@@ -30,7 +31,7 @@ def audit(
     from riata.audit import report
     from riata.audit.run import run_audits
 
-    note(f"Attacking {'for some minutes' if quick else 'for hours'}: each estimator in turn.")
+    note(f"Attacking {'for some minutes' if quick else 'for an hour or two'}: each estimator in turn.")
     numbers = QUICK if quick else FULL
     result = run_audits(*numbers, err(), lambda table: None if as_json else answer_table(table))
     if page is not None:
