@@ -20,7 +20,7 @@ from riata import (
     PrivateSparseRegression,
     read,
 )
-from riata.data import Schema
+from riata.data import Schema, SchemaEncoder
 from riata.data.schema.units import original_units
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import INTERCEPT
@@ -298,3 +298,19 @@ def test_columns_without_variation_have_no_error():
     assert model.privacy_.solver == "whitened-gradient"
     assert math.isnan(model.coef_error_[absent])
     assert math.isfinite(model.coef_error_[0])
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_the_unit_of_an_ordered_choice_is_a_step(other):
+    """Its coefficient is what the step adds to a prediction, however many steps there are."""
+    choices = ["none", "some", "much", "most"]
+    pain = {"name": "pain", "kind": "choice", "choices": choices, "ordered": True, "other": other}
+    schema = Schema.from_table({"features": [pain]})
+    scales, centres = original_units(schema)
+    rows = SchemaEncoder(schema).transform(pd.DataFrame({"pain": [*choices, "else"]})).toarray()
+    coef = np.arange(1.0, schema.n_features + 1)
+    steps = np.diff((rows @ coef)[:4])
+    np.testing.assert_allclose((coef / scales)[:3], steps, rtol=1e-12)
+    assert not centres.any()
+    if other:
+        assert (rows @ coef)[4] == pytest.approx((coef / scales)[3])

@@ -31,7 +31,9 @@ def audit(
     from riata.audit import report
     from riata.audit.run import run_audits
 
-    note(f"Attacking {'for some minutes' if quick else 'for an hour or two'}: each estimator in turn.")
+    note(
+        f"Attacking {'for some minutes' if quick else 'for an hour or two'}: each estimator in turn."
+    )
     numbers = QUICK if quick else FULL
     result = run_audits(*numbers, err(), lambda table: None if as_json else answer_table(table))
     if page is not None:
