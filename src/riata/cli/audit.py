@@ -31,9 +31,8 @@ def audit(
     from riata.audit import report
     from riata.audit.run import run_audits
 
-    note(
-        f"Attacking {'for some minutes' if quick else 'for an hour or two'}: each estimator in turn."
-    )
+    how_long = "some minutes" if quick else "an hour or two"
+    note(f"Attacking for {how_long}: each estimator in turn.")
     numbers = QUICK if quick else FULL
     result = run_audits(*numbers, err(), lambda table: None if as_json else answer_table(table))
     if page is not None:
