@@ -345,7 +345,7 @@ def test_a_rolled_back_database_is_refused_by_whoever_saw_more(url, tmp_path):
     shutil.copy(tmp_path / "ana.head", tmp_path / "ben.head")
     charge(ana)
     assert execute(url, "DELETE FROM charge WHERE seq = 2") == 1
-    with pytest.raises(LedgerError, match="rolled back: it has 1 charges"):
+    with pytest.raises(LedgerError, match="rolled back: it has 1 entries"):
         charge(ana)
     ben = Ledger.open(url, head=tmp_path / "ben.head")  # has seen only the first
     charge(ben, 0.125)
