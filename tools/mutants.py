@@ -564,7 +564,7 @@ MUTANTS = [
     Mutant(
         "margins that round as they follow", "engines/margins.py",
         "self._inner = model.in_units(self._sums)",
-        "self._inner = (self._sums * 0.1) * (model.unit * 10)", SAME,
+        "self._inner = (self._sums * 0.1) * (model.unit * 10)", ("tests/unit/test_margins.py",),
     ),
     Mutant(
         "dense rows of which other columns count", "queries/sizes.py",
