@@ -94,6 +94,7 @@ bench: $(VENV)/.bench-group
 	$(BIN)/python benchmarks/local.py
 	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/real_text.py
+	$(BIN)/python benchmarks/by_schema.py
 	$(BIN)/python benchmarks/pure_svm.py
 	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/collect.py
