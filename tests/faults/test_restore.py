@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from riata import Budget, Ledger
 from riata.errors import InvalidArgument, LedgerError
 from riata.privacy.events import Gaussian, Pure, compose
 from riata.privacy.filters import FilterSums
+from riata.privacy.ledger.backup import restore
 from riata.privacy.ledger.charge import rows_of_run
 
 from helpers import charge, make
@@ -471,11 +473,24 @@ def test_no_run_has_the_name_of_the_rows_of_another(ledger):
             ask()
 
 
-def test_a_restore_that_the_database_drops_is_noticed(ledger, path, saved):
+def test_a_trigger_in_a_backup_does_not_come_back(ledger, path, saved):
     ledger.backup(saved)
     edit(saved, "CREATE TRIGGER t BEFORE INSERT ON charge BEGIN SELECT RAISE(IGNORE); END")
     path.unlink()
-    assert Ledger.restore(saved, path).charges == 4  # the new file has no trigger
+    assert Ledger.restore(saved, path).charges == 4
+    assert charge(ledger) == 5
+
+
+def test_a_restore_that_the_database_drops_is_noticed(ledger, path, saved, monkeypatch):
+    """By a trigger in PostgreSQL, say, where entries go into the tables that are there."""
+    ledger.backup(saved)
+
+    def believing(*given, **places):
+        return replace(restore(*given, **places), charges=5)
+
+    monkeypatch.setattr("riata.privacy.ledger.ledger.restore", believing)
+    with pytest.raises(LedgerError, match=r"5 charges were written to .*, and it has 4"):
+        Ledger.restore(saved, path)
 
 
 def test_a_restored_ledger_knows_over_which_rows_runs_are(ledger, path, saved):
