@@ -11,7 +11,7 @@ usual formula, which is also wrong where the model is: its coverage, and the rat
 
 The real data lies in the folder that the environment variable RIATA_DATA names.
 
-    python benchmarks/coverage.py [--quick] [--resamples 200]
+    python benchmarks/interval_coverage.py [--quick] [--resamples 200]
 """
 
 from __future__ import annotations
