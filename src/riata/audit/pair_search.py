@@ -55,7 +55,8 @@ class SearchedPair(Neighbours):
         Realised over claimed epsilon of the whole fit: the mean over fits with fresh noise, which
         the search has not seen.
     first_share : float
-        The same for `worst_pair`, which looks at the first release only.
+        The same for `worst_pair`, which looks at the first release only. Where it is larger, that
+        pair is the result.
     background : str
         What the rows beside the pair are.
     sound : bool
@@ -155,13 +156,14 @@ class _Search:
         best = self.best
         assert best is not None
         fresh = range(_FRESH, _FRESH + len(self.seeds) + 2)
-        first = self.first.data, self.first.neighbour
-        pair, background = self._neighbours(best.rest, best.x, best.y), best.background
-        if self._replayed(*first, self.seeds)[1] > best.share:
-            pair, background = first, "those of worst_pair"
+        pair, first = self._neighbours(best.rest, best.x, best.y), self.first
         _, share, worst = self._replayed(*pair, fresh)
-        first_share = self._replayed(*first, fresh)[1]
-        return SearchedPair(*pair, worst, share, first_share, background, self.sound)
+        _, first_share, first_worst = self._replayed(first.data, first.neighbour, fresh)
+        found = (*pair, worst, share, first_share, best.background)
+        if first_share > share:
+            pair = first.data, first.neighbour
+            found = (*pair, first_worst, first_share, first_share, "those of worst_pair")
+        return SearchedPair(*found, self.sound)
 
     def _try(self, background: str, rest: Data, x: np.ndarray, y: np.ndarray) -> _Tried:
         runs, share, worst = self._replayed(*self._neighbours(rest, x, y), self.seeds)
