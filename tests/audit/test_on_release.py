@@ -406,7 +406,7 @@ def test_a_block_that_fails_ends_too():
 
 
 def test_threads_do_not_see_each_other():
-    seen, wait = {1: [], 2: []}, threading.Barrier(2, timeout=60)
+    seen, wait = {1: [], 2: []}, threading.Barrier(2, timeout=3600)
 
     def run(key, steps):
         with on_release(seen[key].append):

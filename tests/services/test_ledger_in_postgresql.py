@@ -34,7 +34,7 @@ def run(*command):
         [str(part) for part in command],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=3600,
         cwd="/",
         **(whom if os.getuid() == 0 else {}),
     )
@@ -96,7 +96,7 @@ def processes(command, *arguments):
         [sys.executable, PROCESSES, command, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
@@ -194,7 +194,7 @@ def created_at_once(url, folder, number, same):
     for racer in racers:
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    return [racer.communicate(timeout=300)[0].strip() for racer in racers]
+    return [racer.communicate(timeout=3600)[0].strip() for racer in racers]
 
 
 def test_ledgers_of_different_data_sets_may_be_created_at_once(server, tmp_path):
