@@ -77,6 +77,19 @@ class Feature(ABC):
         """The largest sum of the squares of its entries in a row."""
         return 1
 
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each column, how many units of the file an encoded 1 is, and which value became 0.
+
+        1 and 0 for what is no number of the file: choices, flags, words.
+        """
+        return np.ones(self.n_columns), np.zeros(self.n_columns)
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What coefficients of its columns say, in these units."""
+        return ()
+
     @abstractmethod
     def encode(self, column: Column) -> Nonzeros:
         """The numbers of some rows. No value raises: that would say something about it."""
@@ -99,6 +112,10 @@ class YesNo(Feature):
     """1 for yes, true and 1; 0 for everything else."""
 
     kind = "yes-no"
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        return ("of a yes, the change against everything else",)
 
     def encode(self, column: Column) -> Nonzeros:
         return ones(np.where(flags(column) == 1, 0, -1))
@@ -138,6 +155,28 @@ class Choice(Feature):
     @property
     def likely_entries(self) -> int:
         return len(self.choices) - 1 if self.ordered else 1
+
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """A step of an ordered choice is encoded as less than 1, and its unit is the whole step."""
+        scales, centres = super().units
+        if self.ordered:
+            scales[: len(self.choices) - 1] = math.sqrt(len(self.choices) - 1)
+        return scales, centres
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        if self.ordered:
+            return ("of an ordered category (>=), the step to it from the one before",)
+        if self.other:
+            return (
+                "of a category of a choice with (other), the change against 0 for all: compare two "
+                "of them by the difference",
+            )
+        return (
+            "of a category of a choice without (other), the difference from the reference, which "
+            "is every value that the schema does not list",
+        )
 
     def _places(self, column: Column) -> np.ndarray:
         """The place of each row's choice, -1 for what is missing and -2 for what is not listed."""
