@@ -1,5 +1,6 @@
 """`model.summary()`: numbers that follow from the model, in the units of the file."""
 
+import copy
 import math
 
 import numpy as np
@@ -406,3 +407,37 @@ def test_every_kind_of_column_tells_the_meaning_of_its_coefficients():
     for feature in Schema.from_table({"features": features}).features:
         assert feature.meanings, feature.kind
         assert [len(each) for each in feature.units] == [feature.n_columns] * 2
+
+
+def test_a_path_draws_columns_in_the_order_of_selection():
+    pytest.importorskip("matplotlib")
+    x = np.random.default_rng(0).uniform(-1, 1, (4000, 30))
+    y = x[:, 3] * 0.6 - 0.3 * x[:, 7]
+    bounds = Bounds(x=1.0, y=1.0)
+    model = PrivateLasso(3.0, 1e-6, bounds=bounds, solver="greedy", random_state=0).fit(x, y)
+    ax = model.plot_path()
+    order = np.argsort(model.selection_order_)[-np.count_nonzero(model.selection_order_) :]
+    assert [label.get_text() for label in ax.get_xticklabels()] == [f"x[{j}]" for j in order]
+    points = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(points, model.coef_[order])
+    assert "order of selection" in ax.get_xlabel()
+    assert model.plot_path(ax=ax) is ax
+
+
+def test_a_path_of_classes_without_an_order_says_so(labelled):
+    pytest.importorskip("matplotlib")
+    assert not labelled.selection_order_.any()
+    ax = labelled.plot_path(level=0.5)
+    assert "no order known" in ax.get_xlabel()
+    assert len(ax.get_xticklabels()) == np.count_nonzero(labelled.coef_)
+    sizes = np.abs(ax.lines[0].get_ydata())
+    assert (np.diff(sizes) <= 0).all()
+
+
+def test_a_path_of_nothing_is_refused(labelled):
+    nothing = copy.copy(labelled)
+    nothing.coef_ = np.zeros_like(labelled.coef_)
+    with pytest.raises(InvalidArgument, match="All coefficients are 0"):
+        nothing.plot_path()
+    with pytest.raises(NotFittedError):
+        PrivateLasso(1.0, bounds=Bounds(1.0, 1.0)).plot_path()
