@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import riata
+
+_here = Path(__file__).parent
+sys.path.insert(0, str(_here.parent / "tools"))
+from examples_of_names import examples_of_names  # noqa: E402
 
 project = "riata"
 author = "The riata developers"
@@ -82,5 +87,16 @@ def _escape(app, what, name, obj, options, lines) -> None:  # type: ignore[no-un
         lines[i] = "".join(parts)
 
 
+_examples = examples_of_names()
+
+
+def _link_examples(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
+    """Below what a name is: the pages whose code uses it."""
+    if what in ("class", "function", "exception", "data") and (pages := _examples.get(id(obj))):
+        links = ", ".join(f":doc:`/{page}`" for page in pages[:8])
+        lines += ["", f"**Code that uses it:** {links}", ""]
+
+
 def setup(app) -> None:  # type: ignore[no-untyped-def]
     app.connect("autodoc-process-docstring", _escape, priority=100)
+    app.connect("autodoc-process-docstring", _link_examples, priority=900)
