@@ -17,6 +17,9 @@ from riata.data.columns import Column, Numbers, as_number
 YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 MOST_COLUMNS = 2**31 - 1
 
+#: Texts that stand for a missing value, in lower case, where they are no choice.
+MISSING = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "nil", "?", "-", ".", "missing"})
+
 
 class Nonzeros(NamedTuple):
     """The entries of some rows that are not 0."""
@@ -181,7 +184,11 @@ class Choice(Feature):
     def _places(self, column: Column) -> np.ndarray:
         """The place of each row's choice, -1 for what is missing and -2 for what is not listed."""
         table = {choice: place for place, choice in enumerate(self.choices)}
-        return column.texts().encode(lambda word: table.get(word, -2), -1)
+
+        def place(word: str) -> int:
+            return table.get(word, -1 if word.lower() in MISSING else -2)
+
+        return column.texts().encode(place, -1)
 
     def encode(self, column: Column) -> Nonzeros:
         places = self._places(column)
