@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from riata.data.schema.units import original_units
 from riata.errors import InvalidArgument
 from riata.estimators.adjustment import CORRECTION, adjusted, check_correction
 from riata.estimators.advice import advice
@@ -259,7 +258,7 @@ def units_of(about: ModelDescription, found: list[Coefficients]) -> tuple[np.nda
     size = found[0].size if found else 0
     if about.schema is None or about.schema.n_features != size:
         return np.ones(size), np.zeros(size)
-    return original_units(about.schema)
+    return about.schema.features.units
 
 
 def p_values(found: Coefficients) -> np.ndarray:

@@ -10,7 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from riata.estimators.adjustment import CORRECTION
 from riata.estimators.augment import augment, augmented_frame
 from riata.estimators.joint_test import JointTest, joint_test
-from riata.estimators.summary import LEVEL, Summary, confidence_intervals, summarize
+from riata.estimators.path_plot import plot_path
+from riata.estimators.summary import (
+    LEVEL,
+    Summary,
+    confidence_intervals,
+    normal_quantile,
+    summarize,
+)
 from riata.estimators.summary_text import SHOWN_TERMS
 
 
@@ -52,6 +59,26 @@ class SummaryMixin:
         """
         check_is_fitted(self, "privacy_")
         return confidence_intervals(self, level)
+
+    def plot_path(self, ax: Any = None, level: float = LEVEL) -> Any:
+        """Draw the coefficients in the order in which the solver selected the columns.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            By default those of a new figure, ``ax.figure``.
+        level : float, default=0.95
+            Of the intervals. A point without one has an error that nobody knows.
+
+        Returns
+        -------
+        matplotlib axes
+            At most 30 columns. Solvers that do not select columns one by one have no order: then
+            the largest come first, and the axis says so. Coefficients are those of encoded columns,
+            `coef_`, because their sizes can be compared. It reads no row and costs nothing.
+        """
+        check_is_fitted(self, "privacy_")
+        return plot_path(self, ax, normal_quantile(level))
 
     def test(self, columns: Any) -> JointTest:
         """Test that the coefficients of some columns are all 0, in each class.

@@ -50,6 +50,12 @@ class NamedFeatures:
         return sum(feature.likely_entries for feature in self.each)
 
     @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each encoded column, how many units of the file a 1 is, and which value became 0."""
+        scales, centres = zip(*(feature.units for feature in self.each), strict=True)
+        return np.concatenate(scales), np.concatenate(centres)
+
+    @property
     def squared_length(self) -> int:
         """The largest squared length of an encoded row."""
         return sum(feature.squared_length for feature in self.each)
