@@ -439,15 +439,16 @@ MUTANTS = [
     Mutant(
         "off-grid release", "mechanisms/additive.py",
         "return (whole + nearest.astype(np.int64)) * grid",
-        "return total + scale * draws.values", ATTACKS,
+        "return total + scale * draws.at(middle, part)", ATTACKS,
     ),
     Mutant(
         "noise scale passed as the mean", "mechanisms/additive.py",
-        "place += draws.values * (scale / grid)", "place += draws.values + scale / grid", ATTACKS,
+        "place += draws.at(middle, part) * (scale / grid)",
+        "place += draws.at(middle, part) + scale / grid", ATTACKS,
     ),
     Mutant(
         "one-sided Laplace noise", "mechanisms/additive.py",
-        "return np.where(self._negative, -size, size)", "return size", ATTACKS,
+        "return np.where(self._negative[part], -size, size)", "return size", ATTACKS,
     ),
     Mutant(
         "selection that never draws more bits", "mechanisms/noisy_max.py",
@@ -456,6 +457,16 @@ MUTANTS = [
     Mutant(
         "release that never draws more bits", "mechanisms/additive.py",
         "_BAND = 2.0**-20", "_BAND = 0.0", DRAWS,
+    ),
+    Mutant(
+        "tails of noise that never draw more bits", "mechanisms/additive.py",
+        "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 2.0**-30", "_TAIL_BAND, _FAR_TAIL = 0.0, 2.0**-30",
+        ROUNDED,
+    ),
+    Mutant(
+        "noise cut off where the first bits end", "mechanisms/additive.py",
+        "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 2.0**-30", "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 0.0",
+        ROUNDED,
     ),
     Mutant(
         "more bits that are always the same", "mechanisms/exact.py",
