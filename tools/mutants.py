@@ -31,6 +31,7 @@ from rich.progress import track
 ROOT = Path(__file__).parent.parent
 
 BAD_FILES = ("tests/unit/test_bad_files.py",)
+PLAIN = ("tests/unit/test_plain_fields.py",)
 OF_PEOPLE = ("tests/unit/test_people.py",)
 BARS = ("tests/unit/test_reading_bars.py",)
 REPLIES = ("tests/unit/test_replies.py",)
@@ -1282,15 +1283,26 @@ MUTANTS = [
     # Sources
     Mutant(
         "data: empty lines that move the others", "data/readers/lines.py",
-        """                batch.append(line.rstrip(b"\\r\\n"))
-""", """                batch += [line.rstrip(b"\\r\\n")] if line.strip() else []
-""", BAD_FILES,
+        'return [line.rstrip(b"\\r") for line in lines]',
+        'return [line.rstrip(b"\\r") for line in lines if line.strip()]', BAD_FILES,
     ),
     Mutant(
         "data: an open quote that swallows the next line", "data/readers/csv_file.py",
-        "for lines in self.batches(rows):",
-        'for lines in ([b"".join(m) for m in zip(b, [*b[1:], b""])] for b in self.batches(rows)):',
+        "self._cells(split_lines(text))",
+        'self._cells((lambda b: [a + c for a, c in zip(b, [*b[1:], b""])])(split_lines(text)))',
         BAD_FILES,
+    ),
+    Mutant(
+        "data: quotes that a plain block keeps", "data/readers/csv_file.py",
+        """marked = b'"' in text or b"\\r" in text or""", """marked = b"\\r" in text or""", PLAIN,
+    ),
+    Mutant(
+        "data: a mark that only the first row of a block loses", "data/readers/csv_file.py",
+        " or text.startswith(_BYTE_ORDER_MARK)", "", PLAIN,
+    ),
+    Mutant(
+        "data: an empty cell that is a number in plain blocks", "data/readers/arrow.py",
+        '"nan", bare)', '"0", bare)', PLAIN,
     ),
     Mutant(
         "data: a bad number that raises", "numeric.py",
