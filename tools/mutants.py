@@ -31,6 +31,7 @@ from rich.progress import track
 ROOT = Path(__file__).parent.parent
 
 BAD_FILES = ("tests/unit/test_bad_files.py",)
+PLAIN = ("tests/unit/test_plain_fields.py",)
 OF_PEOPLE = ("tests/unit/test_people.py",)
 BARS = ("tests/unit/test_reading_bars.py",)
 REPLIES = ("tests/unit/test_replies.py",)
@@ -439,15 +440,16 @@ MUTANTS = [
     Mutant(
         "off-grid release", "mechanisms/additive.py",
         "return (whole + nearest.astype(np.int64)) * grid",
-        "return total + scale * draws.values", ATTACKS,
+        "return total + scale * draws.at(middle, part)", ATTACKS,
     ),
     Mutant(
         "noise scale passed as the mean", "mechanisms/additive.py",
-        "place += draws.values * (scale / grid)", "place += draws.values + scale / grid", ATTACKS,
+        "place += draws.at(middle, part) * (scale / grid)",
+        "place += draws.at(middle, part) + scale / grid", ATTACKS,
     ),
     Mutant(
         "one-sided Laplace noise", "mechanisms/additive.py",
-        "return np.where(self._negative, -size, size)", "return size", ATTACKS,
+        "return np.where(self._negative[part], -size, size)", "return size", ATTACKS,
     ),
     Mutant(
         "selection that never draws more bits", "mechanisms/noisy_max.py",
@@ -456,6 +458,16 @@ MUTANTS = [
     Mutant(
         "release that never draws more bits", "mechanisms/additive.py",
         "_BAND = 2.0**-20", "_BAND = 0.0", DRAWS,
+    ),
+    Mutant(
+        "tails of noise that never draw more bits", "mechanisms/additive.py",
+        "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 2.0**-30", "_TAIL_BAND, _FAR_TAIL = 0.0, 2.0**-30",
+        ROUNDED,
+    ),
+    Mutant(
+        "noise cut off where the first bits end", "mechanisms/additive.py",
+        "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 2.0**-30", "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 0.0",
+        ROUNDED,
     ),
     Mutant(
         "more bits that are always the same", "mechanisms/exact.py",
@@ -1271,15 +1283,26 @@ MUTANTS = [
     # Sources
     Mutant(
         "data: empty lines that move the others", "data/readers/lines.py",
-        """                batch.append(line.rstrip(b"\\r\\n"))
-""", """                batch += [line.rstrip(b"\\r\\n")] if line.strip() else []
-""", BAD_FILES,
+        'return [line.rstrip(b"\\r") for line in lines]',
+        'return [line.rstrip(b"\\r") for line in lines if line.strip()]', BAD_FILES,
     ),
     Mutant(
         "data: an open quote that swallows the next line", "data/readers/csv_file.py",
-        "for lines in self.batches(rows):",
-        'for lines in ([b"".join(m) for m in zip(b, [*b[1:], b""])] for b in self.batches(rows)):',
+        "self._cells(split_lines(text))",
+        'self._cells((lambda b: [a + c for a, c in zip(b, [*b[1:], b""])])(split_lines(text)))',
         BAD_FILES,
+    ),
+    Mutant(
+        "data: quotes that a plain block keeps", "data/readers/csv_file.py",
+        """marked = b'"' in text or b"\\r" in text or""", """marked = b"\\r" in text or""", PLAIN,
+    ),
+    Mutant(
+        "data: a mark that only the first row of a block loses", "data/readers/csv_file.py",
+        " or text.startswith(_BYTE_ORDER_MARK)", "", PLAIN,
+    ),
+    Mutant(
+        "data: an empty cell that is a number in plain blocks", "data/readers/arrow.py",
+        '"nan", bare)', '"0", bare)', PLAIN,
     ),
     Mutant(
         "data: a bad number that raises", "numeric.py",

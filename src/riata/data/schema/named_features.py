@@ -67,9 +67,10 @@ class NamedFeatures:
             rows, places, values = feature.encode_rows(columns)
             parts.append((rows, places + first, values))
             first += feature.n_columns
-        rows, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-        at = (rows.astype(np.int32), places.astype(np.int32))
-        return sparse.coo_array((values, at), shape=(n_rows, first)).tocsr()
+        *at, values = zip(*parts, strict=True)
+        rows, places = (np.concatenate(one, dtype=np.int32, casting="same_kind") for one in at)
+        found = sparse.coo_array((np.concatenate(values), (rows, places)), shape=(n_rows, first))
+        return found.tocsr()
 
     def blank(self, n_rows: int) -> sparse.csr_array:
         """Rows in which everything is missing."""

@@ -111,9 +111,11 @@ class Number(Feature):
         return _hats(self.scaled(numbers), self.scaled(np.array(self.knots)))
 
     def _line(self, column: Column) -> Nonzeros:
-        away = np.clip(column.numbers(), *self.bounds) - self.center
-        scaled = np.clip(np.where(np.isnan(away), 0.0, away) / self.reach, -1.0, 1.0)
-        return _entries(scaled)
+        scaled = np.clip(column.numbers(), *self.bounds)
+        scaled -= self.center
+        scaled[np.isnan(scaled)] = 0.0
+        scaled /= self.reach
+        return _entries(np.clip(scaled, -1.0, 1.0, out=scaled))
 
     def cells(self, column: Column) -> np.ndarray:
         numbers = column.numbers()
