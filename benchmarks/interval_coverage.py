@@ -11,7 +11,7 @@ usual formula, which is also wrong where the model is: its coverage, and the rat
 
 The real data lies in the folder that the environment variable RIATA_DATA names.
 
-    python benchmarks/coverage.py [--quick] [--resamples 200]
+    python benchmarks/interval_coverage.py [--quick] [--resamples 200]
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def main() -> None:
         if name in made
     ]
     show(f"Coverage of {LEVEL:.0%} intervals, {resamples} samples each", rows)
-    keep("coverage", {"resamples": resamples, "rows": rows})
+    keep("interval_coverage", {"resamples": resamples, "rows": rows})
 
 
 if __name__ == "__main__":
