@@ -260,7 +260,7 @@ def main() -> None:
         if name in made
     ]
     show(f"Coverage of {LEVEL:.0%} intervals, {resamples} samples each", rows)
-    keep("coverage", {"resamples": resamples, "rows": rows})
+    keep("interval_coverage", {"resamples": resamples, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -643,6 +643,23 @@ MUTANTS = [
         "frank_wolfe.set_epsilon(epsilon)", "pass", COMPILED,
     ),
     Mutant(
+        "duplicates of rows that call themselves canonical", "grid.py",
+        "if rows.has_canonical_format:", "if x.has_canonical_format:",
+        ("tests/unit/test_bounds.py::test_rows_that_call_themselves_canonical_are_looked_at",),
+    ),
+    Mutant(
+        "inner products of the first rows for every block", "engines/margins.py",
+        "return self._margins.inner(model)[self.start : self.start + len(self.y)]",
+        "return self._margins.inner(model)[: len(self.y)]",
+        ("tests/sensitivity/test_columns.py",),
+    ),
+    Mutant(
+        "a line along the places of another cut", "queries/softmax.py",
+        "asked = (type(self), *self.thetas, self.influence, self.cut)",
+        "asked = (type(self), *self.thetas, self.influence)",
+        ("tests/sensitivity/test_softmax_queries.py::test_lines_of_one_engine_are_their_own",),
+    ),
+    Mutant(
         "duplicates sorted beside other rows", "grid.py",
         "rows = sparse.csr_array(x, dtype=np.float64, copy=True)",
         "rows = sparse.csr_array(x.astype(np.float64))", COMPILED,
@@ -692,7 +709,7 @@ MUTANTS = [
     ),
     Mutant(
         "negative entries in sums that are called nonnegative_inner", "queries/class_sums.py",
-        "    kept.data = np.maximum(kept.data, 0.0)\n", "",
+        "np.maximum(x.data, 0.0), x.indices", "x.data, x.indices",
         ("tests/sensitivity/test_sums_by_class.py",),
     ),
     Mutant(
@@ -743,7 +760,8 @@ MUTANTS = [
     ),
     Mutant(
         "a softmax slope that is not shortened", "queries/softmax.py",
-        "rows *= np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)", "pass",
+        "shorter = np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)",
+        "shorter = np.ones(len(sizes))",
         JOINT,
     ),
     Mutant(
@@ -1041,13 +1059,13 @@ MUTANTS = [
     ),
     Mutant(
         "every entry with a vote of its own", "queries/sizes.py",
-        "total += (counts * SHARE_STEPS // entries).sum(axis=0)",
-        "total += (counts * SHARE_STEPS).sum(axis=0)", REFITS,
+        "counts[row, place] * SHARE_STEPS // entries",
+        "counts[row, place] * SHARE_STEPS", REFITS,
     ),
     Mutant(
         "votes that are rounded up", "queries/sizes.py",
-        "total += (counts * SHARE_STEPS // entries).sum(axis=0)",
-        "total += -(-counts * SHARE_STEPS // entries).sum(axis=0)",
+        "counts[row, place] * SHARE_STEPS // entries",
+        "-(-counts[row, place] * SHARE_STEPS // entries)",
         (f"{REFITS[0]}::test_a_row_has_one_vote_on_the_sizes_of_its_entries",),
     ),
     Mutant(

@@ -14,9 +14,18 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from riata.errors import InvalidArgument
-from riata.grid import ROUNDED_DOWN, THETA_STEPS, X_STEPS, coefficient_step, to_steps
+from riata.grid import (
+    ROUNDED_DOWN,
+    THETA_STEPS,
+    X_STEPS,
+    coefficient_step,
+    slices,
+    some_rows,
+    to_steps,
+)
 from riata.queries.block import Block, Reads
 from riata.queries.moments import symmetric_matrix
 from riata.queries.support import LimitedSlope
@@ -102,6 +111,14 @@ class Whitening:
         """The number of coordinates."""
         return len(self.steps)
 
+    @cached_property
+    def _scales_columns(self) -> bool:
+        """Whether each coordinate is a multiple of its own column."""
+        n, p = self.weights.shape
+        return n == p and np.count_nonzero(self.weights) == np.count_nonzero(
+            self.weights.diagonal()
+        )
+
     @property
     def matrix(self) -> np.ndarray:
         return self.weights * self.steps[:, None]
@@ -123,16 +140,20 @@ class Whitening:
         several = max(1, _ENTRIES_AT_ONCE // max(p, width))
         columns, factors, centres = np.zeros((p, width)), np.zeros(width), np.zeros(width)
         columns[:, : self.size], centres[: self.size] = self.weights.T, self.centres
+        diagonal = columns.diagonal() if self._scales_columns else None
         factors[: self.size] = self.steps / (X_STEPS * step)
-        for start in range(0, n, several):
-            few = slice(start, start + several)
-            u = np.ascontiguousarray(x[few] @ columns)
+        for few in slices(n, several):
+            rows = some_rows(x, few.start, few.stop)
+            if diagonal is None or sparse.issparse(x):
+                u = np.ascontiguousarray(rows @ columns)
+            else:
+                u = np.zeros((len(rows), width))
+                np.multiply(rows, diagonal, out=u[:, :p])
             u -= centres  # exact: both sides are integers, and so is the difference
             with np.errstate(under="ignore"):  # a warning would tell of a row
                 u *= factors
             np.rint(u, out=u)
-            np.minimum(u, most, out=u)
-            yield few, np.maximum(u, -most, out=u)
+            yield few, np.clip(u, -most, most, out=u)
 
     def kept_rows(
         self, block: Block, step: float, most: int
@@ -151,9 +172,7 @@ class Whitening:
             return kept, squares
 
         kept, squares = block.once("whitened", (self, step, most), make)
-        several = max(1, _ENTRIES_AT_ONCE // self.size)
-        for start in range(0, len(kept), several):
-            few = slice(start, start + several)
+        for few in slices(len(kept), max(1, _ENTRIES_AT_ONCE // self.size)):
             yield few, kept[few].astype(np.float64), squares[few]
 
 
