@@ -61,6 +61,7 @@ PAIRS = ("tests/sensitivity/test_row_pairs.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FAMILIES = ("tests/sensitivity/test_weighted_rows.py",)
 WHITENED = ("tests/sensitivity/test_whitening.py",)
+NUISANCE = ("tests/sensitivity/test_nuisance_sums.py",)
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
 COMPILED = ("tests/statistical/test_compiled_selection.py",)
@@ -1067,6 +1068,37 @@ MUTANTS = [
         "counts[row, place] * SHARE_STEPS // entries",
         "-(-counts[row, place] * SHARE_STEPS // entries)",
         (f"{REFITS[0]}::test_a_row_has_one_vote_on_the_sizes_of_its_entries",),
+    ),
+    Mutant(
+        "parts of a table that are not cut", "queries/nuisance.py",
+        "parts = np.fmax(np.fmin(parts, most), 0.0)", "parts = np.fmax(parts, -most)",
+        NUISANCE,
+    ),
+    Mutant(
+        "long parts of a table that count", "queries/nuisance.py",
+        "known = short & np.isin", "known = np.isin",
+        (f"{NUISANCE[0]}::test_a_loss_that_says_too_little_changes_no_bound",),
+    ),
+    Mutant(
+        "a table with the noise of one number", "queries/nuisance.py",
+        '"l2": longest, "linf"', '"l2": 1.0, "linf"',
+        (f"{NUISANCE[0]}::test_a_worst_pair_reaches_the_sensitivity",),
+    ),
+    Mutant(
+        "events after the horizon", "losses/cox.py",
+        "happened = (event > 0) & (duration <= horizon)", "happened = event > 0",
+        ("tests/unit/test_ordinal_and_survival.py::test_hostile_durations_are_clipped_and_censored",),
+    ),
+    Mutant(
+        "slopes of ordered classes above their bound", "losses/ordered_logistic.py",
+        "return -logistic(inner[-1] - margin), logistic(margin - inner[0])",
+        "return -logistic(inner[0] - margin), logistic(margin - inner[-1])",
+        (f"{NUISANCE[0]}::test_slopes_keep_their_bound_and_reach_it",),
+    ),
+    Mutant(
+        "a table in which other rows' cells are read", "queries/nuisance.py",
+        "np.where(known, cells, loss.n_cells)", "np.where(known, cells[0], loss.n_cells)",
+        NUISANCE,
     ),
     Mutant(
         "whitened rows that are not shortened", "queries/whitening.py",

@@ -93,7 +93,7 @@ def _mean(kind: str, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if kind == "odds":
         mean = expit(margins)
         return mean, mean * (1 - mean)
-    if kind == "rate":
+    if kind in ("rate", "hazard"):
         mean = exponential(margins)
         return mean, mean
     return margins, np.ones(len(margins))

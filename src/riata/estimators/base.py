@@ -91,6 +91,12 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
     verbose: bool = False
     data_quality: bool = False
 
+    #: Whether it has an intercept, and not other parameters in its place.
+    has_intercept: ClassVar[bool] = True
+
+    #: Whether the target of a schema is a duration with an event.
+    reads_events: ClassVar[bool] = False
+
     #: Whether numbers of a schema may get knots by default.
     curves: ClassVar[bool] = False
 

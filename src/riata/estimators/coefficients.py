@@ -115,8 +115,9 @@ def _functions(model: Any, about: ModelDescription) -> list[Coefficients]:
         return [Coefficients(about.function_labels[0], *values)]
     coef, errors = np.atleast_2d(model.coef_), np.atleast_2d(model.coef_error_)
     order = np.atleast_2d(getattr(model, "selection_order_", np.zeros(coef.shape, dtype=int)))
-    intercepts = np.atleast_1d(model.intercept_)
     unknown = np.full(len(coef), math.nan)
+    known = getattr(model, "has_intercept", True)
+    intercepts = np.atleast_1d(model.intercept_) if known else unknown
     intercept_errors = np.atleast_1d(getattr(model, "intercept_error_", unknown))
     names = about.names
     if names is not None and len(names) != coef.shape[1]:  # of rows that were projected before

@@ -91,7 +91,8 @@ class Summary:
     what : str
         What the estimates are: "coefficient" or "mean".
     ratio : str
-        What the exponentials of estimates are ratios of: "odds", "rate", or "" for nothing.
+        What the exponentials of estimates are ratios of: "odds", "rate", "hazard", or "" for
+        nothing.
     correction : str or None
         How `p_adjusted` counts the number of tests.
     notes : tuple of str
@@ -360,7 +361,7 @@ def _facts(
     facts.append(("solver", f"{statement.solver}, {number_of(statement.steps, 'step')}"))
     if about.task is None and about.linear:
         facts.append(("fit", fit_in_words(gains)))
-    return tuple(facts)
+    return (*facts, *about.facts)
 
 
 def _glance(

@@ -9,7 +9,11 @@ import numpy as np
 
 from riata.data import Schema
 from riata.errors import InvalidArgument
-from riata.estimators import HeavyTailedRegression
+from riata.estimators import (
+    HeavyTailedRegression,
+    PrivateCoxRegression,
+    PrivateOrdinalRegression,
+)
 from riata.estimators.classifier import LogisticClassifier, PrivateClassifier
 from riata.fitting.data_quality import DataQuality
 from riata.model_file.archive import require
@@ -33,6 +37,9 @@ def _names(kind: type[Any]) -> set[str]:
     """The attributes that a fitted model of this kind has, besides its Statement."""
     own = {"classes_", "class_weight_"} if issubclass(kind, PrivateClassifier) else set()
     own |= {"calibration_"} if issubclass(kind, LogisticClassifier) else set()
+    if issubclass(kind, PrivateOrdinalRegression):
+        own = {"classes_", "ordered_classes_", "thresholds_"}
+    own |= {"band_ends_", "baseline_hazard_"} if issubclass(kind, PrivateCoxRegression) else set()
     own |= {"truncation_"} if issubclass(kind, HeavyTailedRegression) else set()
     return {*_COLUMNS, "intercept_", "n_features_in_", "n_iter_", *_ERRORS, *own}
 
@@ -86,7 +93,9 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         require(usual, "Its truncation is not a positive number.")
     size = model.n_coefficients(n)
     shape: tuple[int, ...] = (size,)
-    if "classes_" in found:
+    if not model.has_intercept:
+        require_nuisance(reader, found)
+    if "class_weight_" in found:
         shape = (number_of_fits(reader, found["classes_"]), size)
         require_array(intercept, "intercept_", "<f8", shape[:1])
         weights = found["class_weight_"]
@@ -115,6 +124,25 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         "coef_": _read_coefficients(reader, nodes["coef_"], shape, "coef_"),
         "coef_error_": errors,
     }
+
+
+def require_nuisance(reader: Reader, found: dict[str, Any]) -> None:
+    """Refuse thresholds and baselines that are none."""
+    if "classes_" in found:
+        number_of_fits(reader, found["classes_"])
+        ordered, thresholds = found["ordered_classes_"], found["thresholds_"]
+        row = isinstance(ordered, np.ndarray) and ordered.dtype == found["classes_"].dtype
+        sorted_alike = row and np.array_equal(np.unique(ordered), found["classes_"])
+        require(sorted_alike, "Its ordered classes are not its classes.")
+        require_array(thresholds, "thresholds_", "<f8", (len(ordered) - 1,))
+        require(bool(np.all(np.diff(thresholds) > 0)), "Its thresholds do not increase.")
+        return
+    ends, hazards = found["band_ends_"], found["baseline_hazard_"]
+    require(isinstance(ends, np.ndarray) and ends.ndim == 1 and len(ends) > 0, "It has no bands.")
+    require_array(ends, "band_ends_", "<f8", ends.shape)
+    require_array(hazards, "baseline_hazard_", "<f8", ends.shape)
+    rising = bool(np.all(np.diff(ends, prepend=0.0) > 0)) and bool(np.all(hazards > 0))
+    require(rising, "Its bands or its hazards are not positive and in order.")
 
 
 def _read_schema(reader: Reader, text: Any, n_features: int) -> Schema:

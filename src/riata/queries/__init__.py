@@ -13,6 +13,7 @@ from riata.queries.improvement import Improvement
 from riata.queries.mean_vector import MeanEntries, MeanVector
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
+from riata.queries.nuisance import NuisanceSums
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
 from riata.queries.row_digest import RowDigest
 from riata.queries.row_gradient import (
@@ -63,6 +64,7 @@ __all__ = [
     "MeanSlope",
     "MeanVector",
     "Minimum",
+    "NuisanceSums",
     "OfGradient",
     "OfProblem",
     "PreconditionedGradient",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from riata.errors import Incompatible, InvalidArgument
-from riata.losses import Weighted
+from riata.losses import NuisanceLoss, Weighted
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.registry import Registry
@@ -35,6 +35,7 @@ from riata.solvers.peeling import PrivatePeeling
 from riata.solvers.plan import Plan, Solver
 from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
+from riata.solvers.profile_gradient import ProfileGradient
 from riata.solvers.projected import Projected
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
@@ -207,8 +208,17 @@ def joint_rule_for(problem: Problem, budget: Budget) -> Rule | None:
 FALLBACK = Rule(NoisyGradient, lambda p, b: p.set.convex, "it asks nothing of a loss and a set")
 
 
+#: For losses with nuisance parameters, which no line above fits.
+NUISANCE = Rule(
+    ProfileGradient, lambda p, b: isinstance(p.loss, NuisanceLoss),
+    "the loss has parameters beside the model, which follow from tables of their own",
+)  # fmt: skip
+
+
 def rule_for(problem: Problem, budget: Budget) -> Rule:
     """The line of the table that "auto" goes by: the first whose solver accepts the problem."""
+    if NUISANCE.when(problem, budget):
+        return NUISANCE
     apply = [rule for rule in (*RULES, FALLBACK) if rule.when(problem, budget)]
     accepted = (rule for rule in apply if _accepts(rule.solver(), problem, budget))
     return next(accepted, apply[0])  # if there is none, the first says why it refuses
@@ -263,6 +273,7 @@ __all__ = [
     "PrivateGreedy",
     "PrivateHardThresholding",
     "PrivatePeeling",
+    "ProfileGradient",
     "Projected",
     "RefittedFrankWolfe",
     "Rule",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from riata.errors import Incompatible
+from riata.losses import NuisanceLoss
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries.columns import MOST_COLUMNS
@@ -41,6 +42,8 @@ def _delta(problem: Problem, budget: Budget) -> str:
 
 def another(problem: Problem) -> str:
     """What can be used for a problem like this one, whatever the loss, the set and the budget."""
+    if isinstance(problem.loss, NuisanceLoss):
+        return "L1Ball or L2Ball with a positive delta"
     if problem.set.convex:
         return 'solver="noisy-gradient"'
     if 0 < problem.loss.curvature_bound(problem.y_bound) < math.inf:
@@ -155,6 +158,18 @@ one_margin = Requirement(
     lambda p, b: p.loss.n_margins == 1, _loss,
     "it fits one model at a time, and this loss is of all classes together",
     'Use solver="softmax-gradient" or "joint-class-sums"',
+)  # fmt: skip
+
+no_nuisance = Requirement(
+    lambda p, b: not isinstance(p.loss, NuisanceLoss), _loss,
+    "its parameters beside the model would stay where they begin",
+    'Use solver="profile-gradient", with a finite epsilon and a positive delta',
+)  # fmt: skip
+
+nuisance_parameters = Requirement(
+    lambda p, b: isinstance(p.loss, NuisanceLoss), _loss,
+    "it fits parameters beside the model, and this loss has none",
+    'Use solver="whitened-gradient"',
 )  # fmt: skip
 
 several_classes = Requirement(

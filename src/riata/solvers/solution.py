@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from riata.losses import Loss
 from riata.vectors import Vector
 
 
@@ -70,3 +71,4 @@ class Solution:
     line: tuple[float, float] = (1.0, 0.0)
     weights: tuple[float, ...] | None = None
     selected: tuple[int, ...] = ()
+    loss: Loss | None = None

@@ -40,7 +40,7 @@ from riata.solvers.plan import (
     count_steps,
 )
 from riata.solvers.refit import comparison, read_comparison
-from riata.solvers.solution import Callback, Solution
+from riata.solvers.solution import Callback, Fit, Solution
 from riata.solvers.whitened_shares import strength_of
 from riata.vectors import Vector, length
 
@@ -123,6 +123,8 @@ class Run:
         The mean squared length of u. Where eigenvalues were lifted it is less than their number.
     curvature : float
         The mean curvature of the loss.
+    secant, secant_error : float
+        The mean curvature of the risk on the way from the constant to the model, and its error.
     """
 
     plan: Plan
@@ -137,6 +139,8 @@ class Run:
     shift_error: float = 0.0
     steep: float = 0.0
     offset_error: float | None = None
+    secant: float = math.nan
+    secant_error: float = math.inf
     odds: float = 1.0
 
     #: Quantiles at which scales are taken that are lost in noise; the constant along the model.
@@ -270,7 +274,7 @@ class Run:
         steps, first = self.plan.steps, self.plan.times.get("first", 0)
         typical = math.sqrt(self.trace + 1)
         constant = max(1.0, CONSTANT * typical) if problem.fit_intercept else 0.0
-        cut = max(min(max(CUT, self.strength / CUT_FROM), MOST_CUT), self.steepness)
+        cut = max(min(max(CUT, self.strength / CUT_FROM), MOST_CUT), self.steepness, self.least_cut)
         clip = cut * self.scale * math.hypot(math.sqrt(self.trace), constant)
         limit = clip / constant if constant else math.inf
         if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
@@ -281,8 +285,8 @@ class Run:
         self.w, self.offset = np.zeros(len(w)), 0.0
         for t in count_steps(steps, callback):
             query = PreconditionedGradient(
-                problem, self.model(w, offset), limit, self.whitening, REACH * typical, constant,
-                clip,
+                self.problem, self.model(w, offset), limit, self.whitening, REACH * typical,
+                constant, clip,
             )  # fmt: skip
             gradient, noise = self.release("first" if t <= first else "gradient", query)
             w = limited(w - rate / self.curvature * gradient[: len(w)])
@@ -291,6 +295,7 @@ class Run:
             if t > first:
                 self.w = self.w + w / (steps - first)
                 self.offset += offset / (steps - first)
+            offset = self.after_step(t, w, offset)
         noise /= self.curvature * math.sqrt(steps - first)
         self.most = MOST_MARGINS if classifies else in_range(self.spread / self.curvature) ** 2
         sampled = self.scale / self.curvature / math.sqrt(problem.n_rows)
@@ -298,6 +303,20 @@ class Run:
         w, self.columns = likely_columns(self.w, self.whitening.matrix, self.error, self.most)
         self.w = shrunken(w, np.full(len(w), self.error), self.most)
         self.offset_error = self.error / constant if constant else None
+
+    def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
+        """What else is fitted between two gradients, nothing here, and the offset after it."""
+        return offset
+
+    @property
+    def least_cut(self) -> float:
+        """Summands of gradients keep at least this multiple of their typical length."""
+        return 0.0
+
+    @property
+    def problem_of_constant(self) -> Problem:
+        """What the best constant is the best constant of."""
+        return self.problem
 
     def shrink(self) -> None:
         """Go from the constant towards the model as far as two gradients say, and mend the offset.
@@ -312,14 +331,18 @@ class Run:
         constant = self.along_constant if problem.fit_intercept else 0.0
         found, noises = [], []
         theta = self.model(self.w, self.offset)
-        for model, size in ((self.constant, self.spread), (theta, self.scale)):
-            clip = max(CUT_ALONG, self.steepness) * size * math.hypot(1.0, constant)
+        first, last = self.problem_of_constant, problem
+        ends = ((first, self.constant, self.spread), (last, theta, self.scale))
+        for each, model, size in ends:
+            cut = max(CUT_ALONG, self.steepness, self.least_cut)
+            clip = cut * size * math.hypot(1.0, constant)
             limit = clip / constant if constant else math.inf
-            query = PreconditionedGradient(problem, model, limit, line, REACH, constant, clip)
+            query = PreconditionedGradient(each, model, limit, line, REACH, constant, clip)
             gradient, noise = self.release("along", query)
             found.append(gradient)
             noises.append(noise)
         change = float(found[1][0] - found[0][0])
+        self.secant, self.secant_error = change / spread, math.hypot(*noises) / spread
         if change <= defaults.SURE * math.hypot(*noises):
             change = max(change, self.curvature * spread)
         kept = part_to_keep(-float(found[0][0]) / change, noises[0] / change, self.odds)
@@ -353,15 +376,20 @@ class Run:
         offset = float(np.clip(offset, -_LARGEST, _LARGEST))
         dense = problem.set.project(np.where(self.columns, self.kept * theta.dense(), 0.0))
         model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
-        curvature = self.curvature if problem.loss.measured_curvature else None
-        query = comparison(problem, model, self.constant, 2 * self.spread, curvature)
-        fit, _ = read_comparison(*self.release("check", query))
         errors = column_errors(self.whitening.matrix, self.ratios, self.error) / self.units
         errors = np.hypot(errors, self.kept_error * theta.dense())
         return Solution(
             model, self.plan.steps, errors=errors[model.support],
-            offset_error=self._intercept_error(theta) if problem.fit_intercept else None, fit=fit,
+            offset_error=self._intercept_error(theta) if problem.fit_intercept else None,
+            fit=self.fit_of(model),
         )  # fmt: skip
+
+    def fit_of(self, model: Vector) -> Fit | None:
+        """A private estimate of how much better than the best constant a model fits the rows."""
+        problem = self.problem
+        curvature = self.curvature if problem.loss.measured_curvature else None
+        query = comparison(problem, model, self.constant, 2 * self.spread, curvature)
+        return read_comparison(*self.release("check", query))[0]
 
     def _intercept_error(self, theta: Vector) -> float:
         """At the mean row, from there to the row of zeros, and of how much of the model is kept."""
