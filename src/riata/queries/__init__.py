@@ -14,6 +14,7 @@ from riata.queries.mean_vector import MeanEntries, MeanVector
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
+from riata.queries.public_rows import DesignCurve, LabelSums, RowQuery, DesignRows
 from riata.queries.row_digest import RowDigest
 from riata.queries.row_gradient import (
     RowGradient,
@@ -43,6 +44,7 @@ __all__ = [
     "ColumnSums",
     "Coordinate",
     "Correlations",
+    "DesignCurve",
     "EntrySizes",
     "FineGradient",
     "FlagCounts",
@@ -53,6 +55,7 @@ __all__ = [
     "Improvement",
     "Influence",
     "JointMoments",
+    "LabelSums",
     "LengthSizes",
     "LimitedSlope",
     "MarginCounts",
@@ -72,6 +75,7 @@ __all__ = [
     "Reads",
     "RowDigest",
     "RowGradient",
+    "RowQuery",
     "RowUtilities",
     "Scaling",
     "ScoreCounts",
@@ -86,6 +90,7 @@ __all__ = [
     "SupportCurvature",
     "SupportGradient",
     "VertexUtilities",
+    "DesignRows",
     "Whitening",
     "WrongLabels",
     "risk_gradient",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from riata.errors import Incompatible, InvalidArgument
 from riata.losses import Weighted
-from riata.privacy.budget import Budget
+from riata.privacy.budget import REPLACE_LABEL, Budget
 from riata.problem import Problem
 from riata.registry import Registry
 from riata.sets import PolytopeSet
@@ -36,6 +36,7 @@ from riata.solvers.plan import Plan, Solver
 from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 from riata.solvers.projected import Projected
+from riata.solvers.public_design import PublicDesign
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.softmax_gradient import SoftmaxDescent
@@ -102,6 +103,15 @@ def _few_rows(problem: Problem, budget: Budget) -> bool:
     least = FEW_ROWS_OF_CLASSES if problem.loss.classifies else FEW_ROWS
     return whole_strength(problem, budget) < least * problem.n_features**0.5
 
+
+#: The same where rows are public and targets secret. If no line applies, `RULES` do.
+LABEL_RULES = (
+    Rule(
+        PublicDesign,
+        lambda p, b: p.adjacency == REPLACE_LABEL and not _without_privacy(p, b),
+        "rows are public, and targets are read by one sum of rows times targets",
+    ),
+)
 
 #: What "auto" stands for: the first line that applies. From public facts alone.
 RULES = (
@@ -209,6 +219,9 @@ FALLBACK = Rule(NoisyGradient, lambda p, b: p.set.convex, "it asks nothing of a 
 
 def rule_for(problem: Problem, budget: Budget) -> Rule:
     """The line of the table that "auto" goes by: the first whose solver accepts the problem."""
+    for rule in LABEL_RULES:
+        if rule.when(problem, budget) and _accepts(rule.solver(), problem, budget):
+            return rule
     apply = [rule for rule in (*RULES, FALLBACK) if rule.when(problem, budget)]
     accepted = (rule for rule in apply if _accepts(rule.solver(), problem, budget))
     return next(accepted, apply[0])  # if there is none, the first says why it refuses
@@ -245,6 +258,7 @@ def choose_solver(
 
 __all__ = [
     "JOINT_RULES",
+    "LABEL_RULES",
     "RULES",
     "SOLVERS",
     "AveragedGradient",
@@ -264,6 +278,7 @@ __all__ = [
     "PrivateHardThresholding",
     "PrivatePeeling",
     "Projected",
+    "PublicDesign",
     "RefittedFrankWolfe",
     "Rule",
     "ScaledGradient",
