@@ -74,6 +74,7 @@ MODELS = {
     "noisy-gradient, samples": erm(NoisyGradient(4, sampling=0.5), L2Ball(1.0)),
     "scaled-gradient": erm("scaled-gradient", bounds=LENGTH, steps=4),
     "whitened-gradient": erm("whitened-gradient", steps=4),
+    "public-design": erm("public-design", adjacency="replace-label"),
     "averaged-gradient": erm("averaged-gradient", steps=4),
     "class-sums": logistic(solver="class-sums", steps=4),
     "joint-class-sums": logistic(classes=(0, 1, 2), solver="joint-class-sums"),

@@ -278,6 +278,7 @@ SUITED = {
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
     "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
     "whitened-gradient": lambda **c: erm(solver="whitened-gradient", **c),
+    "public-design": lambda **c: lasso(solver="public-design", adjacency="replace-label", **c),
     "averaged-gradient": lambda **c: erm(solver="averaged-gradient", **c),
     "class-sums": lambda **c: erm(loss=Logistic(), solver="class-sums", **c),
     "joint-class-sums": lambda **c: three_classes(solver="joint-class-sums", **c),

@@ -14,7 +14,7 @@ from riata.queries.mean_vector import MeanEntries, MeanVector
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
-from riata.queries.public_rows import DesignCurve, LabelSums, RowQuery, DesignRows
+from riata.queries.public_rows import DesignCurve, DesignRows, LabelSums, RowQuery
 from riata.queries.row_digest import RowDigest
 from riata.queries.row_gradient import (
     RowGradient,
@@ -45,6 +45,7 @@ __all__ = [
     "Coordinate",
     "Correlations",
     "DesignCurve",
+    "DesignRows",
     "EntrySizes",
     "FineGradient",
     "FlagCounts",
@@ -90,7 +91,6 @@ __all__ = [
     "SupportCurvature",
     "SupportGradient",
     "VertexUtilities",
-    "DesignRows",
     "Whitening",
     "WrongLabels",
     "risk_gradient",

@@ -32,7 +32,8 @@ class RowQuery(Query):
     @final
     def block_sum(self, block: Block) -> np.ndarray:
         alone = copy.copy(block)  # what is kept of its rows is kept for both
-        alone.y = None  # type: ignore[assignment]  # whoever asks for a target fails, on all data
+        # Whoever asks for a target fails, on all data alike.
+        alone.y = None  # type: ignore[assignment]
         return self.sum_of_rows(alone)
 
     @abstractmethod

@@ -19,7 +19,7 @@ from riata.errors import InvalidArgument
 from riata.mechanisms import Mechanism, PublicAnswer
 from riata.privacy.budget import Budget, default_delta
 from riata.problem import Problem
-from riata.queries import DesignCurve, LabelSums, SlopeSizes, DesignRows, Whitening
+from riata.queries import DesignCurve, DesignRows, LabelSums, SlopeSizes, Whitening
 from riata.solvers.adaptive_budget import measurement_at, noise_std
 from riata.solvers.design_prior import Estimate, coordinates, estimate
 from riata.solvers.empirical_bayes import high_quantile
@@ -27,6 +27,7 @@ from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
 from riata.solvers.requirements import (
     canonical_loss,
     columns_at_most,
+    convex_set,
     public_rows,
     refittable_set,
 )
@@ -51,6 +52,9 @@ MOST_COLUMNS = 512
 #: What the label sums of the first round get of what the scales of residuals leave. That round
 #: centres targets and finds what rows explain of them; both count by their noise.
 FIRST = 0.3
+
+#: A scale gets at most this part where delta is 0, so that the sums have most of the budget.
+MOST_FOR_PURE = 0.15
 
 #: Residuals are clipped at a multiple of a high quantile, as in whitened gradients: of normal ones
 #: the quantile is at 1 / 0.6 standard deviations, and this is what they have of the multiple.
@@ -94,6 +98,7 @@ class PublicDesign(Solver):
         public_rows,
         canonical_loss,
         refittable_set,
+        convex_set,
         columns_at_most(
             MOST_COLUMNS, f"it inverts matrices of at most {MOST_COLUMNS}", "Use {another}"
         ),
@@ -124,6 +129,10 @@ class PublicDesign(Solver):
             return {"labels 1": 1.0}
         gaussian = budget if budget.delta else replace(budget, delta=default_delta(problem.n_rows))
         scale = scale_share(whole_strength(problem, gaussian, fits))
+        if (
+            not budget.delta
+        ):  # a part of epsilon, which shrinks noise as a part of rho does its square
+            scale = min(math.sqrt(scale), MOST_FOR_PURE)
         sums = 1 - 2 * scale
         return {
             "scale 1": scale, "labels 1": FIRST * sums,
