@@ -62,6 +62,8 @@ REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FAMILIES = ("tests/sensitivity/test_weighted_rows.py",)
 WHITENED = ("tests/sensitivity/test_whitening.py",)
 NUISANCE = ("tests/sensitivity/test_nuisance_sums.py",)
+TARGETS = "tests/sensitivity/test_label_queries.py"
+LABELS = "tests/unit/test_label_privacy.py"
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
 COMPILED = ("tests/statistical/test_compiled_selection.py",)
@@ -1154,6 +1156,58 @@ MUTANTS = [
         "whitened rows that depend on the largest of their block", "queries/whitening.py",
         "            u *= factors\n", "            u *= factors / max(np.abs(u).max(), 1.0)\n",
         WHITENED,
+    ),
+    Mutant(
+        "queries about rows that are handed targets", "queries/public_rows.py",
+        "        alone.y = None  # type: ignore[assignment]\n", "",
+        (f"{TARGETS}::test_a_row_query_sees_no_target",),
+    ),
+    Mutant(
+        "answers about secret rows without a sensitivity", "queries/public_rows.py",
+        "if self.adjacency == REPLACE_LABEL:", "if True:",
+        (f"{TARGETS}::test_an_exact_answer_is_refused_where_it_would_tell_something",),
+    ),
+    Mutant(
+        "exact answers to every query", "mechanisms/public.py",
+        'if not isinstance(query, RowQuery) or query.sensitivity("linf") != 0:', "if False:",
+        (f"{TARGETS}::test_an_exact_answer_is_refused_where_it_would_tell_something",),
+    ),
+    Mutant(
+        "label sums of long rows that weigh as much as others", "queries/public_rows.py",
+        "total += np.trunc(slopes[few] * weights) @ h", "total += slopes[few] @ h",
+        (f"{TARGETS}::test_no_other_target_changes_label_sums_by_more",),
+    ),
+    Mutant(
+        "weights of rows that forget the constant", "queries/public_rows.py",
+        "np.sqrt(squares + float(beside) ** 2)", "np.sqrt(squares)",
+        (f"{TARGETS}::test_no_other_target_changes_label_sums_by_more",),
+    ),
+    Mutant(
+        "label sums with the noise of half a target", "queries/public_rows.py",
+        "return self.slope_bound() * self.rows.length * stretched",
+        "return self.slope_bound() * self.rows.length * stretched / 2",
+        (f"{TARGETS}::test_two_targets_of_a_long_row_reach_the_sensitivity",
+         f"{TARGETS}::test_no_other_target_changes_label_sums_by_more"),
+    ),
+    Mutant(
+        "a replaced target that counts once", "privacy/budget.py",
+        "REPLACE_LABEL: 2}", "REPLACE_LABEL: 1}",
+        (f"{TARGETS}::test_no_other_target_changes_label_sums_by_more",),
+    ),
+    Mutant(
+        "targets of people as if each had one", "fitting/arguments.py",
+        "    if adjacency == REPLACE_LABEL:\n", "    if False:\n",
+        (f"{LABELS}::test_people_are_refused_before_a_charge",),
+    ),
+    Mutant(
+        "a fit of targets on a ledger of rows", "privacy/unit.py",
+        "if unit.adjacency == adjacency and (", "if REPLACE_LABEL == unit.adjacency or (",
+        (f"{LABELS}::test_a_ledger_of_more_refuses_a_fit_that_protects_targets_alone",),
+    ),
+    Mutant(
+        "a Statement about targets that is silent about rows", "fitting/statement.py",
+        "        notes.append(LABEL_NOTE)\n", "        pass\n",
+        (f"{LABELS}::test_the_statement_says_that_rows_are_not_protected",),
     ),
     Mutant(
         "rows on a support that are not shortened", "queries/support.py",

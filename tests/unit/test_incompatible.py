@@ -278,6 +278,7 @@ SUITED = {
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
     "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
     "whitened-gradient": lambda **c: erm(solver="whitened-gradient", **c),
+    "public-design": lambda **c: lasso(solver="public-design", adjacency="replace-label", **c),
     "averaged-gradient": lambda **c: erm(solver="averaged-gradient", **c),
     "profile-gradient": lambda **c: erm(loss=OrderedLogistic(3), solver="profile-gradient", **c),
     "class-sums": lambda **c: erm(loss=Logistic(), solver="class-sums", **c),

@@ -476,7 +476,9 @@ def test_penalty_and_radius_follow_from_the_bounds_alone(bounds, penalty, radius
 def test_solvers_can_be_asked_for_by_name_or_given():
     problem, budget = unit_lasso(), Budget(1.0, 1e-6)
     for name, kind in SOLVERS.items():
-        steps = 1 if name in ("objective-perturbation", "posterior-sampling") else 12
+        steps = (
+            1 if name in ("objective-perturbation", "posterior-sampling", "public-design") else 12
+        )
         solver = choose_solver(name, problem, budget, steps)
         assert type(solver) is kind
         assert solver.steps == steps

@@ -13,6 +13,7 @@ from riata.mechanisms import (
     LaplaceMechanism,
     ObjectivePerturbation,
     PosteriorSample,
+    PublicAnswer,
     SampledGaussianMechanism,
     TopK,
 )
@@ -29,6 +30,8 @@ def log_ratio(release: WitnessedRelease) -> float:
     """
     query, released = release.query, release.released
     match release.mechanism:
+        case PublicAnswer():
+            return 0.0
         case ExponentialMechanism(epsilon):
             scale = 2 * query.sensitivity("linf") / epsilon
             ours, theirs = (

@@ -18,6 +18,7 @@ from riata.audit.distances import realised_by_pairs
 from riata.audit.grey_box import measured
 from riata.audit.pairs import (
     Neighbours,
+    exchangeable,
     extreme_rows,
     extreme_targets,
     first_problem,
@@ -28,7 +29,7 @@ from riata.audit.witness import Data, Progress, Trial, WitnessedRelease
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
 from riata.mechanisms.noise import Noise
-from riata.privacy.budget import REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE
 from riata.public import public_normals
 from riata.vectors import Vector
 
@@ -190,7 +191,7 @@ class _Search:
             rows = np.vstack([x[i : i + 1], rest[0]])
             return rows, labels_of(self.model, np.append(y[i], rest[1]))
 
-        if self.problem.adjacency == REPLACE_ONE:
+        if self.problem.adjacency != ADD_REMOVE:
             return with_row(0), with_row(1)
         return with_row(0), (rest[0], labels_of(self.model, rest[1]))
 
@@ -208,13 +209,14 @@ class _Search:
         """The two of these rows, or the one, that the runs would have shown most."""
         plan = self.trial.plan
         loaded = self.model.request(x, labels_of(self.model, y))[1].load()
-        alone = self.problem.adjacency != REPLACE_ONE
+        alone = self.problem.adjacency == ADD_REMOVE
         places = [slice(i, i + 1) for i in range(len(x))] + [slice(0)] * alone
         engines = [plan.engine(LocalEngine, *(part[at] for part in loaded)) for at in places]
         realised = realised_by_pairs(runs, plan, engines)
         if alone:
             i = int(np.argmax(realised[-1, :-1]))
             return x[[i]], y[[i]]
+        realised = np.where(exchangeable(self.problem, x), realised, -1.0)
         two = list(divmod(int(np.argmax(realised)), len(x)))
         return x[two], y[two]
 

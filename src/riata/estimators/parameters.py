@@ -48,8 +48,9 @@ steps : int or "auto", default="auto"
     The number of private steps. "auto" chooses it from public facts.
 fit_intercept : bool, default=True
     Whether to fit an intercept, for a tenth of the budget.
-adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    Which data sets count as neighbours.
+adjacency : {"replace-one", "add-remove", "replace-label"}, default="replace-one"
+    Which data sets count as neighbours. With "replace-label" only targets are protected: all other
+    columns, and who is in the data, are public.
 ledger : Ledger, optional
     Where the fit is charged before a row is read.
 engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"

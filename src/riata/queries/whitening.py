@@ -176,7 +176,7 @@ class Whitening:
             yield few, kept[few].astype(np.float64), squares[few]
 
 
-def _check(length: float, constant: float, scale: float) -> None:
+def check_sizes(length: float, constant: float, scale: float) -> None:
     """Raise unless sums over rows of these sizes are exact."""
     ordinary = all(_SMALLEST <= size <= _LARGEST for size in (length, scale))
     if not (ordinary and 0 <= constant <= length):
@@ -217,7 +217,7 @@ class JointMoments(LimitedSlope):
     nonnegative_inner: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check(self.length, self.constant, self.scale)
+        check_sizes(self.length, self.constant, self.scale)
 
     @property
     def step(self) -> float:
@@ -297,7 +297,7 @@ class PreconditionedGradient(LimitedSlope):
     reads: ClassVar[Reads] = Reads.ROWS
 
     def __post_init__(self) -> None:
-        _check(self.reach, self.constant, self.clip)
+        check_sizes(self.reach, self.constant, self.clip)
 
     @property
     def step(self) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from riata.errors import Incompatible
 from riata.losses import NuisanceLoss
-from riata.privacy.budget import Budget
+from riata.privacy.budget import REPLACE_LABEL, Budget
 from riata.problem import Problem
 from riata.queries.columns import MOST_COLUMNS
 from riata.sets import PolytopeSet
@@ -77,6 +77,19 @@ class Requirement:
             instead = self.instead.format(another=another(problem))
             raise Incompatible(solver, fact, because=self.because, instead=instead)
 
+
+public_rows = Requirement(
+    lambda p, b: p.adjacency == REPLACE_LABEL, lambda p, b: f'adjacency="{p.adjacency}"',
+    "it takes rows for public and protects targets alone",
+    'Use solver="auto", or adjacency="replace-label" if everything but the targets is public',
+)  # fmt: skip
+
+canonical_loss = Requirement(
+    lambda p, b: p.loss.canonical_link, _loss,
+    "one sum of rows and targets says all about a model only for the squared and the logistic "
+    "loss without class weights",
+    'Use solver="auto"',
+)  # fmt: skip
 
 finite_epsilon = Requirement(
     lambda p, b: b.epsilon < math.inf, _epsilon, "it would add no noise at all",
