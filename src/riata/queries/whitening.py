@@ -312,7 +312,7 @@ class PreconditionedGradient(LimitedSlope):
 
     def largest_slopes(self, block: Block) -> np.ndarray | None:
         """How large each row's slope could be with another label, in steps; None of numbers."""
-        if not (self.loss.classifies and self.loss.link == "logit"):
+        if not (self.loss.classifies and self.loss.innermost.link == "logit"):
             return None
         margins = self.margins(block)
         found = np.ones(len(margins))
