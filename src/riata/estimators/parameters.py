@@ -114,6 +114,13 @@ intercept_ : ndarray of shape (1,) or (n_classes,)""",
     "fitted": """\
 coef_error_, intercept_error_ : ndarray, float or ndarray
     Standard errors of `coef_` and `intercept_`, NaN where the solver says nothing about them.
+coef_covariance_ : ndarray of shape (2, n_features + 1, n_features + 1), or one for each class
+    If the solver says something about them: the covariances of `coef_` and, last, of the intercept,
+    and the part of them that is a guess, in directions in which rows hardly vary. 0 for columns
+    that were left out.
+residual_spread_ : float
+    Of a least-squares regression, if the solver estimates its fit: the root of the mean squared
+    residual, from the same release. Large residuals are clipped in it.
 selection_order_ : ndarray of int
     For each of `coef_`, its place in the order in which a search selected columns, from 1; 0 for
     columns that were not selected, and for solvers that do not select one by one.

@@ -24,6 +24,7 @@ def summary_notes(
     lines: np.ndarray | None,
     correction: str | None,
     level: float,
+    each_level: float,
 ) -> tuple[str, ...]:
     """What the numbers of a model mean, and what they do not."""
     if not found:
@@ -34,6 +35,11 @@ def summary_notes(
             "Standard errors count the noise of the fit and that of sampling rows. They do not "
             "count that columns were selected, nor that clipped residuals or a penalty move the "
             "estimates: do not take p-values for exact."
+        )
+    if each_level != level:
+        notes.append(
+            f"Intervals count that columns were selected: each is one of {100 * each_level:.6g}%, "
+            f"so that {100 * level:.4g}% of those shown hold."
         )
     notes += _adjustment_note(functions, correction, level)
     if any(not math.isfinite(t.error) for f in functions for t in f.terms if t.name != INTERCEPT):

@@ -24,7 +24,8 @@ from riata.privacy.statement import Statement
 from riata.wording import shown
 
 NAMES, SCHEMA, QUALITY = "feature_names_in_", "schema_", "data_quality_"
-OPTIONAL = {NAMES, SCHEMA, QUALITY}
+COVARIANCE, SPREAD = "coef_covariance_", "residual_spread_"
+OPTIONAL = {NAMES, SCHEMA, QUALITY, COVARIANCE, SPREAD}
 
 #: Numbers of each column, of which most may be 0.
 _COLUMNS = ("coef_", "coef_error_", "selection_order_")
@@ -59,7 +60,8 @@ def check_attributes(model: Any) -> None:
 
 
 def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
-    present = {*_names(type(model)), NAMES, QUALITY} & vars(model).keys() - {*_COLUMNS}
+    own = {*_names(type(model)), *OPTIONAL} - {*_COLUMNS, SCHEMA}
+    present = own & vars(model).keys()
     nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
     if hasattr(model, SCHEMA):
         nodes[SCHEMA] = model.schema_.toml()
@@ -112,6 +114,7 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         beside = np.asarray(found[name])
         usual = type(found[name]) is type(intercept) and beside.dtype == np.float64
         require(usual and beside.shape == shape[:-1], f"Its {name} does not fit its intercept.")
+    _check_extra(found, shape)
     errors = _read_coefficients(reader, nodes["coef_error_"], shape, "coef_error_")
     errors[errors == 0] = math.nan
     order = _read_coefficients(reader, nodes["selection_order_"], shape, "selection_order_")
@@ -143,6 +146,18 @@ def require_nuisance(reader: Reader, found: dict[str, Any]) -> None:
     require_array(hazards, "baseline_hazard_", "<f8", ends.shape)
     rising = bool(np.all(np.diff(ends, prepend=0.0) > 0)) and bool(np.all(hazards > 0))
     require(rising, "Its bands or its hazards are not positive and in order.")
+
+
+def _check_extra(found: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """Refuse covariances and a spread of residuals that no fit makes."""
+    if COVARIANCE in found:
+        values, size = found[COVARIANCE], shape[-1] + 1
+        require_array(values, COVARIANCE, "<f8", (*shape[:-1], 2, size, size))
+        usual = np.isfinite(values).all() and (np.diagonal(values, axis1=-2, axis2=-1) >= 0).all()
+        require(bool(usual), "Its covariances are none.")
+    if SPREAD in found:
+        usual = isinstance(found[SPREAD], float) and 0 < found[SPREAD] < math.inf
+        require(bool(usual), "The spread of its residuals is not a positive number.")
 
 
 def _read_schema(reader: Reader, text: Any, n_features: int) -> Schema:

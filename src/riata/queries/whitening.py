@@ -274,7 +274,9 @@ class PreconditionedGradient(LimitedSlope):
     """The mean of slope * (u, constant), with each row's summand shortened to a public length.
 
     Shortening is done to the slope, which is rounded towards 0: what is summed stays a whole number
-    times whole numbers.
+    times whole numbers. A slope of log odds is shortened as much as that of the row's other label
+    would be, so that the mean is still 0 at the true model: a slope that was cut only where it is
+    large would move the model away from 0.
 
     Parameters
     ----------
@@ -311,17 +313,32 @@ class PreconditionedGradient(LimitedSlope):
 
     def block_sum(self, block: Block) -> np.ndarray:
         slopes, total = self.slopes(block), np.zeros(self.width)
+        largest = self.largest_slopes(block)
         beside = math.floor(self.constant / self.step)
         allowed = self.clip * ROUNDED_DOWN / (self.slope_unit * self.step)
         for few, u, squares in self.whitening.kept_rows(block, self.step, X_STEPS):
             lengths = np.sqrt(squares + float(beside) ** 2)
             with np.errstate(divide="ignore"):
                 most = np.floor(np.minimum(allowed / lengths, self.slope_steps))
-            kept = np.clip(slopes[few], -most, most)
+            kept = slopes[few]
+            if largest is not None:
+                kept = np.trunc(kept * np.minimum(1.0, most / largest[few]))
+            kept = np.clip(kept, -most, most)
             total[: self.whitening.size] += kept @ u
             if self.constant:
                 total[-1] += beside * kept.sum()
         return total
+
+    def largest_slopes(self, block: Block) -> np.ndarray | None:
+        """How large each row's slope could be with another label, in steps; None of numbers."""
+        if not (self.loss.classifies and self.loss.innermost.link == "logit"):
+            return None
+        margins = self.margins(block)
+        found = np.ones(len(margins))
+        for label in self.loss.class_targets():
+            slopes = self.slopes_at(margins, np.full(len(margins), label))
+            found = np.maximum(found, np.abs(slopes))
+        return found
 
     @property
     def unit(self) -> Any:

@@ -52,6 +52,10 @@ CENTRED = 0.4
 #: those of a hinge may be 0.
 LEAST = 0.1
 
+#: Coordinates are flat, and their errors unknown, if they have less than this part of the typical
+#: second moment.
+FLAT = 0.5
+
 #: The noise of the model explains this part of the variance that there is; but all steps together
 #: are no shorter, and no longer, than so many times a Newton step along a direction that all rows
 #: share.
@@ -167,6 +171,7 @@ class _Run(Run):
         if not problem.loss.classifies:
             ratio = root**2 / 4 / max(float(self.w @ self.w), 1e-20 * root**2)
         self.ratios = np.full(len(w), ratio)
+        self.flat = np.full(len(w), ratio < FLAT)
         self.columns = np.ones(len(w), dtype=bool)
         alone = noise / self.curvature / math.sqrt(steps)
         self.offset_error = alone / constant if constant else None

@@ -363,7 +363,8 @@ def read_comparison(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
     """The fit that a released comparison shows, and whether the model is surely better."""
     loss, gain = released
     scale = max(loss, noise)
-    return Fit(gain / scale, noise / scale), bool(gain > defaults.SURE * noise)
+    fit = Fit(gain / scale, noise / scale, float(max(loss - gain, noise)))
+    return fit, bool(gain > defaults.SURE * noise)
 
 
 def _inverse(matrix: np.ndarray, noise: float) -> np.ndarray:
