@@ -13,7 +13,7 @@ from riata.audit import random_pairs, replays
 from riata.losses import Logistic, OneAgainstRest
 from riata.privacy import Budget
 from riata.sets import L2Ball
-from riata.solvers import AveragedGradient, WhitenedGradient
+from riata.solvers import AveragedGradient, WhitenedGradient, averaged_gradient
 from riata.solvers.empirical_bayes import (
     averaged_noise,
     best_constant,
@@ -79,12 +79,38 @@ def test_the_plan_spends_the_budget_exactly(loss, intercept, adjacency, fits, ep
 
 @every_loss
 @with_or_without
-def test_an_averaged_plan_makes_the_releases_of_its_proof(loss, intercept):
-    plan = AveragedGradient(5).plan(some_problem(loss, intercept=intercept), Budget(1.0, 1e-6))
+@pytest.mark.parametrize("n", [50, 5_000])
+def test_an_averaged_plan_makes_the_releases_of_its_proof(loss, intercept, n):
+    problem = some_problem(loss, n=n, intercept=intercept)
+    plan = AveragedGradient(5).plan(problem, Budget(1.0, 1e-6))
     expected = {"lengths": 1, "gradient": 5, "along": 2, "check": 1}
     expected |= {} if loss.classifies else {"slopes": 1 + intercept}
     expected |= {"constant": 1} if intercept else {}
+    seen = n > 500 and intercept and not loss.measured_curvature
+    expected |= {"centre": 1} if seen else {}
     assert plan.times == expected
+
+
+@pytest.mark.parametrize("larger", [None, -1.0, 1.0])
+def test_an_averaged_run_starts_from_the_mean_row_or_that_of_the_larger_class(larger, monkeypatch):
+    x, y = correlated()
+    if larger is not None:
+        y = np.where(y > np.quantile(y, 0.8), -larger, larger)
+    found = []
+    centre = averaged_gradient._Run._centre
+    monkeypatch.setattr(
+        averaged_gradient._Run, "_centre", lambda run: (centre(run), found.append(run.whitening))
+    )
+    options = {"solver": "averaged-gradient", "random_state": 0}
+    if larger is None:
+        PrivateLasso(1_000.0, 1e-6, bounds=ROW, **options).fit(x, y)
+    else:
+        options |= {"bounds": Bounds(3.0, norm="l2"), "classes": [-1.0, 1.0]}
+        PrivateLogisticRegression(1_000.0, 1e-6, **options).fit(x, y)
+    (whitening,) = found
+    mean = x.mean(axis=0) if larger is None else x[y == larger].mean(axis=0)
+    np.testing.assert_allclose(whitening.centre, whitening.matrix @ mean / 3, atol=0.02)
+    assert np.abs(whitening.centre).max() > 0.1
 
 
 @every_loss

@@ -169,9 +169,7 @@ def best_constant(loss: Loss, slope: float, bound: float) -> tuple[float, float]
 
     `slope` is the mean slope at 0.
     """
-    targets = np.array(loss.class_targets())
-    positive, negative = loss.slope(np.zeros(2), targets)
-    part = float(np.clip((slope - negative) / ((positive - negative) or 1.0), 1e-3, 1 - 1e-3))
+    targets, part = np.array(loss.class_targets()), class_part(loss, slope)
     parts = np.array([part, 1 - part])
     low, high = -bound, bound
     for _ in range(60):
@@ -179,6 +177,12 @@ def best_constant(loss: Loss, slope: float, bound: float) -> tuple[float, float]
         rises = float(parts @ loss.slope(np.full(2, middle), targets)) > 0
         low, high = (low, middle) if rises else (middle, high)
     return low, float(parts @ loss.curvature(np.full(2, low), targets))
+
+
+def class_part(loss: Loss, slope: float) -> float:
+    """The part of the rows that are of the first of two classes, from the mean slope at 0."""
+    first, second = loss.slope(np.zeros(2), np.array(loss.class_targets()))
+    return float(np.clip((slope - second) / ((first - second) or 1.0), 1e-3, 1 - 1e-3))
 
 
 def shortened_slopes(loss: Loss, offset: float, spread: float, limit: float) -> tuple[float, float]:
