@@ -25,7 +25,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-import arena_rdatasets
 from riata import PrivateLasso, PrivateLogisticRegression
 from riata.errors import Incompatible
 
@@ -33,6 +32,7 @@ import arena_data
 import arena_designs
 import arena_packages
 import arena_peers
+import arena_rdatasets
 import arena_wide
 from arena_data import Table
 from results import FOLDER, show
