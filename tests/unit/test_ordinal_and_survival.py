@@ -194,6 +194,13 @@ def test_degenerate_rows_end_with_a_model(kind):
     assert np.all(np.diff(other.thresholds_) > 0)
 
 
+def test_a_band_of_hardly_any_width_ends_with_a_model():
+    """Warnings are errors here: a hazard of more than 1e308 was one, after the charge."""
+    means = np.array([[0.5, 0.2, 0.1], [0.5, 0.2, 0.1]])
+    found = Cox((5e-324, 1.0)).refitted(means, 0.01, 0.5, constant=False)
+    assert np.isfinite(found.rates).all()
+
+
 # Schemas, files, reports.
 
 
