@@ -651,6 +651,12 @@ MUTANTS = [
         ("tests/unit/test_bounds.py::test_rows_that_call_themselves_canonical_are_looked_at",),
     ),
     Mutant(
+        "places of entries that the caller can change", "grid.py",
+        "x.indices.copy(), x.indptr.copy()", "x.indices, x.indptr",
+        ("tests/unit/test_bounds.py::"
+         "test_places_that_the_caller_changes_later_do_not_move_entries",),
+    ),
+    Mutant(
         "inner products of the first rows for every block", "engines/margins.py",
         "return self._margins.inner(model)[self.start : self.start + self.shape[0]]",
         "return self._margins.inner(model)[: self.shape[0]]",

@@ -151,7 +151,7 @@ def row_sums(terms: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 def canonical_rows(x: Any) -> sparse.csr_array:
     """A copy of sparse rows with one entry for each place, or two of them would escape clipping.
 
-    Where each place has one already, only the entries are copied.
+    Nothing is shared with `x`: places that the caller changed later would escape it as well.
     Entries that share a place are added row by row and in float64: sorted by columns, the order of
     a row's duplicates could depend on other rows.
     """
@@ -159,8 +159,8 @@ def canonical_rows(x: Any) -> sparse.csr_array:
         if x.format == "coo":  # which would be added as they are
             x = sparse.coo_array((x.data.astype(np.float64), x.coords), shape=x.shape)
         if x.format == "csr":
-            entries = x.data.astype(np.float64)
-            rows = sparse.csr_array((entries, x.indices, x.indptr), shape=x.shape)
+            parts = (x.data.astype(np.float64), x.indices.copy(), x.indptr.copy())
+            rows = sparse.csr_array(parts, shape=x.shape)
             if rows.has_canonical_format:  # found out here: what x says of itself may be old
                 return rows
         rows = sparse.csr_array(x, dtype=np.float64, copy=True)

@@ -141,6 +141,15 @@ def test_rows_that_call_themselves_canonical_are_looked_at():
         np.testing.assert_array_equal(found.toarray(), [[1.0]])
 
 
+def test_places_that_the_caller_changes_later_do_not_move_entries():
+    rows = sparse.csr_array(np.full((1, 3), 0.9))
+    found = [Bounds(1.0).clip_x(rows), Bounds(1.0).grid_x(rows)]
+    before = [each.toarray() for each in found]
+    rows.indices[:], rows.indptr[:] = 0, 0  # three entries of one place, clipped one by one
+    for each, expected in zip(found, before, strict=True):
+        np.testing.assert_array_equal(each.toarray(), expected)
+
+
 def test_sparse_rows_of_many_blocks_are_on_the_grid_as_dense_ones_are():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3000, 80)) * (rng.random((3000, 80)) < 0.8)

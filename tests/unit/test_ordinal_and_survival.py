@@ -21,6 +21,7 @@ from riata import (
     save,
 )
 from riata.errors import Incompatible, InvalidArgument
+from riata.estimators.augment import augment
 from riata.evaluation import evaluate, private_score
 from riata.losses import Cox, OrderedLogistic
 from riata.losses.cox import signed_durations
@@ -144,6 +145,31 @@ def test_probabilities_and_survival_are_those_of_the_model():
     )
 
 
+@pytest.mark.parametrize("classes", [["mild", "severe"], ["severe", "mild"]])
+def test_two_ordered_classes_are_told_by_their_threshold(classes):
+    y = np.array(classes)[(PAIN > 2).astype(int)]
+    model = ordinal(8.0, classes=classes).fit(X, y)
+    found = model.augment(X)
+    for k, label in enumerate(model.classes_):
+        np.testing.assert_array_equal(found[f".fitted.{label}"], model.predict_proba(X)[:, k])
+    np.testing.assert_array_equal(found[".class"], model.predict(X))
+    assert evaluate(model, X, y).scores["AUC"] > 0.6  # and not one minus this
+
+
+def test_errors_of_hazards_are_those_of_what_is_told():
+    """The hazard over that of a row of zeros: where the rows of the fit lie is no part of it."""
+    model = cox(8.0).fit(X, TIME, DIED)
+    rows = np.array([[0.0, 0, 0], [1.0, 0, 0], [0.5, -0.5, 0.2]])
+    whole = model.coef_covariance_[0, :-1, :-1]
+    expected = np.sqrt(np.einsum("ij,jk,ik->i", rows, whole, rows))
+    found = model.augment(rows)
+    np.testing.assert_allclose(found[".se.fit"], expected * found[".fitted"])
+    np.testing.assert_allclose(found[".fitted"], model.predict_partial_hazard(rows))
+    del model.coef_covariance_
+    bound = np.abs(rows) @ np.where(model.coef_ != 0, model.coef_error_, 0.0)
+    np.testing.assert_allclose(augment(model, rows)[".se.fit"], bound * found[".fitted"])
+
+
 def test_pure_noise_is_given_up():
     """False alarms: seeded; a model of noise has coefficients that do not stand out."""
     y, t = RNG.permutation(PAIN), RNG.permutation(TIME)
@@ -192,6 +218,13 @@ def test_degenerate_rows_end_with_a_model(kind):
     assert np.isfinite(model.baseline_hazard_).all()
     assert np.isfinite(other.coef_).all()
     assert np.all(np.diff(other.thresholds_) > 0)
+
+
+def test_a_band_of_hardly_any_width_ends_with_a_model():
+    """Warnings are errors here: a hazard of more than 1e308 was one, after the charge."""
+    means = np.array([[0.5, 0.2, 0.1], [0.5, 0.2, 0.1]])
+    found = Cox((5e-324, 1.0)).refitted(means, 0.01, 0.5, constant=False)
+    assert np.isfinite(found.rates).all()
 
 
 # Schemas, files, reports.

@@ -128,6 +128,16 @@ def test_plain_rows_take_the_quick_way_and_others_the_slow_one(tmp_path):
     assert ways == [ArrowCells, Cells, Cells, ArrowCells]
 
 
+@pytest.mark.parametrize("separator", ["¦", "::", "\x00"])
+def test_separators_that_arrow_does_not_know_are_read_by_python(tmp_path, separator):
+    """An error would tell whether there is a quote in a block: those are read by Python anyway."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes("a,b\n1,x\n2,y\n".replace(",", separator).encode())
+    ((n_rows, columns),) = CsvReader(path, separator).chunks(["a", "b"], 100)
+    assert (n_rows, type(columns["a"])) == (2, Cells)
+    assert columns["a"].numbers().tolist() == [1.0, 2.0]
+
+
 def test_without_arrow_rows_are_the_same(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"a,b\n1,x\n2,y\n")

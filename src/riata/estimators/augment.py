@@ -38,9 +38,9 @@ def augment(
     -------
     dict of ndarray
         ``.fitted``, ``.se.fit``, ``.lower`` and ``.upper``, with the names of R's broom: the mean,
-        the probability of the second class, or the margin of a classifier without probabilities.
-        Classifiers have ``.class``; of three classes or more they have ``.fitted.<class>`` without
-        errors.
+        the hazard over that of a row of zeros, the probability of the second class, or the margin
+        of a classifier without probabilities. Classifiers have ``.class``; of three classes or
+        more, and of ordered ones, they have ``.fitted.<class>`` without errors.
 
     Notes
     -----
@@ -59,7 +59,7 @@ def augment(
         raise InvalidArgument(
             f"{about.name} predicts nothing, so there is nothing to add to rows. Use summary()."
         )
-    if about.labels is not None and len(about.labels) > 2:
+    if about.labels is not None and (len(about.labels) > 2 or about.ordered):
         return _of_classes(model, about, X)
     if not hasattr(model, "row_functions"):
         return _without_errors(model, about, X)
@@ -93,12 +93,16 @@ def _margins(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     margins = np.asarray(model._margins(X)).reshape(-1)
     coef, known = np.atleast_2d(model.coef_)[0], np.atleast_2d(model.coef_error_)[0]
     rows = model.row_bounds().clip_x(encoded(model, X))
-    intercept = float(np.atleast_1d(model.intercept_error_)[0]) if model.fit_intercept else 0.0
+    fitted = model.fit_intercept and getattr(model, "has_intercept", True)
+    intercept = float(np.atleast_1d(model.intercept_error_)[0]) if fitted else 0.0
     if rows.shape[1] != len(coef):  # of rows that were projected before
         return margins, np.full(len(margins), math.nan)
     covariance = getattr(model, "coef_covariance_", None)
     if covariance is not None:
-        return margins, _row_errors(rows, covariance.reshape(covariance.shape[-3:]))
+        covariance = covariance.reshape(covariance.shape[-3:]).copy()
+        if not fitted:  # what moved all margins of the fit is no part of these
+            covariance[:, -1], covariance[:, :, -1] = 0.0, 0.0
+        return margins, _row_errors(rows, covariance)
     sizes = abs(rows)
     unknown = (coef != 0) & ~np.isfinite(known)
     errors = sizes @ np.where((coef != 0) & ~unknown, known, 0.0) + intercept

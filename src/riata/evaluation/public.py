@@ -178,6 +178,8 @@ def _of_classes(model: Any, name: str, labels: np.ndarray, x: Any, codes: np.nda
     roc = None
     if len(labels) == 2 and 0 < shares[1] < 1:
         ranks = np.asarray(model.decision_function(x), dtype=np.float64)
+        if getattr(model, "ordered_classes_", labels)[0] != labels[0]:  # the higher, the lower
+            ranks = -ranks
         scores["AUC"], roc = _roc(codes, ranks)
         constant["AUC"] = 0.5
     return Evaluation(

@@ -160,7 +160,8 @@ class Cox(NuisanceLoss):
         at_risk = np.maximum(last + later, largest * least)
         usual = max(float(events.sum() / at_risk.sum()), least)
         _, widths, _ = self._bands
-        rates = (events + least) / (at_risk + least / usual) / widths
+        with np.errstate(over="ignore"):  # in a band that has hardly any width
+            rates = (events + least) / (at_risk + least / usual) / widths
         once = 1 / self.edges[-1]
         rates = np.clip(rates, once / _RANGE, once * _RANGE)
         return replace(self, rates=tuple(rates.tolist()))

@@ -102,7 +102,8 @@ def plain_fields(
 ) -> list[ArrowCells] | None:
     """The fields at some places in the lines of a text without quotes and carriage returns.
 
-    None if it does not have so many lines of `width` fields each, or if Arrow is not installed.
+    None if it does not have so many lines of `width` fields each, if Arrow knows no such separator,
+    or if it is not installed.
     """
     try:
         import pyarrow as pa
@@ -125,7 +126,7 @@ def plain_fields(
                 check_utf8=False, null_values=[], strings_can_be_null=False,
             ),
         )  # fmt: skip
-    except pa.ArrowException:
+    except (pa.ArrowException, ValueError):  # the latter of a separator that is not one ASCII sign
         return None
     if table.num_rows != n_rows:
         return None
