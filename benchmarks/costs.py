@@ -1,7 +1,7 @@
 """What fits take: seconds and memory of each solver, for `riata.forecasting.costs`.
 
-Each fit runs in a process of its own, on sparse rows as a source has them. Seconds are fitted, with
-no negative part and relative errors, by
+Each fit runs in a process of its own, on sparse rows as a source has them. Seconds of the processor
+are fitted, with no negative part and relative errors, by
 
     begin + entries * (a + columns * b) + steps * (c + entries * d + rows * e + columns * f)
 
@@ -60,9 +60,9 @@ def measured(solver: str, x: Any, y: np.ndarray, answer: Any) -> None:
         y = np.where(y > np.median(y), 1, -1)
     plan = model.plan(n, p)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    begun = time.perf_counter()
+    begun = time.process_time()
     model.fit(x, y)
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     answer.put({"solver": solver, "rows": n, "columns": p, "entries": int(x.nnz),
                 "steps": plan.steps, "seconds": seconds, "bytes": grown})  # fmt: skip

@@ -5,7 +5,7 @@ with nothing but public bounds and epsilon, and the fit that a user would otherw
 processor times in one run, and memory is the largest beside the rows, over the size of the rows:
 the machine is shared, and only ratios mean anything.
 
-    python benchmarks/default.py [--quick] [--case "100k x 100" ...] [--profile]
+    python benchmarks/default.py [--quick] [--case "100k x 100" ...] [--profile] [--growth]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
+import math
 import os
 import pstats
 import subprocess
@@ -20,7 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from sklearn.linear_model import LassoCV, LogisticRegression, SGDClassifier
 
 from riata import Bounds, PrivateLasso, PrivateLogisticRegression
 
-from results import keep, peak_rss_mb, show
+from results import begin_peak_mb, keep, peak_since_mb, show
 from speed_data import SHAPES, Shape, make_x
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -159,7 +160,7 @@ def measure(case: Case, profiled: bool, compared: bool) -> dict[str, Any]:
     size = x.nbytes if isinstance(x, np.ndarray) else x.data.nbytes + x.indices.nbytes
     r, columns = np.random.default_rng(2).standard_normal(len(y)), x.T
     one = min(cpu_seconds(lambda: columns @ r) for _ in range(5))
-    before, model = peak_rss_mb(), private(case, facts)
+    before, model = begin_peak_mb(), private(case, facts)
     profile = cProfile.Profile()
     if profiled:
         profile.enable()
@@ -167,11 +168,11 @@ def measure(case: Case, profiled: bool, compared: bool) -> dict[str, Any]:
     profile.disable()
     if profiled:
         pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(25)
-    memory = (peak_rss_mb() - before) * 2**20 / size
+    memory = (peak_since_mb() - before) * 2**20 / size
     found = {
         "case": case.label, "solver": model.privacy_.solver,
         "pass ms": 1e3 * one, "passes": seconds / one, "aim": case.most or "",
-        "score": float(model.score(x[:20_000], y[:20_000])), "memory / rows": 1 + memory,
+        "score": float(model.score(x[:20_000], y[:20_000])), "beside / rows": memory,
     }  # fmt: skip
     if compared:
         other = usual(case)
@@ -181,16 +182,30 @@ def measure(case: Case, profiled: bool, compared: bool) -> dict[str, Any]:
     return found
 
 
+def growth(case: Case) -> dict[str, Any]:
+    """How the time grows with the rows, as an exponent, from a quarter of them to all."""
+    found = [measure(replace(case, rows=case.rows // k), False, False) for k in (4, 1)]
+    few, all_rows = (each["passes"] * each["pass ms"] for each in found)
+    return {
+        "case": case.label, "solvers": ", ".join(each["solver"] for each in found),
+        "exponent": math.log(all_rows / few, 4),
+        "of a pass": math.log(found[1]["pass ms"] / found[0]["pass ms"], 4),
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the smaller shapes, two classes")
     parser.add_argument("--case", nargs="+", help="those whose names contain one of these")
     parser.add_argument("--profile", action="store_true", help="where the time goes, to stderr")
     parser.add_argument("--alone", action="store_true", help="without the fits that have no noise")
+    parser.add_argument("--growth", action="store_true", help="the exponent of the rows instead")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
-        print(json.dumps(measure(CASES[args.one], args.profile, not args.alone)))
+        case = CASES[args.one]
+        one = growth(case) if args.growth else measure(case, args.profile, not args.alone)
+        print(json.dumps(one))
         return
     wanted = [
         label for label, case in CASES.items()
@@ -198,7 +213,7 @@ def main() -> None:
     ]  # fmt: skip
     rows = []
     for label in wanted:
-        flags = [flag for flag in ("profile", "alone") if getattr(args, flag)]
+        flags = [flag for flag in ("profile", "alone", "growth") if getattr(args, flag)]
         command = [sys.executable, __file__, "--one", label, *(f"--{flag}" for flag in flags)]
         out = subprocess.run(
             command, env=os.environ | ONE_THREAD, check=True, stdout=subprocess.PIPE, text=True
@@ -206,7 +221,7 @@ def main() -> None:
         rows.append(json.loads(out.splitlines()[-1]))
         print(rows[-1], file=sys.stderr)
     show("The default at epsilon 1", rows)
-    keep("default", {"cases": rows})
+    keep("default_growth" if args.growth else "default", {"cases": rows})
 
 
 if __name__ == "__main__":

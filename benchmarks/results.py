@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import platform
 import resource
@@ -46,3 +48,21 @@ def keep(name: str, content: dict[str, Any]) -> Path:
 
 def peak_rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def begin_peak_mb() -> float:
+    """Forget the peak of this process's memory; what it takes now."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # or what was freed before would count as there
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status_mb("VmRSS")
+
+
+def peak_since_mb() -> float:
+    """The peak since then."""
+    return _status_mb("VmHWM")
+
+
+def _status_mb(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024

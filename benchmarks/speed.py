@@ -17,7 +17,6 @@ With `--quick` each of them is smaller: rcv1 alone and fewer steps.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gc
 import json
 import os
@@ -27,7 +26,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,7 +43,7 @@ from riata.solvers.plan import Plan
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
 from riata.solvers.solution import Solution
 
-from results import FOLDER, keep, peak_rss_mb, show
+from results import FOLDER, begin_peak_mb, keep, peak_rss_mb, peak_since_mb, show
 from speed_data import RADIUS, SHAPES, Shape, make_x, make_y, margins, one_pass
 from speed_peers import (
     all_vertices,
@@ -190,24 +188,6 @@ def measure_engine(
         "grown, MB": grown,
         "peak, MB": max(cold, peak_since_mb()),
     }
-
-
-def begin_peak_mb() -> float:
-    """Forget the peak of this process's memory; what it takes now."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # or what was freed before would count as there
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status_mb("VmRSS")
-
-
-def peak_since_mb() -> float:
-    """The peak since then."""
-    return _status_mb("VmHWM")
-
-
-def _status_mb(name: str) -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 def matrix_mb(x: Any) -> float:

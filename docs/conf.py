@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import riata
+
+_here = Path(__file__).parent
+sys.path.insert(0, str(_here.parent / "tools"))
+from examples_of_names import examples_of_names  # noqa: E402
+from notebooks import has_code, notebook  # noqa: E402
 
 project = "riata"
 author = "The riata developers"
@@ -82,5 +88,35 @@ def _escape(app, what, name, obj, options, lines) -> None:  # type: ignore[no-un
         lines[i] = "".join(parts)
 
 
+_examples = examples_of_names()
+
+
+def _link_examples(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
+    """Below what a name is: the pages whose code uses it."""
+    if what in ("class", "function", "exception", "data") and (pages := _examples.get(id(obj))):
+        links = ", ".join(f":doc:`/{page}`" for page in pages[:8])
+        lines += ["", f"**Code that uses it:** {links}", ""]
+
+
+def _link_notebook(app, page, source) -> None:  # type: ignore[no-untyped-def]
+    """At the end of a page with code: the same as a notebook, which the build writes beside it."""
+    if app.builder.format == "html" and has_code(source[0]):
+        _notebooks[page] = notebook(source[0])
+        name = Path(page).name
+        source[0] += f'\n\n```{{raw}} html\n<p><a href="{name}.ipynb" download>Notebook</a>'
+        source[0] += " of this page, to download and run</p>\n```\n"
+
+
+def _write_notebooks(app, problem) -> None:  # type: ignore[no-untyped-def]
+    for page, text in _notebooks.items() if problem is None else ():
+        (Path(app.outdir) / f"{page}.ipynb").write_text(text, encoding="utf-8")
+
+
+_notebooks: dict[str, str] = {}
+
+
 def setup(app) -> None:  # type: ignore[no-untyped-def]
     app.connect("autodoc-process-docstring", _escape, priority=100)
+    app.connect("source-read", _link_notebook)
+    app.connect("build-finished", _write_notebooks)
+    app.connect("autodoc-process-docstring", _link_examples, priority=900)

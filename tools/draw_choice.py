@@ -52,7 +52,7 @@ LADDERS = (
             Rung(
                 "averaged-gradient",
                 "averaged_gradient",
-                "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 75)?",
+                "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 115)?",
             ),
             Rung(
                 "whitened-gradient",
@@ -74,7 +74,7 @@ LADDERS = (
                 "averaged-gradient",
                 "averaged_gradient",
                 "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|"
-                "40 √columns (labels: 75)?",
+                "40 √columns (labels: 115)?",
             ),
             Rung(
                 "whitened-gradient",

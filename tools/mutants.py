@@ -31,6 +31,7 @@ from rich.progress import track
 ROOT = Path(__file__).parent.parent
 
 BAD_FILES = ("tests/unit/test_bad_files.py",)
+PLAIN = ("tests/unit/test_plain_fields.py",)
 OF_PEOPLE = ("tests/unit/test_people.py",)
 BARS = ("tests/unit/test_reading_bars.py",)
 REPLIES = ("tests/unit/test_replies.py",)
@@ -60,6 +61,9 @@ PAIRS = ("tests/sensitivity/test_row_pairs.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FAMILIES = ("tests/sensitivity/test_weighted_rows.py",)
 WHITENED = ("tests/sensitivity/test_whitening.py",)
+NUISANCE = ("tests/sensitivity/test_nuisance_sums.py",)
+TARGETS = "tests/sensitivity/test_label_queries.py"
+LABELS = "tests/unit/test_label_privacy.py"
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
 COMPILED = ("tests/statistical/test_compiled_selection.py",)
@@ -439,15 +443,16 @@ MUTANTS = [
     Mutant(
         "off-grid release", "mechanisms/additive.py",
         "return (whole + nearest.astype(np.int64)) * grid",
-        "return total + scale * draws.values", ATTACKS,
+        "return total + scale * draws.at(middle, part)", ATTACKS,
     ),
     Mutant(
         "noise scale passed as the mean", "mechanisms/additive.py",
-        "place += draws.values * (scale / grid)", "place += draws.values + scale / grid", ATTACKS,
+        "place += draws.at(middle, part) * (scale / grid)",
+        "place += draws.at(middle, part) + scale / grid", ATTACKS,
     ),
     Mutant(
         "one-sided Laplace noise", "mechanisms/additive.py",
-        "return np.where(self._negative, -size, size)", "return size", ATTACKS,
+        "return np.where(self._negative[part], -size, size)", "return size", ATTACKS,
     ),
     Mutant(
         "selection that never draws more bits", "mechanisms/noisy_max.py",
@@ -456,6 +461,16 @@ MUTANTS = [
     Mutant(
         "release that never draws more bits", "mechanisms/additive.py",
         "_BAND = 2.0**-20", "_BAND = 0.0", DRAWS,
+    ),
+    Mutant(
+        "tails of noise that never draw more bits", "mechanisms/additive.py",
+        "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 2.0**-30", "_TAIL_BAND, _FAR_TAIL = 0.0, 2.0**-30",
+        ROUNDED,
+    ),
+    Mutant(
+        "noise cut off where the first bits end", "mechanisms/additive.py",
+        "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 2.0**-30", "_TAIL_BAND, _FAR_TAIL = 2.0**-10, 0.0",
+        ROUNDED,
     ),
     Mutant(
         "more bits that are always the same", "mechanisms/exact.py",
@@ -631,6 +646,23 @@ MUTANTS = [
         "frank_wolfe.set_epsilon(epsilon)", "pass", COMPILED,
     ),
     Mutant(
+        "duplicates of rows that call themselves canonical", "grid.py",
+        "if rows.has_canonical_format:", "if x.has_canonical_format:",
+        ("tests/unit/test_bounds.py::test_rows_that_call_themselves_canonical_are_looked_at",),
+    ),
+    Mutant(
+        "inner products of the first rows for every block", "engines/margins.py",
+        "return self._margins.inner(model)[self.start : self.start + len(self.y)]",
+        "return self._margins.inner(model)[: len(self.y)]",
+        ("tests/sensitivity/test_columns.py",),
+    ),
+    Mutant(
+        "a line along the places of another cut", "queries/softmax.py",
+        "asked = (type(self), *self.thetas, self.influence, self.cut)",
+        "asked = (type(self), *self.thetas, self.influence)",
+        ("tests/sensitivity/test_softmax_queries.py::test_lines_of_one_engine_are_their_own",),
+    ),
+    Mutant(
         "duplicates sorted beside other rows", "grid.py",
         "rows = sparse.csr_array(x, dtype=np.float64, copy=True)",
         "rows = sparse.csr_array(x.astype(np.float64))", COMPILED,
@@ -680,7 +712,7 @@ MUTANTS = [
     ),
     Mutant(
         "negative entries in sums that are called nonnegative_inner", "queries/class_sums.py",
-        "    kept.data = np.maximum(kept.data, 0.0)\n", "",
+        "np.maximum(x.data, 0.0), x.indices", "x.data, x.indices",
         ("tests/sensitivity/test_sums_by_class.py",),
     ),
     Mutant(
@@ -731,7 +763,8 @@ MUTANTS = [
     ),
     Mutant(
         "a softmax slope that is not shortened", "queries/softmax.py",
-        "rows *= np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)", "pass",
+        "shorter = np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)",
+        "shorter = np.ones(len(sizes))",
         JOINT,
     ),
     Mutant(
@@ -1029,14 +1062,45 @@ MUTANTS = [
     ),
     Mutant(
         "every entry with a vote of its own", "queries/sizes.py",
-        "total += (counts * SHARE_STEPS // entries).sum(axis=0)",
-        "total += (counts * SHARE_STEPS).sum(axis=0)", REFITS,
+        "counts[row, place] * SHARE_STEPS // entries",
+        "counts[row, place] * SHARE_STEPS", REFITS,
     ),
     Mutant(
         "votes that are rounded up", "queries/sizes.py",
-        "total += (counts * SHARE_STEPS // entries).sum(axis=0)",
-        "total += -(-counts * SHARE_STEPS // entries).sum(axis=0)",
+        "counts[row, place] * SHARE_STEPS // entries",
+        "-(-counts[row, place] * SHARE_STEPS // entries)",
         (f"{REFITS[0]}::test_a_row_has_one_vote_on_the_sizes_of_its_entries",),
+    ),
+    Mutant(
+        "parts of a table that are not cut", "queries/nuisance.py",
+        "parts = np.fmax(np.fmin(parts, most), 0.0)", "parts = np.fmax(parts, -most)",
+        NUISANCE,
+    ),
+    Mutant(
+        "long parts of a table that count", "queries/nuisance.py",
+        "known = short & np.isin", "known = np.isin",
+        (f"{NUISANCE[0]}::test_a_loss_that_says_too_little_changes_no_bound",),
+    ),
+    Mutant(
+        "a table with the noise of one number", "queries/nuisance.py",
+        '"l2": longest, "linf"', '"l2": 1.0, "linf"',
+        (f"{NUISANCE[0]}::test_a_worst_pair_reaches_the_sensitivity",),
+    ),
+    Mutant(
+        "events after the horizon", "losses/cox.py",
+        "happened = (event > 0) & (duration <= horizon)", "happened = event > 0",
+        ("tests/unit/test_ordinal_and_survival.py::test_hostile_durations_are_clipped_and_censored",),
+    ),
+    Mutant(
+        "slopes of ordered classes above their bound", "losses/ordered_logistic.py",
+        "return -logistic(inner[-1] - margin), logistic(margin - inner[0])",
+        "return -logistic(inner[0] - margin), logistic(margin - inner[-1])",
+        (f"{NUISANCE[0]}::test_slopes_keep_their_bound_and_reach_it",),
+    ),
+    Mutant(
+        "a table in which other rows' cells are read", "queries/nuisance.py",
+        "np.where(known, cells, loss.n_cells)", "np.where(known, cells[0], loss.n_cells)",
+        NUISANCE,
     ),
     Mutant(
         "whitened rows that are not shortened", "queries/whitening.py",
@@ -1065,8 +1129,14 @@ MUTANTS = [
     ),
     Mutant(
         "gradients of whitened rows that are not clipped", "queries/whitening.py",
-        "kept = np.clip(slopes[few], -most, most)", "kept = slopes[few]",
+        "kept = np.clip(kept, -most, most)", "pass",
         (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
+    ),
+    Mutant(
+        "slopes of labels that are trusted to be the larger of two", "queries/whitening.py",
+        "kept = np.clip(kept, -most, most)",
+        "kept = np.clip(kept, -most, most) if largest is None else kept",
+        (f"{WHITENED[0]}::test_a_label_of_a_weight_beyond_the_two_that_are_compared_is_clipped",),
     ),
     Mutant(
         "a clip that forgets the constant", "queries/whitening.py",
@@ -1092,6 +1162,58 @@ MUTANTS = [
         "whitened rows that depend on the largest of their block", "queries/whitening.py",
         "            u *= factors\n", "            u *= factors / max(np.abs(u).max(), 1.0)\n",
         WHITENED,
+    ),
+    Mutant(
+        "queries about rows that are handed targets", "queries/public_rows.py",
+        "        alone.y = None  # type: ignore[assignment]\n", "",
+        (f"{TARGETS}::test_a_row_query_sees_no_target",),
+    ),
+    Mutant(
+        "answers about secret rows without a sensitivity", "queries/public_rows.py",
+        "if self.adjacency == REPLACE_LABEL:", "if True:",
+        (f"{TARGETS}::test_an_exact_answer_is_refused_where_it_would_tell_something",),
+    ),
+    Mutant(
+        "exact answers to every query", "mechanisms/public.py",
+        'if not isinstance(query, RowQuery) or query.sensitivity("linf") != 0:', "if False:",
+        (f"{TARGETS}::test_an_exact_answer_is_refused_where_it_would_tell_something",),
+    ),
+    Mutant(
+        "label sums of long rows that weigh as much as others", "queries/public_rows.py",
+        "total += np.trunc(slopes[few] * weights) @ h", "total += slopes[few] @ h",
+        (f"{TARGETS}::test_no_other_target_changes_label_sums_by_more",),
+    ),
+    Mutant(
+        "weights of rows that forget the constant", "queries/public_rows.py",
+        "np.sqrt(squares + float(beside) ** 2)", "np.sqrt(squares)",
+        (f"{TARGETS}::test_no_other_target_changes_label_sums_by_more",),
+    ),
+    Mutant(
+        "label sums with the noise of half a target", "queries/public_rows.py",
+        "return self.slope_bound() * self.rows.length * stretched",
+        "return self.slope_bound() * self.rows.length * stretched / 2",
+        (f"{TARGETS}::test_two_targets_of_a_long_row_reach_the_sensitivity",
+         f"{TARGETS}::test_no_other_target_changes_label_sums_by_more"),
+    ),
+    Mutant(
+        "a replaced target that counts once", "privacy/budget.py",
+        "REPLACE_LABEL: 2}", "REPLACE_LABEL: 1}",
+        (f"{TARGETS}::test_no_other_target_changes_label_sums_by_more",),
+    ),
+    Mutant(
+        "targets of people as if each had one", "fitting/arguments.py",
+        "    if adjacency == REPLACE_LABEL:\n", "    if False:\n",
+        (f"{LABELS}::test_people_are_refused_before_a_charge",),
+    ),
+    Mutant(
+        "a fit of targets on a ledger of rows", "privacy/unit.py",
+        "if unit.adjacency == adjacency and (", "if REPLACE_LABEL == unit.adjacency or (",
+        (f"{LABELS}::test_a_ledger_of_more_refuses_a_fit_that_protects_targets_alone",),
+    ),
+    Mutant(
+        "a Statement about targets that is silent about rows", "fitting/statement.py",
+        "        notes.append(LABEL_NOTE)\n", "        pass\n",
+        (f"{LABELS}::test_the_statement_says_that_rows_are_not_protected",),
     ),
     Mutant(
         "rows on a support that are not shortened", "queries/support.py",
@@ -1271,15 +1393,26 @@ MUTANTS = [
     # Sources
     Mutant(
         "data: empty lines that move the others", "data/readers/lines.py",
-        """                batch.append(line.rstrip(b"\\r\\n"))
-""", """                batch += [line.rstrip(b"\\r\\n")] if line.strip() else []
-""", BAD_FILES,
+        'return [line.rstrip(b"\\r") for line in lines]',
+        'return [line.rstrip(b"\\r") for line in lines if line.strip()]', BAD_FILES,
     ),
     Mutant(
         "data: an open quote that swallows the next line", "data/readers/csv_file.py",
-        "for lines in self.batches(rows):",
-        'for lines in ([b"".join(m) for m in zip(b, [*b[1:], b""])] for b in self.batches(rows)):',
+        "self._cells(split_lines(text))",
+        'self._cells((lambda b: [a + c for a, c in zip(b, [*b[1:], b""])])(split_lines(text)))',
         BAD_FILES,
+    ),
+    Mutant(
+        "data: quotes that a plain block keeps", "data/readers/csv_file.py",
+        """marked = b'"' in text or b"\\r" in text or""", """marked = b"\\r" in text or""", PLAIN,
+    ),
+    Mutant(
+        "data: a mark that only the first row of a block loses", "data/readers/csv_file.py",
+        " or text.startswith(_BYTE_ORDER_MARK)", "", PLAIN,
+    ),
+    Mutant(
+        "data: an empty cell that is a number in plain blocks", "data/readers/arrow.py",
+        '"nan", bare)', '"0", bare)', PLAIN,
     ),
     Mutant(
         "data: a bad number that raises", "numeric.py",

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
         LocalLogisticRegression as LocalLogisticRegression,
         LocalPoissonRegression as LocalPoissonRegression,
         LocalSparseMean as LocalSparseMean,
+        PrivateCoxRegression as PrivateCoxRegression,
         PrivateErm as PrivateErm,
         PrivateGammaRegression as PrivateGammaRegression,
         PrivateLasso as PrivateLasso,
         PrivateLinearSVC as PrivateLinearSVC,
         PrivateLogisticRegression as PrivateLogisticRegression,
         PrivateNegativeBinomialRegression as PrivateNegativeBinomialRegression,
+        PrivateOrdinalRegression as PrivateOrdinalRegression,
         PrivatePoissonRegression as PrivatePoissonRegression,
         PrivateQuantileRegression as PrivateQuantileRegression,
         PrivateSparseRegression as PrivateSparseRegression,
@@ -70,8 +72,9 @@ _NAMES = {
     "riata.data": "Schema SchemaEncoder Source read",
     "riata.estimators": (
         "HeavyTailedRegression LocalKernelRidge LocalLasso LocalLogisticRegression "
-        "LocalPoissonRegression LocalSparseMean PrivateErm PrivateGammaRegression PrivateLasso "
-        "PrivateLinearSVC PrivateLogisticRegression PrivateNegativeBinomialRegression "
+        "LocalPoissonRegression LocalSparseMean PrivateCoxRegression PrivateErm "
+        "PrivateGammaRegression PrivateLasso PrivateLinearSVC PrivateLogisticRegression "
+        "PrivateNegativeBinomialRegression PrivateOrdinalRegression "
         "PrivatePoissonRegression PrivateQuantileRegression PrivateSparseRegression "
         "PrivateTweedieRegression ProjectedClassifier ProjectedRegression"
     ),

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from riata.errors import InvalidArgument
-from riata.grid import ROUNDED_UP, X_STEPS, canonical_rows, row_sums, squared_lengths
+from riata.grid import ROUNDED_UP, X_STEPS, canonical_rows, pieces, row_sums, squared_lengths
 from riata.privacy.budget import check_scale
 from riata.row_norms import (
     checked_norm,
@@ -282,10 +282,11 @@ class Bounds:
         """
         if sparse.issparse(x):
             rows = canonical_rows(x)
-            self._round_entries(rows.data, self.of_columns(rows.indices), rows.data)
-            if self.shortens:
-                rows.data *= np.repeat(self._shrinks_of(rows), np.diff(rows.indptr))
-                self._round_again(rows.data)
+            for _, few in pieces(rows):
+                self._round_entries(few.data, self.of_columns(few.indices), few.data)
+                if self.shortens:
+                    few.data *= np.repeat(self._shrinks_of(few), np.diff(few.indptr))
+                    self._round_again(few.data)
             return rows
         steps = np.empty(x.shape)
         several = max(1, ENTRIES_AT_ONCE // max(x.shape[1], 1))

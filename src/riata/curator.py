@@ -18,7 +18,7 @@ from riata.mechanisms.base import Mechanism
 from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Noise
 from riata.privacy.accountants import PureAccountant, ZcdpAccountant
-from riata.privacy.budget import REPLACE_ONE
+from riata.privacy.budget import REPLACE_LABEL, REPLACE_ONE
 from riata.privacy.events import Event, Pure, compose, leaves, to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.queries import FrankWolfePath, Query
@@ -172,7 +172,7 @@ class Curator:
         checkpoint : Checkpoint, optional
             Where releases are written down. A run that goes on was charged when it began.
         """
-        if parts > 1 and adjacency != REPLACE_ONE:
+        if parts > 1 and adjacency not in (REPLACE_ONE, REPLACE_LABEL):
             raise ValueError("A row that is taken away would move the others to other parts.")
         if checkpoint is not None and not checkpoint.needs_rows:
             nothing = {name: _NoRows() for name in views or {}}

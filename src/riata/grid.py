@@ -7,6 +7,7 @@ of the rows nor on threads, BLAS or shards. Proofs are in docs/privacy/exact_sum
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,31 @@ def coefficient_step(total: Any) -> Any:
     return np.where(ordinary, np.ldexp(1.0, np.frexp(total)[1]) / THETA_STEPS, 1.0)
 
 
-#: Integer copies of dense rows have about this many entries at a time.
-_ENTRIES_AT_ONCE = 2**20
+#: What is made of rows entry by entry is made of about so many at a time, to stay in the cache.
+_ENTRIES_AT_ONCE = 2**17
+
+
+def slices(size: int, step: int) -> list[slice]:
+    """All of 0, ..., size - 1, so many at a time."""
+    return [slice(i, min(i + step, size)) for i in range(0, size, step)]
+
+
+def some_rows(x: Any, start: int, stop: int) -> Any:
+    """Consecutive rows, a view of their entries. Sparse ones in CSR format."""
+    if not sparse.issparse(x):
+        return x[start:stop]
+    indptr = x.indptr[start : stop + 1]
+    few = slice(indptr[0], indptr[-1])
+    rows = sparse.csr_array((len(indptr) - 1, x.shape[1]), dtype=x.dtype)
+    # Not by the constructor, which copies what is less than half of an array.
+    rows.data, rows.indices, rows.indptr = x.data[few], x.indices[few], indptr - indptr[0]
+    return rows
+
+
+def pieces(x: Any, entries: int = _ENTRIES_AT_ONCE) -> Iterator[tuple[slice, Any]]:
+    """Rows, with about so many entries at a time, and which ones these are."""
+    for few in slices(x.shape[0], max(1, entries * x.shape[0] // max(x.size, 1))):
+        yield few, some_rows(x, few.start, few.stop)
 
 
 def squared_lengths(x: Any, weights: np.ndarray | None = None) -> np.ndarray:
@@ -83,21 +107,25 @@ def squared_lengths(x: Any, weights: np.ndarray | None = None) -> np.ndarray:
         At most 2^30 together; 1 if left out.
     """
     check_columns(x, MOST_COLUMNS)
-    if sparse.issparse(x):
-        steps = x.data.astype(np.int64)
-        terms = steps * steps if weights is None else steps * steps * weights[x.indices]
-        return row_sums(terms, x.indptr)
     total = np.empty(x.shape[0], dtype=np.int64)
-    rows = max(1, _ENTRIES_AT_ONCE // max(x.shape[1], 1))
-    for start in range(0, len(total), rows):
-        few = x[start : start + rows]
-        if weights is None and x.shape[1] <= _EXACT_COLUMNS:
-            total[start : start + rows] = np.einsum("ij,ij->i", few, few)
-        else:
-            steps = few.astype(np.int64)
-            terms = steps * steps if weights is None else steps * steps * weights
-            total[start : start + rows] = terms.sum(axis=1)
+    for few, rows in pieces(x):
+        total[few] = _squared_lengths(rows, weights)
     return total
+
+
+def _squared_lengths(x: Any, weights: np.ndarray | None) -> np.ndarray:
+    in_floats = weights is None and x.shape[1] <= _EXACT_COLUMNS
+    if not sparse.issparse(x):
+        if in_floats:
+            return np.asarray(np.einsum("ij,ij->i", x, x))
+        steps = x.astype(np.int64)
+        terms = steps * steps if weights is None else steps * steps * weights
+        return np.asarray(terms.sum(axis=1))
+    if in_floats:
+        return row_sums(np.square(x.data, dtype=np.float64), x.indptr)
+    steps = x.data.astype(np.int64)
+    terms = steps * steps if weights is None else steps * steps * weights[x.indices]
+    return row_sums(terms, x.indptr)
 
 
 def check_columns(x: Any, most: int) -> None:
@@ -123,12 +151,18 @@ def row_sums(terms: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 def canonical_rows(x: Any) -> sparse.csr_array:
     """A copy of sparse rows with one entry for each place, or two of them would escape clipping.
 
+    Where each place has one already, only the entries are copied.
     Entries that share a place are added row by row and in float64: sorted by columns, the order of
     a row's duplicates could depend on other rows.
     """
     with np.errstate(all="ignore"):  # of numbers too large for float64
         if x.format == "coo":  # which would be added as they are
             x = sparse.coo_array((x.data.astype(np.float64), x.coords), shape=x.shape)
+        if x.format == "csr":
+            entries = x.data.astype(np.float64)
+            rows = sparse.csr_array((entries, x.indices, x.indptr), shape=x.shape)
+            if rows.has_canonical_format:  # found out here: what x says of itself may be old
+                return rows
         rows = sparse.csr_array(x, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     return rows

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from riata.hard_instances import HardInstance
-from riata.privacy.budget import ADD_REMOVE, Budget
+from riata.privacy.budget import ADD_REMOVE, REPLACE_LABEL, Budget
 from riata.problem import Problem
 from riata.sets import GroupL1Ball, L1Ball, Simplex, SparseBall
 from riata.sets.lp import LpGeometry
@@ -123,6 +123,8 @@ def _case(problem: Problem, budget: Budget) -> _Case | None:
         return None
     if loss.gradient_bounds is not None:
         return None  # what a loss of whole rows can look like is not known
+    if problem.adjacency == REPLACE_LABEL:
+        return None  # the hidden rows below would be public
     if bounds.norm == "inf" and bounds.max_length is not None:
         return None  # the rows below have entries at their bounds, and might be too long
     epsilon, delta = budget.epsilon, budget.delta

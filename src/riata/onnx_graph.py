@@ -17,6 +17,7 @@ from riata.estimators.classifier import LogisticClassifier
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.local import LocalLasso, LocalLogisticRegression
 from riata.estimators.local_base import LocalEstimator
+from riata.estimators.ordinal import PrivateOrdinalRegression
 from riata.estimators.pipelines import inner_model, schema_of
 from riata.row_norms import NORMS
 
@@ -62,7 +63,9 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     else:
         _margins(graph, model)
     about = describe(model)
-    if about.output == "label":
+    if about.ordered:
+        _ordered(graph, model)
+    elif about.output == "label":
         _classes(graph, about)
     else:
         link = getattr(getattr(model, "loss", None), "link", "identity")
@@ -233,6 +236,21 @@ def _classes(graph: _Graph, about: ModelDescription) -> None:
         many = _joint_chances if about.multinomial else _many_chances
         chances = _two_chances(graph) if two else many(graph)
         graph.output(chances, "probabilities", [None, len(labels)])
+
+
+def _ordered(graph: _Graph, model: PrivateOrdinalRegression) -> None:
+    """Labels, decisions and probabilities of ordered classes, in the order of `classes_`."""
+    columns = graph("Unsqueeze", "margins", np.array([1]))
+    zero = graph("Mul", columns, np.float64(0.0))
+    above = graph("Sigmoid", graph("Sub", columns, model.thresholds_[None]))
+    upper = graph("Concat", graph("Add", zero, np.float64(1.0)), above, axis=1)
+    chances = graph("Sub", upper, graph("Concat", above, zero, axis=1))
+    chances = graph("Gather", chances, np.argsort(model.ordered_classes_), axis=1)
+    values, kind = _labels(model.classes_)
+    winners = graph("ArgMax", chances, axis=1, keepdims=0)
+    graph.output(graph("Gather", values, winners), "label", [None], kind)
+    graph.output("margins", "decision", [None])
+    graph.output(chances, "probabilities", [None, len(model.classes_)])
 
 
 def _labels(labels: np.ndarray) -> tuple[np.ndarray, int]:

@@ -26,7 +26,7 @@ class Problem:
     bounds : Bounds
         With a bound on y.
     n_rows, n_features : int
-    adjacency : {"replace-one", "add-remove"}
+    adjacency : {"replace-one", "add-remove", "replace-label"}
     fit_intercept : bool
         Whether an unconstrained offset is fitted beside theta.
     """

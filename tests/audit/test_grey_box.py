@@ -11,7 +11,7 @@ from riata.audit import random_pairs, replay, replays, worst_pair
 from riata.audit.pairs import extreme_rows
 from riata.engines import LocalEngine
 from riata.losses import Huber, Logistic, OneAgainstRest, SmoothedHinge, Squared
-from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE, CHANGED_CONTRIBUTIONS, REPLACE_LABEL, REPLACE_ONE
 from riata.problem import Problem
 from riata.queries import Query, VertexUtilities
 from riata.sets import GroupL1Ball, L1Ball, L2Ball, LpBall, Polytope, PolytopeSet, Simplex
@@ -166,13 +166,15 @@ def test_some_row_reaches_the_claim_at_every_iterate(loss):
 
 def test_the_pairs_of_an_audit_are_neighbours():
     for adjacency in CHANGED_CONTRIBUTIONS:
-        model = lasso(BOUNDS["entries"], adjacency)
+        model = lasso(BOUNDS["entries"], adjacency).set_params(solver="frank-wolfe")
         pairs = list(random_pairs(model, 5, N_ROWS, N_COLUMNS))
         worst = worst_pair(model, N_ROWS, N_COLUMNS)
         for (x, y), (their_x, their_y) in [*pairs, (worst.data, worst.neighbour)]:
             assert len(x) == len(y) == N_ROWS
             assert len(their_x) == len(their_y) == N_ROWS - (adjacency == ADD_REMOVE)
             ours = slice(1, None)
-            theirs = ours if adjacency == REPLACE_ONE else slice(None)
+            theirs = slice(None) if adjacency == ADD_REMOVE else ours
             np.testing.assert_array_equal(x[ours], their_x[theirs])
             np.testing.assert_array_equal(y[ours], their_y[theirs])
+            if adjacency == REPLACE_LABEL:
+                np.testing.assert_array_equal(x[0], their_x[0])

@@ -30,7 +30,7 @@ from riata.queries import (
     SupportCurvature,
     SupportGradient,
 )
-from riata.queries.sizes import SHARE_STEPS, _bins_of_rows
+from riata.queries.sizes import SHARE_STEPS, _bins_of_rows, column_ranks
 from riata.sets import L1Ball, L2Ball
 from riata.solvers import PrivateGreedy, RefittedFrankWolfe, SufficientStatistics
 from riata.solvers.adaptive_budget import RemainingBudget
@@ -156,7 +156,8 @@ def test_every_entry_with_a_vote_of_its_own_is_accused(monkeypatch):
     model = MODELS["greedy"](REPLACE_ONE)
 
     def every_entry(self, block):
-        return _bins_of_rows(block.rows, self.parts).sum(axis=0) * float(SHARE_STEPS)
+        ranks = column_ranks(block.shape[1])
+        return _bins_of_rows(block.rows, self.parts, ranks).sum(axis=0) * float(SHARE_STEPS)
 
     assert not caught(model)
     monkeypatch.setattr(EntrySizes, "block_sum", every_entry)

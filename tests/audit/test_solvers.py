@@ -26,10 +26,12 @@ from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.losses import (
     Absolute,
+    Cox,
     Gamma,
     Hinge,
     Huber,
     Logistic,
+    OrderedLogistic,
     Poisson,
     Squared,
     WeightedRows,
@@ -65,6 +67,7 @@ from riata.solvers import (
     PerturbedObjective,
     PrivateHardThresholding,
     PrivatePeeling,
+    ProfileGradient,
     Projected,
     WhitenedGradient,
 )
@@ -98,6 +101,9 @@ MODELS = {
     "whitened-gradient": erm(Squared(), L2Ball(1.0), LENGTH, "whitened-gradient", steps=4),
     "whitened-gradient, entries": erm(Squared(), L1Ball(1.0), ENTRIES, WhitenedGradient(3)),
     "whitened-gradient, counts": erm(Poisson(1.5), L1Ball(1.0), ENTRIES, WhitenedGradient(3)),
+    "profile-gradient, durations": erm(
+        Cox((0.5, 1.5)), L1Ball(1.0), ENTRIES, ProfileGradient(3)
+    ),
     "averaged-gradient": erm(Squared(), L2Ball(1.0), LENGTH, "averaged-gradient", steps=4),
     "averaged-gradient, labels": erm(Logistic(), L1Ball(1.0), ENTRIES, AveragedGradient(3)),
     "hard-thresholding": erm(Squared(), SPARSE, ENTRIES, "hard-thresholding", steps=4),
@@ -126,6 +132,9 @@ MODELS = {
 #: Slopes of which one sign is far smaller than the other, and codes as targets: the pairs of the
 #: search, whose targets are as far out as they can be, are not the worst.
 FAMILIES = {
+    "ordered classes": erm(
+        OrderedLogistic(3), L2Ball(1.0), LENGTH, ProfileGradient(3)
+    ),
     "amounts": erm(Gamma(0.2), L2Ball(1.0), LENGTH, WhitenedGradient(3)),
     "weighted rows": erm(
         WeightedRows(Squared(), 1.5, 3.0), L2Ball(1.0), LENGTH.with_y(CODES),
@@ -266,7 +275,8 @@ def caught(model, seed=5):
     ["noisy-gradient", "noisy-gradient, pure", "noisy-gradient, samples", "noisy-gradient, clipped",
      "hard-thresholding", "peeling", "peeling, pure", "projected", "PrivateSparseRegression",
      "whitened-gradient", "whitened-gradient, entries", "whitened-gradient, counts",
-     "averaged-gradient", "averaged-gradient, labels"],
+     "averaged-gradient", "averaged-gradient, labels",
+     "profile-gradient, durations"],
 )  # fmt: skip
 def test_half_the_sensitivity_is_accused(monkeypatch, name, adjacency):
     model = MODELS[name](adjacency)

@@ -3,10 +3,12 @@
 from riata import (
     Bounds,
     HeavyTailedRegression,
+    PrivateCoxRegression,
     PrivateErm,
     PrivateLasso,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateOrdinalRegression,
     PrivateSparseRegression,
     ProjectedClassifier,
     ProjectedRegression,
@@ -70,6 +72,10 @@ ESTIMATORS = {
         1.0, 0.0, bounds=LENGTH, classes=["no", "yes"], penalty="l2", radius=1.0,
         solver="objective-perturbation", **common,
     ),
+    "ordered, three classes": lambda **common: PrivateOrdinalRegression(
+        1.0, 1e-6, classes=["a", "b", "c"], steps=STEPS, **common
+    ),
+    "durations": lambda **common: PrivateCoxRegression(1.0, 1e-6, steps=STEPS, bands=2, **common),
     "support vectors": lambda **common: PrivateLinearSVC(
         1.0, 1e-6, classes=["no", "yes"], steps=STEPS, **common
     ),
@@ -138,7 +144,7 @@ ESTIMATORS = {
 
 
 def labels_for(name):
-    kinds = ("logistic", "support vectors", "projected labels")
+    kinds = ("logistic", "ordered", "support vectors", "projected labels")
     if not name.startswith(kinds):
         return None
     return ["a", "b", "c"] if "three classes" in name else ["no", "yes"]

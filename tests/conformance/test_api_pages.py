@@ -1,6 +1,7 @@
 """Every public name has an entry in the API pages, and every entry is there."""
 
 import importlib
+import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -10,6 +11,11 @@ import pytest
 import riata.estimators
 
 PAGE = Path(__file__).parents[2] / "docs" / "api" / "index.md"
+TOOL = Path(__file__).parents[2] / "tools" / "examples_of_names.py"
+
+#: Names of inner parts that no code of the documentation uses yet. It may only fall.
+WITHOUT_EXAMPLE = 54
+
 MODULES = ["riata", *(f"riata.{name}" for name in riata._MODULES), "riata.local.paper"]
 
 
@@ -56,6 +62,49 @@ def test_no_entry_is_there_twice():
 def test_a_missing_name_would_be_found():
     assert "Problem" in public(importlib.import_module("riata.problem"))
     assert ("riata.problem", "Problem") in entries()
+
+
+def load_tool():
+    spec = importlib.util.spec_from_file_location("examples_of_names", TOOL)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    return tool
+
+
+def without_example():
+    used = load_tool().examples_of_names()
+    named = [
+        (where, name, getattr(importlib.import_module(where), name)) for where, name in entries()
+    ]
+    return [
+        f"{where}.{name}"
+        for where, name, value in named
+        if id(value) not in used and ">>>" not in (value.__doc__ or "")
+    ]
+
+
+def test_nearly_every_name_has_an_example_that_runs():
+    """In its docstring, or in a block of a page; those that users type have one, all of them."""
+    missing = without_example()
+    assert len(missing) <= WITHOUT_EXAMPLE, missing
+    assert len(missing) >= WITHOUT_EXAMPLE, "fewer than before: lower WITHOUT_EXAMPLE"
+    inner = ("queries", "mechanisms", "local.paper", "fitting", "curator", "engines", "audit",
+             "simulation", "hard_instances", "data.readers", "privacy")  # fmt: skip
+    places = tuple(f"riata.{name}." for name in inner)
+    assert [name for name in missing if not name.startswith(places)] == []
+
+
+def test_a_name_that_is_only_imported_or_mentioned_is_no_example(tmp_path, monkeypatch):
+    tool = load_tool()
+    monkeypatch.setattr(tool, "DOCS", tmp_path)
+    (tmp_path / "page.md").write_text(
+        "`riata.Ledger`\n\n```python\nimport riata\nfrom riata import Bounds, Budget as B\n\n"
+        "B(1.0), riata.save\n```\n"
+    )
+    found = tool.examples_of_names()
+    assert found[id(riata.Budget)] == found[id(riata.save)] == ["page"]
+    assert id(riata.Bounds) not in found
+    assert id(riata.Ledger) not in found
 
 
 @pytest.mark.parametrize("name", riata.estimators.__all__)

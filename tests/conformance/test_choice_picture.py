@@ -48,8 +48,8 @@ def test_every_leaf_has_a_page(picture):
 
 
 def few_rows(p, b):
-    """Whether a release of strength 40 √columns / rows, or 75 for labels, is within the budget."""
-    mu = (75 if isinstance(p.loss, Logistic) else 40) * p.n_features**0.5 / p.n_rows
+    """Whether a release of strength 40 √columns / rows, or 115 for labels, is within the budget."""
+    mu = (115 if isinstance(p.loss, Logistic) else 40) * p.n_features**0.5 / p.n_rows
     below = norm.cdf(-b.epsilon / mu + mu / 2)
     return below - math.exp(b.epsilon) * norm.cdf(-b.epsilon / mu - mu / 2) > b.delta
 
@@ -74,13 +74,13 @@ MEANS = {
         and p.bounds.nonnegative
         and 3 * p.n_features > p.n_rows
     ),
-    "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 75)?": (
+    "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 115)?": (
         lambda p, b: isinstance(p.set, L1Ball | L2Ball) and p.n_features <= 512 and few_rows(p, b)
     ),
     "L1Ball or L2Ball, at most|512 columns?": lambda p, b: (
         isinstance(p.set, L1Ball | L2Ball) and p.n_features <= 512
     ),
-    "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|40 √columns (labels: 75)?": (
+    "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|40 √columns (labels: 115)?": (
         lambda p, b: (
             isinstance(p.set, L1Ball | L2Ball)
             and b.delta > 0

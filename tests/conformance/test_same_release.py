@@ -24,11 +24,13 @@ from riata.engines import dense, local, shard
 from riata.engines.choice import Arrays, open_engine
 from riata.engines.local import LocalEngine
 from riata.losses import (
+    Cox,
     Gamma,
     Huber,
     Logistic,
     NegativeBinomial,
     OneAgainstRest,
+    OrderedLogistic,
     Poisson,
     RowLoss,
     SmoothedHinge,
@@ -67,6 +69,7 @@ from riata.queries import (
     MeanCurvature,
     MeanSlope,
     MeanVector,
+    NuisanceSums,
     PreconditionedGradient,
     RowDigest,
     RowGradient,
@@ -242,6 +245,8 @@ def queries(case: Case) -> dict[str, object]:
             problem, theta, 0.4, white, 3.0, 1.0, 0.3
         ),
         "improvement": Improvement(problem, theta, zero, 0.6),
+        "table of classes": NuisanceSums(replace(problem, loss=OrderedLogistic(3)), theta, 1.0),
+        "table of bands": NuisanceSums(replace(problem, loss=Cox((0.3, 1.0))), theta, 1.0),
         "class counts": ClassCounts(problem, 3),
         "margin counts": MarginCounts(problem, theta),
         "margin slopes": MarginSlopes(problem, theta, 0.8, (1.2, -0.1)),

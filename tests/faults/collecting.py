@@ -153,7 +153,7 @@ class Server:
     def stop(self):
         """What it wrote to standard error until it stopped."""
         self.process.send_signal(signal.SIGTERM)
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=3600)
         return errors.decode()
 
 

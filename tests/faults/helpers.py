@@ -15,7 +15,7 @@ from riata.privacy.events import Pure
 PLAIN = Budget(2.0, 0.0)
 
 
-def processes(command, *arguments, timeout=600):
+def processes(command, *arguments, timeout=3600):
     """What a command of processes.py printed."""
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("processes.py"), command, *map(str, arguments)],

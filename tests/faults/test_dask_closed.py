@@ -84,7 +84,7 @@ def attack(uid, *where, **options):
         [sys.executable, Path(__file__).with_name("stranger.py"), str(uid), *where],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
         env=os.environ | options,
     )

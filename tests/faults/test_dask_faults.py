@@ -90,6 +90,7 @@ BY_NAME = {
     "sufficient-statistics": PrivateLasso(1.0, 1e-6, bounds=UNIT),
     "averaged-gradient": PrivateLasso(1.0, 1e-6, bounds=UNIT),
     "whitened-gradient": PrivateLasso(1.0, 1e-6, bounds=UNIT),
+    "public-design": PrivateLasso(1.0, 1e-6, bounds=UNIT, adjacency="replace-label"),
     "gaussian-frank-wolfe": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "scaled-gradient": PrivateLasso(1.0, 1e-6, bounds=SHORT),
     "class-sums": PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]),

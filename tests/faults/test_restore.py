@@ -347,7 +347,7 @@ def test_a_backup_that_was_edited_is_refused(ledger, path, saved):
     ledger.backup(saved)
     edit(saved, "UPDATE charge SET event = '[]' WHERE seq = 2")
     path.unlink()
-    check_refused("Charge 2 .* was edited", saved, path)
+    check_refused("Entry 2 .* was edited", saved, path)
 
 
 def test_a_backup_that_is_none_is_refused(ledger, path, saved):

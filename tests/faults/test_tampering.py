@@ -90,12 +90,12 @@ def test_exchanged_charges_are_refused(ledger, path):
         "UPDATE charge SET seq = 1 WHERE seq = 2",
         "UPDATE charge SET seq = 2 WHERE seq = 99",
     )
-    check_refused(ledger, path, "Charge 1 .* was edited")
+    check_refused(ledger, path, "Entry 1 .* was edited")
 
 
 def test_a_missing_gap_closed_by_renumbering_is_refused(ledger, path):
     edit(path, "DELETE FROM charge WHERE seq = 3", "UPDATE charge SET seq = 3 WHERE seq = 4")
-    check_refused(ledger, path, "Charge 3 .* was edited")
+    check_refused(ledger, path, "Entry 3 .* was edited")
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_what_an_old_line_says_does_not_change_what_is_spent(copied, path, seq):
     assert copied.spent == before
     number = charge(copied, 0.0625)
     assert copied.spent.epsilon == before.epsilon + 0.0625
-    with pytest.raises(LedgerError, match=f"Charge {seq} .* was edited"):
+    with pytest.raises(LedgerError, match=f"Entry {seq} .* was edited"):
         copied.verify()
     with pytest.raises(LedgerError, match="no links lead to it"):
         copied.charge_of(f"run {seq}")
@@ -334,7 +334,7 @@ def test_another_history_of_the_same_length_is_refused(ledger, path, tmp_path):
     colleague = Ledger.open(path, head=old)  # seen the fifth charge goes on
     charge(colleague, 0.01)
     charge(colleague, 0.01)
-    check_refused(ledger, path, "charge 5 is not the one that its head has seen")
+    check_refused(ledger, path, "entry 5 is not the one that its head has seen")
 
 
 def test_what_is_not_promised_old_ledger_and_old_head_together(ledger, path, tmp_path):

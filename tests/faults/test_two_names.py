@@ -69,7 +69,7 @@ def raced(*names, head, checked="checked"):
     for racer in racers:
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    return [json.loads(racer.communicate(timeout=300)[0]) for racer in racers]
+    return [json.loads(racer.communicate(timeout=3600)[0]) for racer in racers]
 
 
 def recorded(path):
@@ -227,10 +227,10 @@ def in_own_mounts(script, *arguments):
         pytest.skip("needs Linux and unshare")
     with tempfile.TemporaryDirectory() as folder:
         probe = [*command[:5], 'mount --bind "$1" "$1"', "sh", folder]
-        if subprocess.run(probe, capture_output=True, check=False, timeout=60).returncode:
+        if subprocess.run(probe, capture_output=True, check=False, timeout=3600).returncode:
             pytest.skip("bind mounts are not allowed here")
     return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300
+        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=3600
     )
 
 
@@ -273,7 +273,7 @@ def test_a_directory_that_is_mounted_twice_has_one_budget(ledger, tmp_path):
                 racer.stdin.write("go\\n")
                 racer.stdin.flush()
             for racer in racers:
-                print(racer.communicate(timeout=300)[0].strip())
+                print(racer.communicate(timeout=3600)[0].strip())
             """
         )
     )

@@ -171,7 +171,7 @@ def test_a_fit_does_not_depend_on_the_number_of_threads():
             env=os.environ | dict.fromkeys(names, threads),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=3600,
         )
         assert done.returncode == 0, done.stderr
         used, model = done.stdout.split()

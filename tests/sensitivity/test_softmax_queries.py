@@ -194,6 +194,22 @@ def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, boun
             np.testing.assert_array_equal(found, whole)
 
 
+def test_lines_of_one_engine_are_their_own():
+    rng = np.random.default_rng(55)
+    x, y = hostile(rng)
+    problem = Problem(Softmax(K), L2Ball(1.0), BOUNDS[0], len(x), P)
+    scaling = Scaling.of(P, np.arange(P), np.zeros(P), np.ones(P))
+    influences = [Influence(scaling, 1.0, np.full(K, size)) for size in (0.0, 0.5)]
+    shared, found = LocalEngine(x, y, BOUNDS[0]), []
+    for thetas in (models(rng, 1.0), models(rng, 1.0)):
+        for influence, cut, scale in itertools.product(influences, (0.3, 5.0), (1.0, 4.0)):
+            line = SoftmaxLine(problem, thetas, influence, cut, scale, np.zeros(K))
+            found.append(shared.total(line))
+            alone = LocalEngine(x, y, BOUNDS[0]).total(line)
+            np.testing.assert_array_equal(found[-1], alone)
+    assert len(np.unique(found, axis=0)) == len(found)
+
+
 @every_loss
 def test_a_gradient_and_a_line_are_those_of_the_loss(loss):
     rng = np.random.default_rng(54)

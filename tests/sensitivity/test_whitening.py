@@ -12,7 +12,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import expit
 
+from riata import losses
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
@@ -347,6 +349,37 @@ def test_a_gradient_that_is_not_clipped_is_the_mean_of_slopes_times_rows():
     white = WHITENINGS["turned"]
     u = np.column_stack([x @ white.matrix.T - white.centre, np.full(2, 2.5)])
     np.testing.assert_allclose(found, -2 * y @ u / 2, atol=1e-3)
+
+
+@pytest.mark.parametrize("clip", [0.02, 0.4, 1e3])
+def test_shortened_slopes_of_labels_have_the_mean_0_at_the_true_model(clip):
+    """Each row stands for both labels, with the probabilities that the model gives them."""
+    rng = np.random.default_rng(10)
+    x, theta = rng.uniform(-1, 1, (40, P)), Vector.of(rng.normal(size=P)).with_offset(-1.5)
+    problem = problem_of(losses.Logistic(), Bounds(1.0, 1.0), n=1)
+    query = gradient_of(problem, theta, "turned", clip)
+    chances = expit(x @ theta.dense() + theta.offset)
+    ours, theirs = (
+        np.array([LocalEngine(row[None], [y], problem.bounds).total(query) for row in x])
+        for y in (1.0, -1.0)
+    )
+    left = np.abs(chances[:, None] * ours + (1 - chances)[:, None] * theirs)
+    assert (left <= X_STEPS + 1e-4 * np.abs(ours)).all()
+    if clip < 0.1:  # and many were shortened
+        whole = gradient_of(problem, theta, "turned", 1e3)
+        plain = [LocalEngine(row[None], [-1.0], problem.bounds).total(whole) for row in x]
+        assert (np.abs(theirs).max(axis=1) < 0.9 * np.abs(plain).max(axis=1)).mean() > 0.5
+
+
+def test_a_label_of_a_weight_beyond_the_two_that_are_compared_is_clipped():
+    problem = problem_of(
+        losses.Weighted(losses.OneAgainstRest(losses.Logistic(), 1), (0.3, 7.0, 900.0)),
+        Bounds(1.0, 2.0), n=1, adjacency=ADD_REMOVE,
+    )  # fmt: skip
+    query = gradient_of(problem, Vector.zero(P), "turned", clip=0.4)
+    total = LocalEngine(0.9 * np.eye(1, P, 2), [2.0], problem.bounds).total(query)
+    square = squared_length(in_fractions(query, total), "l2")
+    assert 0.99 <= square / Fraction(query.sensitivity("l2")) ** 2 <= 1
 
 
 # Broken twins

@@ -71,7 +71,7 @@ def node(command, given, folder):
     module.write_bytes((files("riata.collect") / "static" / "riata.js").read_bytes())
     (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
     places = folder / "given.json", folder / "made"
-    subprocess.run([program, SCRIPT, module, command, *places], check=True, timeout=1200)
+    subprocess.run([program, SCRIPT, module, command, *places], check=True, timeout=3600)
     return places[1].read_bytes()
 
 

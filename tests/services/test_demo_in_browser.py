@@ -25,7 +25,7 @@ FLAGS = [
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    subprocess.run([sys.executable, "-m", "riata.demo"], cwd=folder, check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "riata.demo"], cwd=folder, check=True, timeout=3600)
     return folder / "demo.html"
 
 
@@ -37,7 +37,7 @@ def chromium(folder, page, *options):
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=3600,
     )
 
 

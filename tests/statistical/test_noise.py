@@ -167,7 +167,9 @@ print(len(drawn), len(np.unique(drawn)))
 
 def test_a_forked_process_takes_a_new_key():
     # In a process of its own: this one may have threads, and a fork would warn about them.
-    done = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=3600
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["512", "512"]
 

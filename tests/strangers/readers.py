@@ -122,7 +122,7 @@ class LimitedReader:
 
     def __exit__(self, *_):
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=3600)
         self._process.stdout.close()
 
     def read(self, reader, path, max_bytes):

@@ -1,5 +1,6 @@
 """`model.augment`: predictions with what is known about their errors."""
 
+import copy
 import math
 
 import numpy as np
@@ -34,7 +35,32 @@ def line():
     return PrivateLasso(2.0, 1e-6, bounds=Bounds(1.0, 2.0), random_state=0).fit(X, y)
 
 
-def test_errors_are_the_sum_of_those_of_all_terms(line):
+@pytest.fixture
+def without_covariances(line):
+    model = copy.copy(line)
+    del model.coef_covariance_
+    return model
+
+
+def test_errors_are_made_of_covariances(line):
+    rows = np.array([[0.0, 0, 0], [1.0, -0.5, 0], [-0.2, 0.9, 0.4]])
+    used, whole = np.column_stack([rows, np.ones(3)]), line.coef_covariance_[0]
+    expected = np.sqrt([row @ whole @ row for row in used])
+    np.testing.assert_allclose(augment(line, rows)[".se.fit"], expected)
+    np.testing.assert_allclose(np.sqrt(np.diag(whole))[:-1], np.nan_to_num(line.coef_error_))
+    assert math.sqrt(whole[-1, -1]) == pytest.approx(line.intercept_error_)
+
+
+def test_a_prediction_is_known_where_what_it_adds_up_is_known(line):
+    model = copy.copy(line)
+    shared = np.pad(np.full((2, 2), 1e3), (0, 2))  # of the sum of the first two coefficients
+    model.coef_covariance_ = line.coef_covariance_ + shared
+    found = augment(model, np.array([[0.5, -0.5, 0], [0.5, 0.5, 0]]))[".se.fit"]
+    assert np.isfinite(found).tolist() == [True, False]
+
+
+def test_errors_without_covariances_are_the_sum_of_those_of_all_terms(without_covariances):
+    line = without_covariances
     rows = np.array([[0.0, 0, 0], [1.0, -0.5, 0], [7.0, 0, 0]])  # the last is clipped to 1
     found = augment(line, rows)
     np.testing.assert_array_equal(found[".fitted"], line.predict(rows))
@@ -60,7 +86,8 @@ def test_the_true_mean_lies_inside_for_almost_all_fits():
     assert np.mean(inside) >= 0.95
 
 
-def test_unknown_errors_are_nan_only_where_they_matter(line):
+def test_unknown_errors_are_nan_only_where_they_matter(without_covariances):
+    line = without_covariances
     kept = line.coef_error_.copy()
     line.coef_error_[0] = math.nan
     try:
@@ -80,6 +107,37 @@ def test_sparse_rows_and_frames_are_the_same(line):
     frame = line.augment(rows)
     assert list(frame.columns) == ENDS
     np.testing.assert_array_equal(frame[".se.fit"], dense[".se.fit"])
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 60.0])
+def test_intervals_of_single_targets_hold_as_often_as_they_say(epsilon):
+    """Of 2,000 new rows: 2.5 points is five standard errors. Seeds are fixed.
+
+    At epsilon 2 the noise of the spread, which is added, is half of it.
+    """
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, (6000, 3))
+    y = 0.5 * x[:, 0] - 0.3 * x[:, 1] + 0.2 + 0.1 * rng.standard_normal(6000)
+    rows, model = x[4000:], PrivateLasso(epsilon, 1e-6, bounds=Bounds(1.0, 2.0), random_state=0)
+    model.fit(x[:4000], y[:4000])
+    found = augment(model, rows, interval="prediction")
+    inside = np.mean((found[".lower"] <= y[4000:]) & (y[4000:] <= found[".upper"]))
+    assert 0.925 <= inside <= (0.975 if epsilon > 10 else 1.0)
+    assert model.residual_spread_ == pytest.approx(0.1, rel=0.05 if epsilon > 10 else 0.5)
+    assert model.summary().to_frame("glance")["sigma"][0] == model.residual_spread_
+    mean = augment(model, rows)
+    np.testing.assert_array_equal(found[".se.fit"], mean[".se.fit"])
+    assert (found[".lower"] < mean[".lower"]).all()
+    frame = model.augment(rows, interval="prediction")
+    np.testing.assert_array_equal(frame[".upper"], found[".upper"])
+
+
+def test_intervals_of_single_targets_need_a_spread(line):
+    with pytest.raises(InvalidArgument, match="'confidence', 'prediction'"):
+        augment(line, X, interval="both")
+    labels = PrivateLogisticRegression(1.0, bounds=Bounds(1.0), random_state=0)
+    with pytest.raises(InvalidArgument, match="Hold rows out"):
+        augment(labels.fit(X, X[:, 0] > 0), X, interval="prediction")
 
 
 def test_a_frame_keeps_its_columns():

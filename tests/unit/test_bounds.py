@@ -134,6 +134,26 @@ def test_the_callers_rows_are_not_modified(bounds, container):
     np.testing.assert_array_equal(after, HOSTILE)
 
 
+def test_rows_that_call_themselves_canonical_are_looked_at():
+    rows = sparse.csr_array((np.full(2, 0.9), np.array([0, 0]), np.array([0, 2])), shape=(1, 1))
+    rows.has_canonical_format = True  # as after a change of the indices
+    for found in (Bounds(1.0).clip_x(rows), Bounds(1.0).grid_x(rows) / X_STEPS):
+        np.testing.assert_array_equal(found.toarray(), [[1.0]])
+
+
+def test_sparse_rows_of_many_blocks_are_on_the_grid_as_dense_ones_are():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 80)) * (rng.random((3000, 80)) < 0.8)
+    x[1000:2000] = 0.0
+    for bounds in (Bounds(1.0), Bounds(1.0, length=2.0), Bounds(np.linspace(0.5, 2, 80))):
+        rows = sparse.csr_array(x)
+        np.testing.assert_array_equal(bounds.grid_x(rows).toarray(), bounds.grid_x(x))
+        np.testing.assert_array_equal(rows.toarray(), x)  # the caller's rows are as they were
+        on_grid = bounds.grid_x(x)
+        lengths = bounds.squared_lengths(sparse.csr_array(on_grid))
+        np.testing.assert_array_equal(lengths, bounds.squared_lengths(on_grid))
+
+
 def test_the_callers_duplicates_are_not_summed_in_place():
     rows = sparse.csr_array(
         (np.array([0.9, 0.9]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1)

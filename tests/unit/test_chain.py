@@ -102,7 +102,7 @@ def test_fields_cannot_run_into_each_other():
 def test_lines_made_with_another_key_are_refused():
     head, header, entries = chain("a", "b")
     forged = next_head(replace(head, key=os.urandom(32)), macs_of(header, entries), (3, "c"))
-    with pytest.raises(LedgerError, match="Charge 3"):
+    with pytest.raises(LedgerError, match="Entry 3"):
         verify(head, header, [*entries, ((3, "c"), forged.mac)], "x")
 
 

@@ -16,6 +16,8 @@ from riata import (
     PrivateSearch,
     read,
 )
+from riata.data import Schema
+from riata.data.columns import Texts
 from riata.errors import DataQualityWarning, InvalidArgument
 from riata.fitting.data_quality import DataQuality
 
@@ -61,6 +63,19 @@ def test_missing_cells_and_other_units_are_told():
     assert abs(found.missing[0] - 0.4) < 6 * found.error + 0.03
     assert abs(found.outside[1]) < 6 * found.error
     assert str(found).endswith("for the target).")
+
+
+def test_a_sign_for_nothing_is_missing_where_it_is_no_choice():
+    frame = rows().with_columns(
+        ward=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("?")).otherwise(pl.col("ward"))
+    )
+    with pytest.warns(DataQualityWarning, match="'ward' is missing or cannot be read"):
+        found = fitted(frame).data_quality_
+    assert abs(found.missing[1] - 0.5) < 6 * found.error + 0.03
+    assert abs(found.outside[1]) < 6 * found.error
+    choice = {"name": "ward", "kind": "choice", "choices": ["a", "?"]}
+    (listed,) = Schema.from_table({"features": [choice]}).features
+    assert listed.cells(Texts.of(["a", "?", "NA", "c", None])).tolist() == [0, 0, 1, 2, 1]
 
 
 def test_good_rows_are_not_warned_about():

@@ -14,10 +14,13 @@ from hypothesis.extra.numpy import arrays
 from riata.bounds import Bounds
 from riata.losses import (
     Absolute,
+    Cox,
     Gamma,
     Huber,
     Logistic,
+    NuisanceLoss,
     OneAgainstRest,
+    OrderedLogistic,
     Poisson,
     Smoothed,
     SmoothedHinge,
@@ -30,18 +33,20 @@ from riata.problem import Problem
 from riata.queries import Block
 from riata.queries.sizes import upper_edges
 from riata.sets import L1Ball, L2Ball
-from riata.solvers import AveragedGradient, WhitenedGradient
+from riata.solvers import AveragedGradient, ProfileGradient, WhitenedGradient
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.empirical_bayes import (
     _evidence,
     best_constant,
-    column_errors,
+    covariances,
     high_quantile,
+    known_errors,
     likely_columns,
     part_to_keep,
     shrunken,
     signal_odds,
     signal_part,
+    without,
 )
 
 EXTREME = [0.0, 5e-324, 1e-300, 1e-150, 1e-9, 1.0, 1e9, 1e150, 1e300, 1.7e308]
@@ -125,7 +130,8 @@ def test_the_best_constant_is_within_its_bound(slope, bound):
 
 @given(arrays(np.float64, (3, 2), elements=st.floats(-1e100, 1e100)), sizes)
 def test_errors_of_columns_are_positive_or_unknown(matrix, error):
-    errors = column_errors(matrix, np.array([1.0, 0.7, 0.1]), error)
+    root = min(error, 1e100) * without(matrix, np.array([False, True])) @ matrix
+    errors = known_errors(covariances(root, np.array([False, False, True])))
     assert not (errors < 0).any()
 
 
@@ -135,6 +141,7 @@ LOSSES = [
     Squared(), Huber(0.5), Huber(1e-60), Huber(1e60), Logistic(), SmoothedHinge(1e-50),
     SmoothedHinge(1e50), Poisson(3.0), Gamma(0.2), WeightedRows(Poisson(3.0), 1.0, 1.0, 2.0),
     Weighted(OneAgainstRest(Logistic(), 1), (1e-50, 1e50)), Smoothed(Absolute(), 0.3),
+    OrderedLogistic(2), OrderedLogistic(5), Cox((1.0,)), Cox((1e-9, 1.0, 1e9)),
 ]  # fmt: skip
 
 
@@ -167,6 +174,7 @@ def test_a_run_ends_with_a_model_whatever_was_released(
     x = wide[0] if rng.integers(2) else np.clip(wide[0] * 10.0 ** rng.uniform(-99, 0, p), 1e-60, 1)
     ball = (L1Ball, L2Ball)[rng.integers(2)](float(wide[2]))
     problem = Problem(loss, ball, Bounds(x, wide[1]), n, p, fit_intercept=intercept)
+    solver = ProfileGradient if isinstance(loss, NuisanceLoss) else solver
     plan = solver(steps).plan(problem, Budget(epsilon, 1e-6))
     solution = solver(steps).run(plan, problem, AnyReleases(rng, alike))
     assert np.isfinite(solution.theta.dense()).all()

@@ -75,7 +75,11 @@ def test_every_solver_can_be_forecast(solver):
     if solver == "posterior-sampling":
         ball[solver] = L2Ball(1.0)
     loss = Logistic() if solver == "class-sums" else Squared()
-    model = PrivateErm(loss, ball.get(solver, L1Ball(2.0)), 2.0, 1e-6, bounds=bounds, solver=solver)
+    adjacency = "replace-label" if solver == "public-design" else "replace-one"
+    model = PrivateErm(
+        loss, ball.get(solver, L1Ball(2.0)), 2.0, 1e-6, bounds=bounds, solver=solver,
+        adjacency=adjacency,
+    )  # fmt: skip
     found = forecast(model, 500, 30, relevant=3, signal=0.7, repeats=2)
     assert found.plan.solver.startswith(solver)
     assert np.isfinite(found.excess_risk)

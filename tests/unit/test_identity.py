@@ -148,6 +148,8 @@ def components():
         "OneAgainstRest": losses.OneAgainstRest(losses.Logistic(), 1),
         "Weighted": losses.Weighted(losses.OneAgainstRest(losses.Logistic(), 1), (1.0, 2.0)),
         "Softmax": losses.Softmax(3),
+        "Cox": losses.Cox((0.5, 1.0), (0.2, 1.5)),
+        "OrderedLogistic": losses.OrderedLogistic(3),
         "WeightedRows": losses.WeightedRows(losses.Poisson(4.0), 1.5, 2.0, 2.0),
         "Smoothed": losses.Smoothed(losses.Hinge(), 0.5),
         "GroupL1Ball": sets.GroupL1Ball([0, 0, 1, 1], 1.0),

@@ -27,7 +27,7 @@ from riata import (
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import Incompatible, InvalidArgument
-from riata.losses import Huber, Logistic, Squared
+from riata.losses import Huber, Logistic, OrderedLogistic, Squared
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.posterior import MOST_INFORMATION
 from riata.projections import GaussianProjection, Projection
@@ -278,7 +278,9 @@ SUITED = {
     "noisy-gradient": lambda **c: erm(**NOISY, **c),
     "scaled-gradient": lambda **c: erm(solver="scaled-gradient", **c),
     "whitened-gradient": lambda **c: erm(solver="whitened-gradient", **c),
+    "public-design": lambda **c: lasso(solver="public-design", adjacency="replace-label", **c),
     "averaged-gradient": lambda **c: erm(solver="averaged-gradient", **c),
+    "profile-gradient": lambda **c: erm(loss=OrderedLogistic(3), solver="profile-gradient", **c),
     "class-sums": lambda **c: erm(loss=Logistic(), solver="class-sums", **c),
     "joint-class-sums": lambda **c: three_classes(solver="joint-class-sums", **c),
     "softmax-gradient": lambda **c: three_classes(solver="softmax-gradient", **c),

@@ -19,7 +19,7 @@ from riata import (
 )
 from riata.errors import InvalidArgument
 from riata.estimators.adjustment import adjusted
-from riata.estimators.joint_test import joint_test
+from riata.estimators.joint_test import joint_test, known_squares
 from riata.local import Aggregator, Client, Task
 
 SCHEMA = {
@@ -118,12 +118,50 @@ def test_features_of_a_schema_are_all_their_columns(by_schema):
     assert by_schema.test(["bmi", "age"]).functions[0].df == 4
     assert by_schema.test("age").p < 1e-6
     assert "left these columns out" in str(by_schema.test("bmi"))
-    # Beside an intercept only differences of categories are determined, and the solver says so.
-    assert "says nothing about the errors" in str(by_schema.test("ward"))
-    assert by_schema.test("ward=b").columns == ("ward=b",)
+    # Beside an intercept only differences are determined: two of three, and "(other)" was left out.
+    ward = by_schema.test("ward")
+    assert (ward.method, ward.functions[0].df) == ("wald", 3)
+    assert ward.p < 1e-6
+    assert "says nothing about the errors" in str(by_schema.test("ward=b"))
     age = {term.name: term for term in by_schema.summary().functions[0].terms}["age"]
     assert by_schema.test("age").functions[0].estimates.tolist() == [pytest.approx(age.estimate)]
     assert by_schema.test("age").functions[0].errors.tolist() == [pytest.approx(age.error)]
+
+
+def test_a_wald_test_is_that_of_the_textbook():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 3))
+    whole, values = root.T @ root, rng.normal(size=3)
+    squares = known_squares(values, np.stack([whole, np.zeros((3, 3))]))
+    assert len(squares) == 3
+    assert squares.sum() == pytest.approx(values @ np.linalg.solve(whole, values))
+    # What all three share is a guess: their differences are tested, whatever is added to all.
+    shared = np.full((3, 3), 1e4)
+    difference = np.array([[1.0, -1, 0], [0, 1, -1]])
+    spread = difference @ whole @ difference.T
+    for more in (0.0, 50.0):
+        squares = known_squares(values + more, np.stack([whole + shared, shared]))
+        assert len(squares) == 2
+        d = difference @ values
+        assert squares.sum() == pytest.approx(d @ np.linalg.solve(spread, d), rel=2e-3)
+    assert len(known_squares(values, np.full((2, 3, 3), math.nan))) == 0
+    assert len(known_squares(values, np.zeros((2, 3, 3)))) == 0
+
+
+def test_wald_tests_of_columns_without_effect_reject_as_often_as_they_say():
+    """60 fits with fixed seeds, three columns without effect beside one with: about 6 below 0.1."""
+    p = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((2_000, 4)) @ np.array(
+            [[1, 0.7, 0, 0], [0, 0.7, 0.5, 0], [0, 0, 0.9, 0.3], [0, 0, 0, 1.0]]
+        )
+        y = np.clip(0.5 * x[:, 3] + rng.standard_normal(2_000), -5, 5)
+        model = PrivateLasso(3.0, 1e-6, bounds=Bounds(4.0, 5.0), random_state=seed)
+        test = model.fit(np.clip(x, -4, 4), y).test([0, 1, 2])
+        p.append(1.0 if math.isnan(test.p) else test.p)
+        assert model.test([2, 3]).p < 1e-6
+    assert np.mean(np.array(p) <= 0.1) <= 0.2
 
 
 def test_each_class_has_a_test_of_its_own():

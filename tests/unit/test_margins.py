@@ -28,3 +28,20 @@ def test_margins_that_follow_a_model_are_those_of_the_model(density):
         followed += margins.followed
         assert np.array_equal(found, model.in_units(model.steps_of(x)))
     assert followed > 10
+
+
+def test_models_on_other_columns_are_followed_by_their_differences():
+    rng = np.random.default_rng(1)
+    n, p = 300, 400
+    entries = rng.integers(-X_STEPS, X_STEPS + 1, (n, p)) * (rng.random((n, p)) < 0.1)
+    x, bounds = sparse.csr_array(entries.astype(float)), Bounds(0.3, 1.0)
+    margins, ways = Margins(x, SparseColumns(x)), set()
+    for size in (0, 3, 350, 2, 5, 0, 400):
+        support = np.sort(rng.choice(p, size, replace=False))
+        model = Coefficients.of(Vector(p, support, rng.normal(size=size)), bounds)
+        found = margins.inner(model)
+        ways.add(margins.followed)
+        assert np.array_equal(found, model.in_units(model.steps_of(x)))
+        assert margins.inner(model) is found  # the next block asks the same
+        assert margins.followed
+    assert ways == {False, True}

@@ -493,6 +493,38 @@ def test_errors_and_the_fit_come_back_as_they_were(solver, epsilon, path):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
 
 
+def with_covariances():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2_000, 3))
+    y = np.clip(x @ [0.5, 0.2, 0.0] + 0.1 * rng.standard_normal(2_000), -1, 1)
+    return PrivateLasso(3.0, 1e-6, bounds=Bounds(1.0, 1.0), random_state=0).fit(x, y), x
+
+
+def test_covariances_and_the_spread_of_residuals_come_back_as_they_were(path):
+    model, x = with_covariances()
+    riata.save(model, path)
+    again = riata.load(path)
+    np.testing.assert_array_equal(again.coef_covariance_, model.coef_covariance_)
+    assert again.residual_spread_ == model.residual_spread_ > 0
+    assert str(again.test([0, 1])) == str(model.test([0, 1]))
+    assert again.augment(x, interval="prediction").equals(model.augment(x, interval="prediction"))
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"coef_covariance_": np.zeros((2, 3, 3))}, {"coef_covariance_": np.full((2, 4, 4), np.nan)},
+        {"coef_covariance_": -np.ones((2, 4, 4))}, {"coef_covariance_": np.zeros((4, 4))},
+        {"residual_spread_": -1.0}, {"residual_spread_": np.inf}, {"residual_spread_": 1},
+    ],
+)  # fmt: skip
+def test_spoilt_covariances_and_spreads_are_refused(spoilt, path):
+    model, _ = with_covariances()
+    vars(model).update(spoilt)
+    with pytest.raises(InvalidArgument, match="cannot be saved"):
+        riata.save(model, path)
+
+
 def test_other_programs_can_read_it(path):
     model = dense_lasso()
     riata.save(model, path)

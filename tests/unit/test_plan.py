@@ -362,7 +362,7 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(), 1.0, PrivateGreedy),
         (unit_lasso(p=100), 1.0, WhitenedGradient),  # a hundredth of 10,000
         (unit_lasso(p=33), 0.25, PrivateGreedy),
-        (unit_lasso(p=33, loss=Logistic()), 0.25, WhitenedGradient),
+        (unit_lasso(p=33, loss=Logistic()), 0.3, WhitenedGradient),
         (unit_lasso(p=100, n=7_900), 0.1, AveragedGradient),  # less than 8 a column
         (unit_lasso(p=100, n=8_000), 0.1, PrivateGreedy),
         (unit_lasso(p=101), 1.0, PrivateGreedy),
@@ -433,9 +433,9 @@ def test_estimators_choose_by_themselves():
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
         assert solver(kind(**common, bounds=Bounds(1.0)), 200) == "greedy"
         assert solver(kind(**common, bounds=Bounds(1.0))) == "averaged-gradient"
-        assert solver(kind(**common, bounds=Bounds(1.0)), 5) == "whitened-gradient"
+        assert solver(kind(**common, bounds=Bounds(1.0)), 3) == "whitened-gradient"
         assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 5) == "sufficient-statistics"
-        assert solver(kind(**common, bounds=LENGTH), 5) == "whitened-gradient"
+        assert solver(kind(**common, bounds=LENGTH), 3) == "whitened-gradient"
         assert solver(kind(**common, bounds=LENGTH), 500) == "averaged-gradient"
         assert solver(kind(**common, bounds=LENGTH), 600) == "noisy-gradient"
         words = Bounds(1.0, norm="l2", nonnegative=True)
@@ -476,7 +476,9 @@ def test_penalty_and_radius_follow_from_the_bounds_alone(bounds, penalty, radius
 def test_solvers_can_be_asked_for_by_name_or_given():
     problem, budget = unit_lasso(), Budget(1.0, 1e-6)
     for name, kind in SOLVERS.items():
-        steps = 1 if name in ("objective-perturbation", "posterior-sampling") else 12
+        steps = (
+            1 if name in ("objective-perturbation", "posterior-sampling", "public-design") else 12
+        )
         solver = choose_solver(name, problem, budget, steps)
         assert type(solver) is kind
         assert solver.steps == steps

@@ -36,6 +36,7 @@ from riata.errors import InvalidArgument
 from riata.losses import Huber
 from riata.privacy.statement import Statement
 from riata.report.guarantee import guarantee
+from riata.report.text import both_ends
 from riata.sets import GroupL1Ball
 
 pytestmark = pytest.mark.matrix(one_in=11)
@@ -463,3 +464,12 @@ def test_a_notebook_shows_every_kind_of_model(name):
     model = FITS[name]
     model.fit(x, (y > 0).astype(int) if hasattr(model, "classes") else y)
     assert model.privacy_.sentence in Page(model._repr_html_()).words
+
+
+@pytest.mark.parametrize("most", [5, 16, 19])
+def test_columns_of_one_feature_are_told_apart_on_a_phone(most):
+    names = [f"capital-gain near {knot}" for knot in (10, 23, 87)]
+    short = [both_ends(name, most) for name in names]
+    assert len(set(short)) == 3
+    assert all(len(name) == most for name in short)
+    assert both_ends("age", most) == "age"

@@ -161,6 +161,15 @@ def test_a_run_makes_the_releases_of_its_plan_and_no_other(adjacency, name, inte
         curator.release(ClassCounts(problem, 4), plan["line"])
 
 
+@pytest.mark.parametrize("name", ["softmax-gradient", "joint-class-sums"])
+def test_a_plan_bounds_the_risk_by_that_of_no_model(name):
+    """Every class is as likely as any other: log 3, and not the loss of a label of no class."""
+    model = PrivateLogisticRegression(
+        1.0, 1e-6, bounds=Bounds(x=1.0, norm="l2"), classes=["a", "b", "c"], solver=name
+    )
+    assert model.plan(n_rows=5000, n_features=20).excess_risk == pytest.approx(math.log(3))
+
+
 def test_auto_fits_all_classes_together_where_it_can():
     def solver(n, p, **c):
         plan = model(**c).plan(n, p)

@@ -1,5 +1,6 @@
 """`model.summary()`: numbers that follow from the model, in the units of the file."""
 
+import copy
 import math
 
 import numpy as np
@@ -21,13 +22,13 @@ from riata import (
     read,
 )
 from riata.data import Schema, SchemaEncoder
-from riata.data.schema.units import original_units
+from riata.data.schema.kinds import KINDS
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import INTERCEPT
 from riata.estimators.summary import summarize
 from riata.losses import Squared
 from riata.sets import L1Ball
-from riata.solvers.empirical_bayes import column_errors
+from riata.solvers.empirical_bayes import covariances, known_errors
 
 SCHEMA = {
     "features": [
@@ -106,11 +107,11 @@ def test_the_intercept_has_an_error_only_where_it_is_known(by_schema):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
 def test_intervals_z_and_p_are_those_of_the_normal_distribution(labelled, level):
     reach = stats.norm.ppf((1 + level) / 2)
-    for term in labelled.summary(level).functions[0].terms:
+    for term in labelled.summary(level, correction=None).functions[0].terms:
         assert term.high - term.low == pytest.approx(2 * reach * term.error)
         assert term.z == pytest.approx(term.estimate / term.error)
         assert term.p == pytest.approx(2 * stats.norm.sf(abs(term.z)), abs=1e-300)
-    ends = labelled.conf_int(level)
+    ends = labelled.conf_int(level, correction=None)
     assert ends.shape == (*labelled.coef_.shape, 2)
     np.testing.assert_allclose(ends.mean(axis=-1)[0, 0], labelled.coef_[0, 0])
     np.testing.assert_allclose(np.diff(ends)[0, 0, 0], 2 * reach * labelled.coef_error_[0, 0])
@@ -282,7 +283,7 @@ def test_a_summary_reads_no_row_and_charges_nothing():
 
 def test_units_of_files_without_names():
     schema = Schema.from_table({"features": {"count": 3, "bound": 5.0}})
-    scales, centres = original_units(schema)
+    scales, centres = schema.features.units
     assert scales.tolist() == [5.0] * 3
     assert centres.tolist() == [0.0] * 3
 
@@ -290,7 +291,7 @@ def test_units_of_files_without_names():
 def test_columns_without_variation_have_no_error():
     """A category that never occurs has no standard error: nothing pulls its noise back."""
     matrix = np.diag([1.0, 2.0, 30.0])
-    errors = column_errors(matrix, np.array([1.0, 0.9, 0.01]), 0.1)
+    errors = known_errors(covariances(0.1 * matrix, np.array([False, False, True])))
     assert errors[:2].tolist() == pytest.approx([0.1, 0.2])
     assert math.isnan(errors[2])
     model = PrivateLasso(2.0, 1e-6, random_state=0).fit(read(claims(), SCHEMA))
@@ -306,7 +307,7 @@ def test_the_unit_of_an_ordered_choice_is_a_step(other):
     choices = ["none", "some", "much", "most"]
     pain = {"name": "pain", "kind": "choice", "choices": choices, "ordered": True, "other": other}
     schema = Schema.from_table({"features": [pain]})
-    scales, centres = original_units(schema)
+    scales, centres = schema.features.units
     rows = SchemaEncoder(schema).transform(pd.DataFrame({"pain": [*choices, "else"]})).toarray()
     coef = np.arange(1.0, schema.n_features + 1)
     steps = np.diff((rows @ coef)[:4])
@@ -314,3 +315,129 @@ def test_the_unit_of_an_ordered_choice_is_a_step(other):
     assert not centres.any()
     if other:
         assert (rows @ coef)[4] == pytest.approx((coef / scales)[3])
+
+
+UNITS = {
+    "features": [
+        {"name": "age", "kind": "number", "bounds": [10, 110], "center": 40, "knots": 0},
+        {"name": "dose", "kind": "number", "bounds": [2, 6], "knots": 0},
+        {"name": "visits", "kind": "count", "most": 50, "knots": 0},
+        {"name": "ward", "kind": "choice", "choices": ["a", "b"], "other": False},
+        {"name": "day", "kind": "date", "bounds": ["2020-01-01", "2023-12-31"], "parts": ["trend"],
+         "cycles": []},
+        {"kind": "interaction", "of": ["age", "dose"]},
+        {"kind": "interaction", "of": ["visits", "ward"]},
+    ],
+    "target": {"name": "cost", "bounds": [0, 100]},
+}  # fmt: skip
+
+
+def in_units(seed=0):
+    """A model with coefficients of all kinds, without a fit: units do not depend on them."""
+    schema = Schema.from_table(UNITS)
+    coef = np.random.default_rng(seed).normal(0, 1, schema.n_features)
+    scales, centres = schema.features.units
+    terms = dict(zip(schema.feature_names, coef / scales, strict=True))
+    terms[INTERCEPT] = -float((coef * centres / scales).sum())
+
+    def encoded(**values):
+        return (SchemaEncoder(schema).transform(pd.DataFrame([values])).toarray() @ coef)[0]
+
+    return terms, encoded
+
+
+ROW = {"age": 40, "dose": 4, "visits": 0, "ward": "else", "day": "2022-01-01"}
+
+
+def test_the_units_of_counts_dates_and_references():
+    """One unit more in the file changes the encoded row's prediction by the coefficient."""
+    terms, predicts = in_units()
+    more = predicts(**ROW | {"visits": 19}) - predicts(**ROW)
+    assert more == pytest.approx(terms["visits"] * math.log(20))
+    assert predicts(**ROW | {"ward": "b"}) - predicts(**ROW) == pytest.approx(terms["ward=b"])
+    day = predicts(**ROW | {"day": "2022-01-02"}) - predicts(**ROW)
+    assert day == pytest.approx(terms["day trend"], rel=1e-6)
+
+
+def test_a_product_counts_numbers_from_their_centres():
+    terms, predicts = in_units()
+    assert predicts(**ROW | {"age": 41}) - predicts(**ROW) == pytest.approx(terms["age"])
+    both = predicts(**ROW | {"age": 50, "dose": 5}) - predicts(**ROW)
+    expected = 10 * terms["age"] + terms["dose"] + 10 * terms["age * dose"]
+    assert both == pytest.approx(expected)
+    # The intercept is where all numbers are 0, products included; bounds clip no number here.
+    schema = Schema.from_table(UNITS)
+    age, dose = schema.features.each[0], schema.features.each[1]
+    at_zero = (
+        -terms["age"] * age.center - terms["dose"] * dose.center
+        + terms["age * dose"] * age.center * dose.center
+    )  # fmt: skip
+    assert terms[INTERCEPT] == pytest.approx(at_zero)
+
+
+def test_a_note_says_what_coefficients_of_each_kind_mean():
+    rng = np.random.default_rng(0)
+    n = 4000
+    rows = pd.DataFrame(
+        {
+            "age": rng.integers(18, 95, n), "dose": rng.uniform(2, 6, n),
+            "visits": rng.poisson(3, n), "ward": rng.choice(["a", "b", "c"], n),
+            "day": "2022-01-01",
+        }
+    )  # fmt: skip
+    rows["cost"] = rows["age"] / 2 + 10 * np.log1p(rows["visits"]) + 9 * (rows["ward"] == "a")
+    model = PrivateLasso(3.0, 1e-6, random_state=0).fit(read(rows, UNITS))
+    (note,) = (note for note in model.summary().notes if note.startswith("A coefficient is"))
+    assert "of a number, the change for one unit of the column in the file" in note
+    assert "of a count, the change for 1 more of log(1 + count)" in note
+    assert "without (other), the difference from the reference" in note
+    assert "with (other)" not in note
+    assert by_name(model.summary())["visits"].estimate == pytest.approx(10, abs=3)
+
+
+def test_every_kind_of_column_tells_the_meaning_of_its_coefficients():
+    kinds = {
+        "number": {"bounds": [0, 1], "knots": 3}, "count": {"most": 5}, "yes-no": {},
+        "choice": {"choices": ["a", "b"], "ordered": True}, "text": {"buckets": 8},
+        "hash": {"buckets": 8}, "date": {"bounds": ["2020-01-01", "2020-12-31"]},
+        "interaction": {"of": ["number", "count"]},
+    }  # fmt: skip
+    assert set(kinds) == set(KINDS)
+    features = [{"name": kind, "kind": kind, **fields} for kind, fields in kinds.items()]
+    for feature in Schema.from_table({"features": features}).features:
+        assert feature.meanings, feature.kind
+        assert [len(each) for each in feature.units] == [feature.n_columns] * 2
+
+
+def test_a_path_draws_columns_in_the_order_of_selection():
+    pytest.importorskip("matplotlib")
+    x = np.random.default_rng(0).uniform(-1, 1, (4000, 30))
+    y = x[:, 3] * 0.6 - 0.3 * x[:, 7]
+    bounds = Bounds(x=1.0, y=1.0)
+    model = PrivateLasso(3.0, 1e-6, bounds=bounds, solver="greedy", random_state=0).fit(x, y)
+    ax = model.plot_path()
+    order = np.argsort(model.selection_order_)[-np.count_nonzero(model.selection_order_) :]
+    assert [label.get_text() for label in ax.get_xticklabels()] == [f"x[{j}]" for j in order]
+    points = ax.lines[0].get_ydata()
+    np.testing.assert_array_equal(points, model.coef_[order])
+    assert "order of selection" in ax.get_xlabel()
+    assert model.plot_path(ax=ax) is ax
+
+
+def test_a_path_of_classes_without_an_order_says_so(labelled):
+    pytest.importorskip("matplotlib")
+    assert not labelled.selection_order_.any()
+    ax = labelled.plot_path(level=0.5)
+    assert "no order known" in ax.get_xlabel()
+    assert len(ax.get_xticklabels()) == np.count_nonzero(labelled.coef_)
+    sizes = np.abs(ax.lines[0].get_ydata())
+    assert (np.diff(sizes) <= 0).all()
+
+
+def test_a_path_of_nothing_is_refused(labelled):
+    nothing = copy.copy(labelled)
+    nothing.coef_ = np.zeros_like(labelled.coef_)
+    with pytest.raises(InvalidArgument, match="All coefficients are 0"):
+        nothing.plot_path()
+    with pytest.raises(NotFittedError):
+        PrivateLasso(1.0, bounds=Bounds(1.0, 1.0)).plot_path()

@@ -20,7 +20,7 @@ from riata import (
     PrivateTweedieRegression,
 )
 from riata.errors import InvalidArgument
-from riata.estimators.adjustment import adjusted
+from riata.estimators.adjustment import adjusted, level_of_each
 from riata.estimators.coefficients import INTERCEPT
 from riata.estimators.summary import summarize
 from riata.losses import Poisson
@@ -67,6 +67,36 @@ def test_false_discoveries_are_as_rare_as_said():
         marked = adjusted(2 * stats.norm.sf(np.abs(z)), "by") <= 0.1
         shares.append(marked[5:].sum() / max(marked.sum(), 1))
     assert np.mean(shares) <= 0.1
+
+
+def test_intervals_of_selected_estimates_hold_as_often_as_said():
+    """The largest of 50 independent estimates, and the part of intervals that hold: 2,000 times.
+
+    With a seed that is fixed; without the correction 30 points of 100 are missing.
+    """
+    rng, parts, plain = np.random.default_rng(0), [], []
+    truth = np.where(np.arange(50) < 4, 2.5, 0.0)
+    for _ in range(2_000):
+        z = truth + rng.standard_normal(50)
+        kept = np.abs(z) > 2
+        level = level_of_each(0.9, "by", int(kept.sum()), 50)
+        off = np.abs(z - truth)[kept]
+        parts.append(np.mean(off <= stats.norm.ppf((1 + level) / 2)) if kept.any() else 1.0)
+        plain.append(np.mean(off <= stats.norm.ppf(0.95)) if kept.any() else 1.0)
+    assert np.mean(parts) >= 0.9 > 0.7 > np.mean(plain)
+
+
+def test_intervals_are_as_wide_as_the_columns_left_out_make_them():
+    model = with_numbers([1.0, 0.4, 0.0, 0.0, 0.0, 2.0], [0.1, 0.2, 0.0, 0.0, 0.0, math.nan])
+    half = np.diff(model.conf_int(0.9))[:, 0] / 2  # two of five columns that were tested
+    np.testing.assert_allclose(half[:2], stats.norm.ppf(1 - 0.1 * 2 / 5 / 2) * np.array([0.1, 0.2]))
+    terms = {term.name: term for term in model.summary(0.9).functions[0].terms}
+    assert terms["x[0]"].high - 1 == pytest.approx(half[0])
+    assert any("96%" in note for note in model.summary(0.9).notes)
+    for how, level in ((None, 0.9), ("bonferroni", 1 - 0.1 / 5)):
+        half = np.diff(model.conf_int(0.9, correction=how))[0, 0] / 2
+        assert half == pytest.approx(0.1 * stats.norm.ppf((1 + level) / 2))
+    assert level_of_each(0.9, "by", 5, 5) == 0.9 == level_of_each(0.9, "by", 0, 5)
 
 
 def test_a_summary_marks_what_the_correction_leaves():

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import expit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
@@ -12,13 +13,18 @@ from riata.audit import random_pairs, replays
 from riata.losses import Logistic, OneAgainstRest
 from riata.privacy import Budget
 from riata.sets import L2Ball
-from riata.solvers import AveragedGradient, WhitenedGradient
+from riata.solvers import AveragedGradient, WhitenedGradient, averaged_gradient
 from riata.solvers.empirical_bayes import (
+    averaged_noise,
     best_constant,
+    covariances,
     high_quantile,
     likely_columns,
+    lost_in_noise,
     part_to_keep,
+    shortened_slopes,
     shrunken,
+    without,
 )
 from riata.solvers.whitened_shares import STEPS
 
@@ -73,12 +79,38 @@ def test_the_plan_spends_the_budget_exactly(loss, intercept, adjacency, fits, ep
 
 @every_loss
 @with_or_without
-def test_an_averaged_plan_makes_the_releases_of_its_proof(loss, intercept):
-    plan = AveragedGradient(5).plan(some_problem(loss, intercept=intercept), Budget(1.0, 1e-6))
+@pytest.mark.parametrize("n", [50, 5_000])
+def test_an_averaged_plan_makes_the_releases_of_its_proof(loss, intercept, n):
+    problem = some_problem(loss, n=n, intercept=intercept)
+    plan = AveragedGradient(5).plan(problem, Budget(1.0, 1e-6))
     expected = {"lengths": 1, "gradient": 5, "along": 2, "check": 1}
     expected |= {} if loss.classifies else {"slopes": 1 + intercept}
     expected |= {"constant": 1} if intercept else {}
+    seen = n > 500 and intercept and not loss.measured_curvature
+    expected |= {"centre": 1} if seen else {}
     assert plan.times == expected
+
+
+@pytest.mark.parametrize("larger", [None, -1.0, 1.0])
+def test_an_averaged_run_starts_from_the_mean_row_or_that_of_the_larger_class(larger, monkeypatch):
+    x, y = correlated()
+    if larger is not None:
+        y = np.where(y > np.quantile(y, 0.8), -larger, larger)
+    found = []
+    centre = averaged_gradient._Run._centre
+    monkeypatch.setattr(
+        averaged_gradient._Run, "_centre", lambda run: (centre(run), found.append(run.whitening))
+    )
+    options = {"solver": "averaged-gradient", "random_state": 0}
+    if larger is None:
+        PrivateLasso(1_000.0, 1e-6, bounds=ROW, **options).fit(x, y)
+    else:
+        options |= {"bounds": Bounds(3.0, norm="l2"), "classes": [-1.0, 1.0]}
+        PrivateLogisticRegression(1_000.0, 1e-6, **options).fit(x, y)
+    (whitening,) = found
+    mean = x.mean(axis=0) if larger is None else x[y == larger].mean(axis=0)
+    np.testing.assert_allclose(whitening.centre, whitening.matrix @ mean / 3, atol=0.02)
+    assert np.abs(whitening.centre).max() > 0.1
 
 
 @every_loss
@@ -266,3 +298,55 @@ def test_no_replay_exceeds_the_claim(adjacency):
         found = list(replays(model, random_pairs(model, 12, 3, 8), seed=1))
         assert all(each.sound for each in found)
         assert max(each.worst for each in found) > 0.3
+
+
+@pytest.mark.parametrize(("rate", "pull"), [(1.0, 1.0), (0.4, 0.4), (0.4, 0.25)])
+def test_the_noise_of_averaged_iterates_is_that_of_a_simulation(rate, pull):
+    """Of 40,000 runs: 3% is beyond 8 standard errors. The seed is fixed."""
+    rng = np.random.default_rng(0)
+    noises = np.array([2.0] * 6 + [0.5] * 6)
+    w, total = np.zeros(40_000), np.zeros(40_000)
+    for t, noise in enumerate(noises):
+        w = w - pull * w - rate * noise * rng.standard_normal(len(w))
+        total += w if t >= 6 else 0.0
+    expected = (total / 6).std()
+    assert averaged_noise(noises, rate, pull, 6) == pytest.approx(expected, rel=0.03)
+
+
+def test_what_shortened_slopes_leave_is_that_of_rows():
+    """Of 200,000 rows: 1% is beyond five standard errors. The seed is fixed."""
+    margins = 0.7 * np.random.default_rng(0).standard_normal(200_000) - 1.2
+    odds = expit(margins)
+    bends, factors = odds * (1 - odds), np.minimum(1.0, 0.6 / np.maximum(odds, 1 - odds))
+    found = shortened_slopes(Logistic(), -1.2, 0.7, 0.6)
+    expected = [bends @ factors, bends @ factors**2] / bends.sum()
+    np.testing.assert_allclose(found, expected, rtol=0.01)
+    assert shortened_slopes(Logistic(), -1.2, 0.7, 1.0) == pytest.approx((1.0, 1.0))
+    assert shortened_slopes(Logistic(), 1e60, 1.0, 0.1) == (1.0, 1.0)  # where nothing bends
+
+
+@pytest.mark.parametrize("p", [2, 5, 30])
+def test_eigenvalues_of_noise_alone_are_lost_in_it(p):
+    """Of 1,000 matrices at most 2% have one that is not; 0.3% are expected. The seed is fixed."""
+    rng, seen = np.random.default_rng(0), 0
+    for _ in range(1_000):
+        noise = np.triu(0.3 * rng.standard_normal((p, p)), 1)
+        noise += noise.T + np.diag(0.3 * 2**0.5 * rng.standard_normal(p))
+        seen += not lost_in_noise(np.linalg.eigvalsh(noise), 0.3).all()
+    assert seen <= 20
+    assert not lost_in_noise(np.array([8.0]), 1.0).any()
+
+
+def test_errors_of_columns_that_were_kept_are_those_without_the_others():
+    """As in least squares on the columns that are left."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((500, 4)) @ rng.standard_normal((4, 4))
+    moments = rows.T @ rows / 500
+    matrix = np.linalg.cholesky(moments).T  # whitened: (rows @ inverse) has moments of 1
+    white = np.linalg.inv(matrix).T  # coefficients are white.T @ w
+    left_out = np.array([False, True, False, True])
+    root = without(white, left_out) @ white
+    covariance = covariances(root, np.zeros(4, dtype=bool))[0]
+    few = np.ix_(~left_out, ~left_out)
+    np.testing.assert_allclose(covariance[few], np.linalg.inv(moments[few]))
+    np.testing.assert_allclose(covariance[left_out], 0, atol=1e-12)

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from riata.audit.witness import WitnessedRelease
 from riata.engines import LocalEngine
-from riata.mechanisms import Exact, LaplaceMechanism, PosteriorSample
+from riata.mechanisms import Exact, LaplaceMechanism, PosteriorSample, PublicAnswer
 from riata.privacy.accountants import spent
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS
 from riata.privacy.events import Event
@@ -40,7 +40,7 @@ def realised_by_pairs(
     total = np.zeros((len(rows), len(rows)))
     for run in runs:
         for release in run:
-            if release.part == 0 and not isinstance(release.mechanism, Exact):
+            if release.part == 0 and not isinstance(release.mechanism, Exact | PublicAnswer):
                 ratios = _ratios(release, np.array([row.total(release.query) for row in rows]))
                 total += weight(release.mechanism.event) * (ratios if pure else ratios**2)
     return total

@@ -13,6 +13,7 @@ from riata.mechanisms import (
     LaplaceMechanism,
     ObjectivePerturbation,
     PosteriorSample,
+    PublicAnswer,
     SampledGaussianMechanism,
     TopK,
 )
@@ -23,10 +24,14 @@ from riata.queries import Minimum
 def log_ratio(release: WitnessedRelease) -> float:
     """How much more likely the release was on the data than on the neighbour.
 
-    Any number here makes a valid audit; the true log-ratio makes the strongest one.
+    Any number that follows from the release makes a valid audit, and the true log-ratio the
+    strongest one. With the two sides exchanged it must change its sign and nothing else: a score
+    that depended on the side it comes from would accuse every mechanism.
     """
     query, released = release.query, release.released
     match release.mechanism:
+        case PublicAnswer():
+            return 0.0
         case ExponentialMechanism(epsilon):
             scale = 2 * query.sensitivity("linf") / epsilon
             ours, theirs = (
@@ -47,8 +52,8 @@ def log_ratio(release: WitnessedRelease) -> float:
             point = np.append(released, -1.0)
             return float(point @ change @ point)
         case SampledGaussianMechanism():
-            change = query.from_total(release.ours - release.theirs)
-            return float((released - query.from_total(release.theirs)) @ change)
+            ours, theirs = (query.from_total(total) for total in (release.ours, release.theirs))
+            return float((released - (ours + theirs) / 2) @ (ours - theirs))
         case GaussianMechanism() | LaplaceMechanism():
             power = 2 if isinstance(release.mechanism, GaussianMechanism) else 1
             # Noise of one scale for every number, before `from_total` multiplies some of them.

@@ -18,6 +18,7 @@ from riata.audit.distances import realised_by_pairs
 from riata.audit.grey_box import measured
 from riata.audit.pairs import (
     Neighbours,
+    exchangeable,
     extreme_rows,
     extreme_targets,
     first_problem,
@@ -28,7 +29,7 @@ from riata.audit.witness import Data, Progress, Trial, WitnessedRelease
 from riata.engines import LocalEngine
 from riata.errors import InvalidArgument
 from riata.mechanisms.noise import Noise
-from riata.privacy.budget import REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE
 from riata.public import public_normals
 from riata.vectors import Vector
 
@@ -55,7 +56,8 @@ class SearchedPair(Neighbours):
         Realised over claimed epsilon of the whole fit: the mean over fits with fresh noise, which
         the search has not seen.
     first_share : float
-        The same for `worst_pair`, which looks at the first release only.
+        The same for `worst_pair`, which looks at the first release only. Where it is larger, that
+        pair is the result.
     background : str
         What the rows beside the pair are.
     sound : bool
@@ -155,13 +157,14 @@ class _Search:
         best = self.best
         assert best is not None
         fresh = range(_FRESH, _FRESH + len(self.seeds) + 2)
-        first = self.first.data, self.first.neighbour
-        pair, background = self._neighbours(best.rest, best.x, best.y), best.background
-        if self._replayed(*first, self.seeds)[1] > best.share:
-            pair, background = first, "those of worst_pair"
+        pair, first = self._neighbours(best.rest, best.x, best.y), self.first
         _, share, worst = self._replayed(*pair, fresh)
-        first_share = self._replayed(*first, fresh)[1]
-        return SearchedPair(*pair, worst, share, first_share, background, self.sound)
+        _, first_share, first_worst = self._replayed(first.data, first.neighbour, fresh)
+        found = (*pair, worst, share, first_share, best.background)
+        if first_share > share:
+            pair = first.data, first.neighbour
+            found = (*pair, first_worst, first_share, first_share, "those of worst_pair")
+        return SearchedPair(*found, self.sound)
 
     def _try(self, background: str, rest: Data, x: np.ndarray, y: np.ndarray) -> _Tried:
         runs, share, worst = self._replayed(*self._neighbours(rest, x, y), self.seeds)
@@ -188,7 +191,7 @@ class _Search:
             rows = np.vstack([x[i : i + 1], rest[0]])
             return rows, labels_of(self.model, np.append(y[i], rest[1]))
 
-        if self.problem.adjacency == REPLACE_ONE:
+        if self.problem.adjacency != ADD_REMOVE:
             return with_row(0), with_row(1)
         return with_row(0), (rest[0], labels_of(self.model, rest[1]))
 
@@ -206,13 +209,14 @@ class _Search:
         """The two of these rows, or the one, that the runs would have shown most."""
         plan = self.trial.plan
         loaded = self.model.request(x, labels_of(self.model, y))[1].load()
-        alone = self.problem.adjacency != REPLACE_ONE
+        alone = self.problem.adjacency == ADD_REMOVE
         places = [slice(i, i + 1) for i in range(len(x))] + [slice(0)] * alone
         engines = [plan.engine(LocalEngine, *(part[at] for part in loaded)) for at in places]
         realised = realised_by_pairs(runs, plan, engines)
         if alone:
             i = int(np.argmax(realised[-1, :-1]))
             return x[[i]], y[[i]]
+        realised = np.where(exchangeable(self.problem, x), realised, -1.0)
         two = list(divmod(int(np.argmax(realised)), len(x)))
         return x[two], y[two]
 

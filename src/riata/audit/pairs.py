@@ -12,7 +12,7 @@ import numpy as np
 from riata.audit.witness import Data
 from riata.engines import LocalEngine
 from riata.fitting import plan
-from riata.privacy.budget import REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE, REPLACE_LABEL
 from riata.problem import Problem
 from riata.public import public_normals
 from riata.queries import Gradient, VertexUtilities
@@ -97,12 +97,19 @@ def random_pairs(
             x, y = values[:, :-1] * limit[:-1], values[:, -1] * limit[-1]
         if codes:
             y = labels_of(model, special[:, -1] % len(model.declared_classes()))
-        rest = slice(2, None) if problem.adjacency == REPLACE_ONE else slice(1, -1)
+        rest = slice(1, -1) if problem.adjacency == ADD_REMOVE else slice(2, None)
         first = (np.vstack([x[:1], x[rest]]), np.concatenate([y[:1], y[rest]]))
-        if problem.adjacency == REPLACE_ONE:
-            yield first, (x[1:], y[1:])
-        else:
+        if problem.adjacency == ADD_REMOVE:
             yield first, (x[rest], y[rest])
+        else:
+            yield first, (first[0] if problem.adjacency == REPLACE_LABEL else x[1:], y[1:])
+
+
+def exchangeable(problem: Problem, x: np.ndarray) -> np.ndarray:
+    """Which of these rows may be in each other's place between neighbours, with any targets."""
+    if problem.adjacency != REPLACE_LABEL:
+        return np.ones((len(x), len(x)), dtype=bool)
+    return np.array([(x == row).all(axis=1) for row in x])
 
 
 def extreme_rows(problem: Problem, theta: Vector) -> tuple[np.ndarray, np.ndarray]:
@@ -179,12 +186,12 @@ def _furthest(problem: Problem, x: np.ndarray, y: np.ndarray) -> tuple[int, int 
         def change(d: np.ndarray) -> np.ndarray:
             return np.linalg.norm(d, axis=-1)
 
-    if problem.adjacency != REPLACE_ONE:
+    if problem.adjacency == ADD_REMOVE:
         sizes = change(utilities) / sensitivity
         return int(np.argmax(sizes)), None, float(sizes.max())
-    best = (0, 0, -1.0)
+    best, allowed = (0, 0, -1.0), exchangeable(problem, x)
     for i, row in enumerate(utilities):
-        sizes = change(utilities - row) / sensitivity
+        sizes = np.where(allowed[i], change(utilities - row) / sensitivity, -1.0)
         j = int(np.argmax(sizes))
         if sizes[j] > best[2]:
             best = (i, j, float(sizes[j]))

@@ -39,7 +39,11 @@ def create(
     epsilon: Annotated[float, typer.Option(help="The most that all fits together may spend.")],
     delta: Annotated[float, typer.Option(help="The delta at which the total is computed.")],
     adjacency: Annotated[
-        str, typer.Option(help="replace-one, add-remove, or replace-person for a person column.")
+        str,
+        typer.Option(
+            help="replace-one, add-remove, replace-label for targets "
+            "alone, or replace-person for a person column."
+        ),
     ] = "replace-one",
     person: Annotated[
         str, typer.Option(help="The column that identifies people, with replace-person.")

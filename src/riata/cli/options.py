@@ -88,8 +88,11 @@ STUDY_OPTIONS = {
         "budget.delta",
     ),
     "adjacency": StudyOption(
-        str, "Which data sets are neighbours: replace-one or add-remove.", "budget.adjacency",
-        how={"autocompletion": lambda: ["replace-one", "add-remove"]},
+        str,
+        "Which data sets are neighbours: replace-one, add-remove, or replace-label, which protects "
+        "targets alone.",
+        "budget.adjacency",
+        how={"autocompletion": lambda: ["replace-one", "add-remove", "replace-label"]},
     ),
     "radius": StudyOption(
         str, "The largest norm of the coefficients.", "parameters.radius", toml_value

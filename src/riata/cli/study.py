@@ -30,6 +30,8 @@ ESTIMATORS = {
     "gamma": "PrivateGammaRegression",
     "tweedie": "PrivateTweedieRegression",
     "quantile": "PrivateQuantileRegression",
+    "cox": "PrivateCoxRegression",
+    "ordinal": "PrivateOrdinalRegression",
     "logistic": "PrivateLogisticRegression",
     "svc": "PrivateLinearSVC",
     "projected-logistic": "ProjectedClassifier",

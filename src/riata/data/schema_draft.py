@@ -19,7 +19,7 @@ from riata.data.readers.base import Reader, TableReader
 from riata.data.readers.svmlight import SvmlightReader
 from riata.data.schema import Schema
 from riata.data.schema.dates import read_time
-from riata.data.schema.features import YES
+from riata.data.schema.features import MISSING, YES
 from riata.data.schema.numeric_block import NumericBlock
 from riata.data.source import BLOCK_ROWS
 from riata.errors import DataError, InvalidArgument
@@ -28,9 +28,6 @@ from riata.errors import DataError, InvalidArgument
 MOST_CHOICES = 60
 #: Columns with a different text in more than this part of the rows are taken for identifiers.
 _DIFFERENT = 0.9
-
-#: Texts that stand for a missing value, in lower case.
-MISSING = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "nil", "?", "-", ".", "missing"})
 
 #: A column with more zeros than this part of its numbers has its centre there.
 _MOSTLY = 0.5

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy import sparse
 
+from riata.data.growing_rows import GrowingRows
 from riata.data.readers.base import Block, Reader
 from riata.data.schema import Schema
 from riata.errors import InvalidArgument
@@ -109,13 +109,13 @@ class Source:
 
     def in_order(self, *, progress: bool = False) -> Block:
         """All rows at once, in the order of `blocks`."""
-        found = list(self.blocks(progress=progress))
-        if not found:
-            x, y = self.schema.blank(0)
-            return x, y if self.has_target else None
-        x = sparse.vstack([x for x, _ in found], format="csr")
-        y = np.concatenate([y for _, y in found if y is not None]) if self.has_target else None
-        return x, y
+        none, y = self.schema.blank(0)
+        rows, targets = GrowingRows(none.shape[1]), [] if y is None else [y]
+        for x, y in self.blocks(progress=progress):
+            rows.append(x)
+            if y is not None:
+                targets.append(y)
+        return rows.rows(), np.concatenate(targets) if self.has_target else None
 
     def plain(self) -> Source:
         """The same rows one by one, in the order of the file: for predictions."""

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from riata.grid import BLOCK_ROWS, X_STEPS
+from riata.grid import BLOCK_ROWS, X_STEPS, slices
+
+#: What goes with a look at a column takes about as long as to read so many entries.
+_LOOK = 4_000
 
 #: More than what rounding takes from a sum, relative to one and for each of its terms.
 ROUNDED, EACH = 2.0**-30, 2.0**-51
@@ -18,12 +21,28 @@ class SparseColumns:
     """Sparse rows on the grid, column by column, with entries clipped at `most` steps."""
 
     def __init__(self, x: Any, most: int = X_STEPS) -> None:
-        self._x, self._most = sparse.csc_array(x), most  # with its rows in order
-        if most < X_STEPS:
-            entries = np.clip(self._x.data, -most, most)
-            self._x = sparse.csc_array((entries, self._x.indices, self._x.indptr), shape=x.shape)
+        self._given, self._most = x, most
         self.shape = x.shape
         self._rounded_up = 1 + ROUNDED + x.shape[0] * EACH
+
+    @cached_property
+    def _x(self) -> Any:
+        """The columns: made when the first is asked for, as a plain product needs none."""
+        x = sparse.csc_array(self._given)  # with its rows in order
+        if self._most < X_STEPS:
+            entries = np.clip(x.data, -self._most, self._most)
+            x = sparse.csc_array((entries, x.indices, x.indptr), shape=x.shape)
+        return x
+
+    @cached_property
+    def _counts(self) -> np.ndarray:
+        """How many entries each column has."""
+        if self._given.format == "csc":
+            return np.diff(self._given.indptr)
+        total, columns = np.zeros(self.shape[1], dtype=np.int64), self._given.indices
+        for few in slices(len(columns), max(BLOCK_ROWS, 4 * len(total))):
+            total += np.bincount(columns[few], minlength=len(total))
+        return total
 
     def clipped(self, most: int) -> SparseColumns:
         """The same columns with entries clipped at `most` steps."""
@@ -44,12 +63,16 @@ class SparseColumns:
 
     def work(self, column: int) -> int:
         """How many entries a column has."""
-        return int(self._x.indptr[column + 1] - self._x.indptr[column])
+        return int(self._counts[column])
+
+    def work_of(self, columns: np.ndarray) -> int:
+        """How many entries could be read in the time that these columns take, one by one."""
+        return int(self._counts[columns].sum()) + _LOOK * len(columns)
 
     @property
     def size(self) -> int:
         """How many entries all columns have."""
-        return int(self._x.nnz)
+        return int(self._given.nnz)
 
     def sum(self, column: int, slopes: np.ndarray) -> int:
         """The sum of entry * slope over the rows, exactly."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from riata.bounds import ENTRIES_AT_ONCE, Bounds
 from riata.engines.columns import EACH, ROUNDED
-from riata.grid import BLOCK_ROWS, X_STEPS
+from riata.grid import BLOCK_ROWS, X_STEPS, slices
 
 #: So many threads work on pieces of the rows.
 THREADS = 2
@@ -35,11 +35,6 @@ _FEW = 64
 
 #: What is made of some rows: of the entries, which rows they are, and what a step is.
 OfRows = Callable[[np.ndarray, slice, Any], np.ndarray]
-
-
-def slices(size: int, step: int) -> list[slice]:
-    """All of 0, ..., size - 1, so many at a time."""
-    return [slice(i, min(i + step, size)) for i in range(0, size, step)]
 
 
 class DenseRows:
@@ -97,6 +92,10 @@ class DenseRows:
         self._columns[column] = found
         return found
 
+    def at_hand(self, column: int) -> bool:
+        """Whether a column was read before, and kept."""
+        return column in self._columns
+
     def as_given(self, column: int) -> np.ndarray | None:
         """One column off the grid, as the caller gave it, if nothing in it is to be clipped."""
         if not self._as_given[column] or column in self._columns:
@@ -133,6 +132,8 @@ class DenseRows:
             for column in support:
                 out += self.column(int(column)) * v[column]
             return out
+        if self._bounds is None:
+            return self._x @ v
 
         def fill(few: slice, rows: np.ndarray) -> None:
             out[few] = rows @ v
@@ -292,6 +293,12 @@ class DenseColumns:
         """How many entries could be read in the time that the last look at a column took."""
         read = self._rows.just_read == column
         return _LOOK + self.shape[0] * (_SCATTERED if read and self._rows.scattered else 2)
+
+    def work_of(self, columns: np.ndarray) -> int:
+        """The same for several columns, before they are looked at."""
+        new = sum(not self._rows.at_hand(int(column)) for column in columns)
+        entries = 2 * len(columns) + (_SCATTERED - 2) * new * self._rows.scattered
+        return _LOOK * len(columns) + self.shape[0] * entries
 
     @property
     def size(self) -> int:

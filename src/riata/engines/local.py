@@ -14,9 +14,9 @@ from riata.engines.columns import SparseColumns
 from riata.engines.compiled.codes import known_loss
 from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.gram import Gram
-from riata.engines.margins import ColumnBlock, Margins
+from riata.engines.margins import ColumnBlock, Margins, RowBlock
 from riata.engines.scores import LazyScores, ordinary
-from riata.engines.shard import sum_over
+from riata.engines.shard import blocks_of, sum_over
 from riata.grid import BLOCK_ROWS, X_STEPS
 from riata.losses import Squared
 from riata.mechanisms.engine import Engine
@@ -111,11 +111,9 @@ class LocalEngine(Engine):
         return self._given if self._bounds is None else self._bounds.grid_x(self._given)
 
     @cached_property
-    def _blocks(self) -> list[Block]:
-        n, step = self._x.shape[0], self._block_rows
-        if n <= step:
-            return [Block(self._x, self._y)]
-        return [Block(self._x[i : i + step], self._y[i : i + step], i) for i in range(0, n, step)]
+    def _blocks(self) -> list[RowBlock]:
+        blocks = blocks_of(self._x, self._y, self._block_rows)
+        return [RowBlock(block, self._margins) for block in blocks]
 
     @cached_property
     def _dense(self) -> DenseRows:

@@ -46,10 +46,13 @@ class Margins:
 
     def inner(self, model: Coefficients) -> np.ndarray:
         """The same without the offset."""
+        if self._at is model:  # another block of the same query
+            self.followed = True
+            return self._inner
         before, self._at = self._at, None  # until all rows are brought up to date
         columns, moves = (model.support, model.steps) if before is None else _moves(before, model)
         self.followed = before is not None and len(columns) <= _MOST_COLUMNS
-        if self.followed:
+        if self.followed and self._few(columns):
             self._add(self._sums, columns, moves)
         else:
             self._sums = self._begin(model)
@@ -59,12 +62,15 @@ class Margins:
         return self._inner
 
     def _begin(self, model: Coefficients) -> np.ndarray:
-        entries = sum(self._columns.work(int(column)) for column in model.support)
-        if entries > _FEW_ENTRIES * self._columns.size:
+        if not self._few(model.support):
             return np.array(model.steps_of(self._x))
         sums = np.zeros(self._x.shape[0])
         self._add(sums, model.support, model.steps)
         return sums
+
+    def _few(self, columns: np.ndarray) -> bool:
+        """Whether columns one by one take less time than all rows."""
+        return self._columns.work_of(columns) <= _FEW_ENTRIES * self._columns.size
 
     def _add(self, sums: np.ndarray, columns: np.ndarray, steps: np.ndarray) -> None:
         for column, value in zip(columns, steps, strict=True):
@@ -78,12 +84,27 @@ def _moves(before: Coefficients, after: Coefficients) -> tuple[np.ndarray, np.nd
     if same:
         columns, moves = after.support, after.steps - before.steps
     else:
-        columns = np.union1d(before.support, after.support)
-        moves = np.zeros(len(columns))
-        moves[np.searchsorted(columns, after.support)] = after.steps
-        moves[np.searchsorted(columns, before.support)] -= before.steps
+        place = np.searchsorted(before.support, after.support)
+        kept = np.append(before.support, -1)[place] == after.support
+        left = np.ones(len(before.support), dtype=bool)
+        left[place[kept]] = False
+        moves = after.steps.copy()
+        moves[kept] -= before.steps[place[kept]]
+        columns = np.concatenate([after.support, before.support[left]])
+        moves = np.concatenate([moves, -before.steps[left]])
     changed = moves != 0
     return columns[changed], moves[changed]
+
+
+class RowBlock(Block):
+    """Some consecutive rows, whose inner products are those of all rows: several queries ask."""
+
+    def __init__(self, block: Block, margins: Margins) -> None:
+        super().__init__(block.rows, block.y, block.start)
+        self._margins = margins
+
+    def inner(self, model: Coefficients) -> np.ndarray:
+        return self._margins.inner(model)[self.start : self.start + len(self.y)]
 
 
 class ColumnBlock(Block):

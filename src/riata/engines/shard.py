@@ -11,7 +11,7 @@ from scipy import sparse
 
 from riata.engines.columns import SparseColumns
 from riata.engines.margins import ColumnBlock, Margins
-from riata.grid import BLOCK_ROWS
+from riata.grid import BLOCK_ROWS, slices, some_rows
 from riata.mechanisms.engine import Engine
 from riata.queries import Block, Query, Reads
 
@@ -34,10 +34,7 @@ class Shard(Engine):
 
     def __init__(self, x: Any, y: np.ndarray, start: int = 0) -> None:
         self._x, self._y, self._start = x, y, start
-        pieces = [slice(i, i + BLOCK_ROWS) for i in range(0, max(len(y), 1), BLOCK_ROWS)]
-        self._blocks = [
-            Block(x if len(pieces) == 1 else x[few], y[few], start + few.start) for few in pieces
-        ]
+        self._blocks = blocks_of(x, y, BLOCK_ROWS, start)
 
     @property
     def size(self) -> int:
@@ -62,6 +59,16 @@ class Shard(Engine):
     def part(self, part: int, parts: int) -> Shard:
         """Every row whose number among all rows leaves the rest `part` when divided by `parts`."""
         return Shard(*of_part(self._x, self._y, self._start, part, parts))
+
+
+def blocks_of(x: Any, y: np.ndarray, rows: int, start: int = 0) -> list[Block]:
+    """Blocks of so many rows at most, without a copy of their entries."""
+    if len(y) <= rows:
+        return [Block(x, y, start)]
+    return [
+        Block(some_rows(x, few.start, few.stop), y[few], start + few.start)
+        for few in slices(len(y), rows)
+    ]
 
 
 def sum_over(query: Query, blocks: Iterable[Block]) -> np.ndarray:

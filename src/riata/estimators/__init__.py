@@ -17,9 +17,11 @@ from riata.estimators.local import (
     LocalSparseMean,
 )
 from riata.estimators.logistic import PrivateLogisticRegression
+from riata.estimators.ordinal import PrivateOrdinalRegression
 from riata.estimators.projected import ProjectedClassifier, ProjectedRegression
 from riata.estimators.quantile import PrivateQuantileRegression
 from riata.estimators.sparse import PrivateSparseRegression
+from riata.estimators.survival import PrivateCoxRegression
 from riata.estimators.svm import PrivateLinearSVC
 
 __all__ = [
@@ -29,12 +31,14 @@ __all__ = [
     "LocalLogisticRegression",
     "LocalPoissonRegression",
     "LocalSparseMean",
+    "PrivateCoxRegression",
     "PrivateErm",
     "PrivateGammaRegression",
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "PrivateNegativeBinomialRegression",
+    "PrivateOrdinalRegression",
     "PrivatePoissonRegression",
     "PrivateQuantileRegression",
     "PrivateSparseRegression",

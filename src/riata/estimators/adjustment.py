@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from scipy.special import ndtr
 
 from riata.errors import InvalidArgument
+from riata.estimators.coefficients import Coefficients
 
 #: What a summary uses unless somebody asks for another: it holds for any dependence.
 CORRECTION = "by"
@@ -32,6 +36,27 @@ def check_correction(correction: str | None) -> None:
         raise InvalidArgument(
             f"correction={correction!r} is not known. Use one of {[*MEANINGS]}, or None."
         )
+
+
+def level_of_each(level: float, correction: str | None, shown: int, tested: int) -> float:
+    """The level of a single interval, if all that are shown are to hold as often as `level` says.
+
+    Of `tested` columns `shown` were selected because they look large, and so their intervals hold
+    less often than those of columns that were named before. With a correction for the false
+    discovery rate a part of at most 1 - level of the intervals that are shown misses its target on
+    average (false coverage rate), if estimates are independent or positively dependent; with
+    Bonferroni's none does with probability `level`.
+
+    References
+    ----------
+    Benjamini, Yekutieli (2005). False discovery rate-adjusted multiple confidence intervals for
+    selected parameters. Theorems 1 and 3.
+    """
+    check_correction(correction)
+    if correction is None or not shown:
+        return level
+    together = 1 if correction == "bonferroni" else shown
+    return 1 - (1 - level) * together / tested
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
@@ -62,3 +87,21 @@ def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
     stepped = np.minimum.accumulate(factor * m / np.arange(m, 0, -1) * p[order])
     found[order] = np.minimum(stepped, 1.0)
     return found
+
+
+def p_values(found: Coefficients) -> np.ndarray:
+    """Of each column, whether it is 0; NaN where the error is unknown.
+
+    1 for a column that was left out: the search looked at it, so it counts as a test.
+    """
+    p = np.where(found.values == 0, 1.0, math.nan)
+    known = np.flatnonzero(found.known)
+    p[known] = 2 * ndtr(-np.abs(found.values[known] / found.errors[known]))
+    return p
+
+
+def interval_level(found: list[Coefficients], level: float, correction: str | None) -> float:
+    """The level of a single interval, by how many columns the search left out."""
+    p = np.concatenate([p_values(each) for each in found]) if found else np.zeros(0)
+    shown = sum(int(np.count_nonzero(each.known)) for each in found)
+    return level_of_each(level, correction, shown, int(np.count_nonzero(~np.isnan(p))))

@@ -14,9 +14,15 @@ from riata.estimators.ratios import calibration_lines, ratio_kind
 from riata.estimators.summary import LEVEL, normal_quantile
 from riata.fitting.prediction_rows import encoded
 from riata.losses.exponential import exponential
+from riata.solvers.empirical_bayes import FLAT_PART
+
+#: What `.lower` and `.upper` are about.
+INTERVALS = ("confidence", "prediction")
 
 
-def augment(model: Any, X: Any, level: float = LEVEL) -> dict[str, np.ndarray]:
+def augment(
+    model: Any, X: Any, level: float = LEVEL, interval: str = "confidence"
+) -> dict[str, np.ndarray]:
     """A column of predictions for rows that are passed, and columns of their errors.
 
     Parameters
@@ -24,7 +30,9 @@ def augment(model: Any, X: Any, level: float = LEVEL) -> dict[str, np.ndarray]:
     model : fitted estimator or LocalModel
     X : rows, as `predict` takes them
     level : float, default=0.95
-        Of the intervals of means.
+        Of the intervals.
+    interval : {"confidence", "prediction"}, default="confidence"
+        Of means, or of single targets around them.
 
     Returns
     -------
@@ -36,12 +44,17 @@ def augment(model: Any, X: Any, level: float = LEVEL) -> dict[str, np.ndarray]:
 
     Notes
     -----
-    Solvers release no covariances. The error of a prediction is bounded by the sum of the errors
-    of all its terms, which is right for every covariance and larger than the truth for most. It is
-    NaN where the error of a term is unknown. The intervals are of means: how far single targets
-    lie around them was not released.
+    Where the covariances of the estimates follow from the releases, the error of a prediction is
+    made of them. Otherwise it is bounded by the sum of the errors of all its terms, which is right
+    for every covariance and larger than the truth for most. It is NaN where too much of it is
+    unknown. Intervals of single targets add the private estimate of the spread of residuals, and
+    suppose that these are normal and spread alike everywhere. They are for least squares.
     """
     reach, about = normal_quantile(level), describe(model)
+    if interval not in INTERVALS:
+        raise InvalidArgument(f"interval={interval!r} is not known. Use one of {[*INTERVALS]}.")
+    if interval == "prediction":
+        _spread(model, about)
     if about.output == "mean":
         raise InvalidArgument(
             f"{about.name} predicts nothing, so there is nothing to add to rows. Use summary()."
@@ -55,7 +68,8 @@ def augment(model: Any, X: Any, level: float = LEVEL) -> dict[str, np.ndarray]:
     slope, shift = calibration_lines(model, 1)[0]
     margins, errors = slope * margins + shift, abs(slope) * errors
     mean, steepness = _mean(kind, margins)
-    ends = [_mean(kind, margins + side * reach * errors)[0] for side in (-1, 1)]
+    around = np.hypot(errors, _spread(model, about)) if interval == "prediction" else errors
+    ends = [_mean(kind, margins + side * reach * around)[0] for side in (-1, 1)]
     found = {".fitted": mean, ".se.fit": steepness * errors, ".lower": ends[0], ".upper": ends[1]}
     if about.labels is not None:
         found[".class"] = np.asarray(about.labels)[(margins > 0).astype(int)]
@@ -82,10 +96,42 @@ def _margins(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     intercept = float(np.atleast_1d(model.intercept_error_)[0]) if model.fit_intercept else 0.0
     if rows.shape[1] != len(coef):  # of rows that were projected before
         return margins, np.full(len(margins), math.nan)
+    covariance = getattr(model, "coef_covariance_", None)
+    if covariance is not None:
+        return margins, _row_errors(rows, covariance.reshape(covariance.shape[-3:]))
     sizes = abs(rows)
     unknown = (coef != 0) & ~np.isfinite(known)
     errors = sizes @ np.where((coef != 0) & ~unknown, known, 0.0) + intercept
     return margins, np.where(sizes @ unknown.astype(float) > 0, math.nan, errors)
+
+
+def _spread(model: Any, about: ModelDescription) -> float:
+    """How far single targets lie around their means: one standard error above the estimate.
+
+    The mean squared residual is a released loss less a released gain, with independent noise.
+    """
+    spread = getattr(model, "residual_spread_", None)
+    if spread is None:
+        raise InvalidArgument(
+            f'interval="prediction" needs the spread of residuals, and this {about.name} has none: '
+            "it is released for least squares by solvers that estimate their fit. Hold rows out, "
+            "and look at their residuals."
+        )
+    error = float(model.training_fit_error_)
+    unsure = math.sqrt(2) * error / max(1 - float(model.training_fit_), error, 1e-300)
+    return float(spread) * math.sqrt(1 + unsure)
+
+
+def _row_errors(rows: Any, covariance: np.ndarray) -> np.ndarray:
+    """The standard errors of margins; NaN where more than a part of them is a guess."""
+    whole, guessed = (
+        np.asarray((rows @ each[:-1, :-1] * rows).sum(axis=1)).ravel()
+        + 2 * np.asarray(rows @ each[:-1, -1]).ravel()
+        + each[-1, -1]
+        for each in covariance
+    )
+    whole = np.maximum(whole, 0.0)
+    return np.where(guessed > FLAT_PART * whole, math.nan, np.sqrt(whole))
 
 
 def _mean(kind: str, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +139,7 @@ def _mean(kind: str, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if kind == "odds":
         mean = expit(margins)
         return mean, mean * (1 - mean)
-    if kind == "rate":
+    if kind in ("rate", "hazard"):
         mean = exponential(margins)
         return mean, mean
     return margins, np.ones(len(margins))

@@ -48,6 +48,15 @@ def _errors(solution: Solution) -> np.ndarray:
     return errors
 
 
+def _covariance(solution: Solution) -> np.ndarray:
+    """What the solver says about all coefficients and the intercept, 0 for those left out."""
+    assert solution.covariance is not None
+    places = np.append(solution.theta.support, solution.theta.size)
+    found = np.zeros((2, solution.theta.size + 1, solution.theta.size + 1))
+    found[np.ix_(np.arange(2), places, places)] = solution.covariance
+    return found
+
+
 def _selection_order(solution: Solution) -> np.ndarray:
     """The place of each column in the order of selection, from 1; 0 for the others."""
     order = np.zeros(solution.theta.size, dtype=np.int64)
@@ -90,6 +99,12 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
     random_state: Any = None
     verbose: bool = False
     data_quality: bool = False
+
+    #: Whether it has an intercept, and not other parameters in its place.
+    has_intercept: ClassVar[bool] = True
+
+    #: Whether the target of a schema is a duration with an event.
+    reads_events: ClassVar[bool] = False
 
     #: Whether numbers of a schema may get knots by default.
     curves: ClassVar[bool] = False
@@ -282,6 +297,9 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
         self.coef_ = each(lambda s: s.theta.dense())
         self.intercept_ = each(lambda s: s.theta.offset)
         self.coef_error_ = each(_errors)
+        self.__dict__.pop("coef_covariance_", None)
+        if all(one.covariance is not None for one in fitted.solutions):
+            self.coef_covariance_ = each(_covariance)
         self.selection_order_ = each(_selection_order).astype(np.int64)
         self.intercept_error_ = each(
             lambda s: math.nan if s.offset_error is None else s.offset_error

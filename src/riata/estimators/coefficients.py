@@ -57,6 +57,11 @@ class Coefficients:
     def has_errors(self) -> bool:
         return bool(np.any(np.isfinite(self.errors[self.values != 0])))
 
+    @property
+    def known(self) -> np.ndarray:
+        """Which columns are in the model with an error that is known."""
+        return (self.values != 0) & np.isfinite(self.errors) & (self.errors > 0)
+
     def by_size(self) -> np.ndarray:
         """The columns that are not 0, the largest first; those of an unknown error come last.
 
@@ -115,8 +120,9 @@ def _functions(model: Any, about: ModelDescription) -> list[Coefficients]:
         return [Coefficients(about.function_labels[0], *values)]
     coef, errors = np.atleast_2d(model.coef_), np.atleast_2d(model.coef_error_)
     order = np.atleast_2d(getattr(model, "selection_order_", np.zeros(coef.shape, dtype=int)))
-    intercepts = np.atleast_1d(model.intercept_)
     unknown = np.full(len(coef), math.nan)
+    known = getattr(model, "has_intercept", True)
+    intercepts = np.atleast_1d(model.intercept_) if known else unknown
     intercept_errors = np.atleast_1d(getattr(model, "intercept_error_", unknown))
     names = about.names
     if names is not None and len(names) != coef.shape[1]:  # of rows that were projected before

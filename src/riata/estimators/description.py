@@ -36,6 +36,10 @@ class ModelDescription:
     probabilities: bool = False
     #: Whether probabilities are the softmax of its margins.
     multinomial: bool = False
+    #: Whether one linear function tells more than two classes apart, by thresholds.
+    ordered: bool = False
+    #: What it says beside its coefficients: the name and the text of each fact.
+    facts: tuple[tuple[str, str], ...] = ()
     #: Of the source that it was fitted to.
     schema: Schema | None = None
     #: Of a model that was learned from reports.
@@ -46,7 +50,7 @@ class ModelDescription:
     @property
     def function_labels(self) -> list[str]:
         """What each linear function speaks for: a class, or "" for the only one."""
-        if self.labels is None:
+        if self.labels is None or self.ordered:
             return [""]
         return [str(label) for label in (self.labels if len(self.labels) > 2 else self.labels[1:])]
 
@@ -88,6 +92,8 @@ def _of_estimator(model: Any) -> ModelDescription:
         labels=labels,
         probabilities=hasattr(model, "predict_proba"),
         multinomial=getattr(model, "multinomial", False),
+        ordered=hasattr(model, "thresholds_"),
+        facts=model.summary_facts() if hasattr(model, "summary_facts") else (),
         schema=getattr(model, "schema_", None),
         task=getattr(model, "task_", None),
     )

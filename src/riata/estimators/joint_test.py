@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import erfc
+from scipy.special import chdtrc, erfc
 
 from riata.data.schema.named_features import NamedFeatures
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import Coefficients, coefficients
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.summary import units_of
+from riata.solvers.empirical_bayes import FLAT_PART
 from riata.wording import number_of, shown
+
+#: Combinations of estimates with less than this part of the largest variance are not tested: in
+#: float64 such a variance is rounding.
+SMALLEST_SPREAD = 1e-10
 
 #: Why nothing can be said about columns.
 _LEFT_OUT = "The model left these columns out, and nobody knows how near to 0 they are: no test."
@@ -33,9 +38,11 @@ class FunctionTest:
     estimates, errors : ndarray
         Of the columns, in the units of the summary. NaN for an error that nobody knows.
     statistic : float
-        The largest square of an estimate over its error. NaN if no error is known.
+        Wald's, or without covariances the largest square of an estimate over its error. NaN if no
+        error is known.
     df : int
-        How many columns are tested. One whose error is unknown counts, and can reject nothing.
+        How many directions are tested. With covariances, those in which rows vary, and one for each
+        column that the model left out, which can reject nothing; without, each column.
     p : float
         The probability of such a statistic, or at most this, if all true coefficients were 0.
     reason : str
@@ -59,8 +66,9 @@ class JointTest:
     ----------
     columns : tuple of str
     method : str
-        "wald" for one column. "bonferroni" for several: solvers release no covariances, and this
-        test is valid for all of them. It is the smallest p-value times the number of columns.
+        "wald" for one column, or if the covariances of the estimates follow from the releases.
+        "bonferroni" for several columns of other models, which is valid for all covariances: the
+        smallest p-value times the number of columns.
     functions : tuple of FunctionTest
         One, or one for each class.
     """
@@ -122,11 +130,19 @@ def joint_test(model: Any, columns: Any) -> JointTest:
         )
     places = columns_of(about, found[0], columns)
     scales, _ = units_of(about, found)
+    names, at = tuple(found[0].name(j) for j in places), np.array(places)
+    covariance = getattr(model, "coef_covariance_", None)
+    if len(places) == 1 or covariance is None:
+        functions = tuple(_tested(each, at, scales) for each in found)
+        return JointTest(names, "wald" if len(places) == 1 else "bonferroni", functions)
+    each_covariance = covariance.reshape(len(found), *covariance.shape[-3:])
     return JointTest(
-        tuple(found[0].name(j) for j in places),
-        "wald" if len(places) == 1 else "bonferroni",
-        tuple(_tested(each, np.array(places), scales) for each in found),
-    )
+        names, "wald",
+        tuple(
+            _wald(each, at, scales, one[:, at][:, :, at])
+            for each, one in zip(found, each_covariance, strict=True)
+        ),
+    )  # fmt: skip
 
 
 def _tested(found: Coefficients, places: np.ndarray, scales: np.ndarray) -> FunctionTest:
@@ -140,6 +156,40 @@ def _tested(found: Coefficients, places: np.ndarray, scales: np.ndarray) -> Func
     largest = float(np.nanmax(squares))
     p = min(1.0, len(places) * float(erfc(math.sqrt(largest / 2))))
     return FunctionTest(*facts, largest, len(places), p, "")
+
+
+def _wald(
+    found: Coefficients, places: np.ndarray, scales: np.ndarray, covariance: np.ndarray
+) -> FunctionTest:
+    """Wald's test of the directions whose error is known: of a choice, the differences."""
+    values, errors = found.values[places], found.errors[places]
+    errors = np.where(np.isfinite(errors) & (errors > 0) & (values != 0), errors, math.nan)
+    facts = (found.label, values / scales[places], errors / scales[places])
+    inside = values != 0
+    left_out = len(places) - int(inside.sum())
+    squares = known_squares(values[inside], covariance[:, inside][:, :, inside])
+    if not len(squares):
+        reason = _UNKNOWN if values.any() else _LEFT_OUT
+        return FunctionTest(*facts, math.nan, len(places), math.nan, reason)
+    df, statistic = len(squares) + left_out, float(squares.sum())
+    return FunctionTest(*facts, statistic, df, float(chdtrc(df, statistic)), "")
+
+
+def known_squares(values: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Squares of independent combinations of estimates, each over its variance.
+
+    Of those whose variance is a guess for at most `FLAT_PART`.
+    """
+    sizes = np.sqrt(np.diag(covariance[0]))
+    if not (np.isfinite(sizes) & (sizes > 0)).all():
+        return np.zeros(0)
+    whole, guessed = covariance / np.outer(sizes, sizes)
+    spreads, vectors = np.linalg.eigh(whole)
+    sure = spreads > SMALLEST_SPREAD * spreads.max(initial=0.0)
+    roots = vectors[:, sure] / np.sqrt(spreads[sure])
+    parts, turn = np.linalg.eigh(roots.T @ guessed @ roots)
+    known = (roots @ turn)[:, parts <= FLAT_PART]
+    return np.square(known.T @ (values / sizes))
 
 
 def columns_of(about: ModelDescription, found: Coefficients, columns: Any) -> list[int]:

@@ -48,8 +48,9 @@ steps : int or "auto", default="auto"
     The number of private steps. "auto" chooses it from public facts.
 fit_intercept : bool, default=True
     Whether to fit an intercept, for a tenth of the budget.
-adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    Which data sets count as neighbours.
+adjacency : {"replace-one", "add-remove", "replace-label"}, default="replace-one"
+    Which data sets count as neighbours. With "replace-label" only targets are protected: all other
+    columns, and who is in the data, are public.
 ledger : Ledger, optional
     Where the fit is charged before a row is read.
 engine : {"auto", "local", "numba", "numpy", "scan", "disk", "dask"}, default="auto"
@@ -113,6 +114,13 @@ intercept_ : ndarray of shape (1,) or (n_classes,)""",
     "fitted": """\
 coef_error_, intercept_error_ : ndarray, float or ndarray
     Standard errors of `coef_` and `intercept_`, NaN where the solver says nothing about them.
+coef_covariance_ : ndarray of shape (2, n_features + 1, n_features + 1), or one for each class
+    If the solver says something about them: the covariances of `coef_` and, last, of the intercept,
+    and the part of them that is a guess, in directions in which rows hardly vary. 0 for columns
+    that were left out.
+residual_spread_ : float
+    Of a least-squares regression, if the solver estimates its fit: the root of the mean squared
+    residual, from the same release. Large residuals are clipped in it.
 selection_order_ : ndarray of int
     For each of `coef_`, its place in the order in which a search selected columns, from 1; 0 for
     columns that were not selected, and for solvers that do not select one by one.

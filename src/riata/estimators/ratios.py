@@ -1,4 +1,4 @@
-"""What the exponential of a coefficient is: a ratio of odds, a ratio of rates, or nothing."""
+"""What the exponential of a coefficient is: a ratio of odds, rates or hazards, or nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from riata.estimators.description import ModelDescription
-from riata.losses import Logistic
+from riata.losses import Cox, Logistic, OrderedLogistic
 
 
 def ratio_kind(model: Any, about: ModelDescription) -> str:
-    """ "odds", "rate", or "" for a model whose coefficients are no logarithms of ratios.
+    """ "odds", "rate", "hazard", or "" for a model whose coefficients are no logarithms of ratios.
 
     Of classes that were fitted together only differences of functions are log-odds.
     """
@@ -21,8 +21,11 @@ def ratio_kind(model: Any, about: ModelDescription) -> str:
         return {"logistic": "odds", "poisson": "rate"}.get(about.task.spec.family, "")
     loss = getattr(model, "loss", None)
     if about.output == "label":
-        plain = about.probabilities and (loss is None or isinstance(loss, Logistic))
+        odds = Logistic | OrderedLogistic
+        plain = about.probabilities and (loss is None or isinstance(loss, odds))
         return "odds" if plain else ""
+    if isinstance(loss, Cox):
+        return "hazard"
     return "rate" if getattr(loss, "link", "") == "log" else ""
 
 

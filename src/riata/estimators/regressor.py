@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import RegressorMixin
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
-from riata.fitting import AutomaticRadius
+from riata.fitting import AutomaticRadius, Fitted
 from riata.fitting.prediction_rows import targets_of
 from riata.losses import Loss, Squared
 from riata.sets import ConstraintSet, L1Ball
@@ -46,6 +47,13 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 
     def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
         return (Squared(),)
+
+    def _set_attributes(self, fitted: Fitted) -> None:
+        super()._set_attributes(fitted)
+        self.__dict__.pop("residual_spread_", None)
+        fit = fitted.solutions[0].fit
+        if fit is not None and fitted.planned.problems[0].loss.least_squares:
+            self.residual_spread_ = math.sqrt(fit.loss)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y for each row, read as rows are in `fit`."""

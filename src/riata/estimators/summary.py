@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from riata.data.schema.units import original_units
 from riata.errors import InvalidArgument
-from riata.estimators.adjustment import CORRECTION, adjusted, check_correction
+from riata.estimators.adjustment import (
+    CORRECTION,
+    adjusted,
+    check_correction,
+    interval_level,
+    p_values,
+)
 from riata.estimators.advice import advice
 from riata.estimators.coefficients import INTERCEPT, Coefficients, coefficients
 from riata.estimators.description import ModelDescription, describe
@@ -92,7 +97,8 @@ class Summary:
     what : str
         What the estimates are: "coefficient" or "mean".
     ratio : str
-        What the exponentials of estimates are ratios of: "odds", "rate", or "" for nothing.
+        What the exponentials of estimates are ratios of: "odds", "rate", "hazard", or "" for
+        nothing.
     correction : str or None
         How `p_adjusted` counts the number of tests.
     notes : tuple of str
@@ -188,9 +194,13 @@ def normal_quantile(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-def confidence_intervals(model: Any, level: float = LEVEL) -> np.ndarray:
+def confidence_intervals(
+    model: Any, level: float = LEVEL, correction: str | None = CORRECTION
+) -> np.ndarray:
     """Of each of `coef_`, in its units: an array with a last axis for the two ends."""
-    reach = normal_quantile(level) * np.asarray(model.coef_error_)
+    normal_quantile(level)  # which refuses what is no level
+    each = interval_level(coefficients(model), level, correction)
+    reach = normal_quantile(each) * np.asarray(model.coef_error_)
     return np.stack([model.coef_ - reach, model.coef_ + reach], axis=-1)
 
 
@@ -211,7 +221,8 @@ def summarize(
     correction : {"by", "bh", "bonferroni"} or None, default="by"
         How adjusted p-values count the number of tests, over all columns and classes: control of
         the false discovery rate by Benjamini-Yekutieli or Benjamini-Hochberg, or of any false mark.
-        Columns that were left out count, as tests with a p-value of 1.
+        Columns that were left out count, as tests with a p-value of 1. Intervals count the same:
+        see `riata.estimators.adjustment.level_of_each`.
     most : int, optional
         How many terms of each function it has, the largest first. By default all that are not 0.
     """
@@ -221,11 +232,13 @@ def summarize(
     ratio = ratio_kind(model, about)
     lines = calibration_lines(model, len(found)) if ratio else None
     what = "mean" if about.output == "mean" else "coefficient"
-    look = _Look(*units_of(about, found), reach, what == "coefficient", most)
+    tested = what == "coefficient"
+    each = interval_level(found, level, correction) if tested else level
+    look = _Look(*units_of(about, found), reach, normal_quantile(each), tested, most)
     p_adjusted = _adjusted(found, look, correction)
     functions = tuple(
-        _function(each, look, math.nan if lines is None else float(lines[k][0]), p_adjusted[k])
-        for k, each in enumerate(found)
+        _function(one, look, math.nan if lines is None else float(lines[k][0]), p_adjusted[k])
+        for k, one in enumerate(found)
     )
     gains = _gains(model, len(found))
     made = Summary(
@@ -236,20 +249,26 @@ def summarize(
         what=what,
         ratio=ratio,
         correction=correction,
-        notes=summary_notes(about, found, functions, lines, correction, level),
+        notes=summary_notes(about, found, functions, lines, correction, level, each),
         gains=gains,
-        glance=_glance(about, statement, gains, functions),
+        glance=_glance(about, statement, gains, functions)
+        | {"sigma": getattr(model, "residual_spread_", math.nan)},
     )
     return replace(made, advice=advice(about, made))
 
 
 @dataclass(frozen=True)
 class _Look:
-    """How terms are shown: units and centres of columns, and what is computed."""
+    """How terms are shown: units and centres of columns, and what is computed.
+
+    Intervals of intercepts, which nobody selected, reach `reach` errors, and the others
+    `reach_of_selected`.
+    """
 
     scales: np.ndarray
     centres: np.ndarray
     reach: float
+    reach_of_selected: float
     tested: bool
     most: int | None
 
@@ -259,18 +278,7 @@ def units_of(about: ModelDescription, found: list[Coefficients]) -> tuple[np.nda
     size = found[0].size if found else 0
     if about.schema is None or about.schema.n_features != size:
         return np.ones(size), np.zeros(size)
-    return original_units(about.schema)
-
-
-def p_values(found: Coefficients) -> np.ndarray:
-    """Of each column, whether it is 0; NaN where the error is unknown.
-
-    1 for a column that was left out: the search looked at it, so it counts as a test.
-    """
-    p = np.where(found.values == 0, 1.0, math.nan)
-    known = np.flatnonzero((found.values != 0) & np.isfinite(found.errors) & (found.errors > 0))
-    p[known] = 2 * ndtr(-np.abs(found.values[known] / found.errors[known]))
-    return p
+    return about.schema.features.units
 
 
 def _adjusted(found: list[Coefficients], look: _Look, correction: str | None) -> list[np.ndarray]:
@@ -310,7 +318,8 @@ def _term(
 ) -> Term:
     known = math.isfinite(error) and error > 0
     error = float(error) if known else math.nan
-    low, high = estimate - look.reach * error, estimate + look.reach * error
+    reach = look.reach if name == INTERCEPT else look.reach_of_selected
+    low, high = estimate - reach * error, estimate + reach * error
     z = estimate / error if look.tested else math.nan
     ratios = [_exp(slope * value) for value in (estimate, low, high)]
     if slope < 0:
@@ -361,7 +370,7 @@ def _facts(
     facts.append(("solver", f"{statement.solver}, {number_of(statement.steps, 'step')}"))
     if about.task is None and about.linear:
         facts.append(("fit", fit_in_words(gains)))
-    return tuple(facts)
+    return (*facts, *about.facts)
 
 
 def _glance(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from riata.estimators.adjustment import CORRECTION
 from riata.estimators.augment import augment, augmented_frame
+from riata.estimators.contrast import Contrast, contrast
 from riata.estimators.joint_test import JointTest, joint_test
-from riata.estimators.summary import LEVEL, Summary, confidence_intervals, summarize
+from riata.estimators.path_plot import plot_path
+from riata.estimators.summary import (
+    LEVEL,
+    Summary,
+    confidence_intervals,
+    normal_quantile,
+    summarize,
+)
 from riata.estimators.summary_text import SHOWN_TERMS
 
 
@@ -37,12 +46,16 @@ class SummaryMixin:
         check_is_fitted(self, "privacy_")
         return summarize(self, level, correction=correction)
 
-    def conf_int(self, level: float = LEVEL) -> np.ndarray:
+    def conf_int(self, level: float = LEVEL, *, correction: str | None = CORRECTION) -> np.ndarray:
         """The intervals of `coef_`, in its own units.
 
         Parameters
         ----------
         level : float, default=0.95
+        correction : {"by", "bh", "bonferroni"} or None, default="by"
+            How intervals count that columns were selected: with the first two, on average a part
+            `level` of those of all columns that were kept holds, with the third all of them with
+            probability `level`, and with None those of columns that were named before the fit.
 
         Returns
         -------
@@ -51,7 +64,27 @@ class SummaryMixin:
             nothing about an error.
         """
         check_is_fitted(self, "privacy_")
-        return confidence_intervals(self, level)
+        return confidence_intervals(self, level, correction)
+
+    def plot_path(self, ax: Any = None, level: float = LEVEL) -> Any:
+        """Draw the coefficients in the order in which the solver selected the columns.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            By default those of a new figure, ``ax.figure``.
+        level : float, default=0.95
+            Of the intervals. A point without one has an error that nobody knows.
+
+        Returns
+        -------
+        matplotlib axes
+            At most 30 columns. Solvers that do not select columns one by one have no order: then
+            the largest come first, and the axis says so. Coefficients are those of encoded columns,
+            `coef_`, because their sizes can be compared. It reads no row and costs nothing.
+        """
+        check_is_fitted(self, "privacy_")
+        return plot_path(self, ax, normal_quantile(level))
 
     def test(self, columns: Any) -> JointTest:
         """Test that the coefficients of some columns are all 0, in each class.
@@ -65,15 +98,36 @@ class SummaryMixin:
         Returns
         -------
         JointTest
-            It says which test it is: of several columns Bonferroni's, because solvers release no
-            covariances. p is NaN, with a reason, where no error is known. It reads no row and
-            costs nothing.
+            It says which test it is: of several columns Wald's where the covariances of the
+            estimates follow from the releases, and Bonferroni's otherwise. p is NaN, with a reason,
+            where no error is known. It reads no row and costs nothing.
         """
         check_is_fitted(self, "privacy_")
         return joint_test(self, columns)
 
-    def augment(self, X: Any, level: float = LEVEL) -> Any:
-        """Predictions for rows that are passed, with bounds on the errors of their means.
+    def contrast(
+        self, weights: Mapping[str | int, float], level: float = LEVEL
+    ) -> tuple[Contrast, ...]:
+        """A weighted sum of coefficients with its error: the difference of two categories.
+
+        Parameters
+        ----------
+        weights : mapping
+            From names of columns, or indices of `coef_`, to numbers, such as
+            ``{"ward=a": 1, "ward=b": -1}``.
+        level : float, default=0.95
+            Of the interval, for columns that were named before the fit.
+
+        Returns
+        -------
+        tuple of Contrast
+            One for each class. It reads no row and costs nothing.
+        """
+        check_is_fitted(self, "privacy_")
+        return contrast(self, weights, level)
+
+    def augment(self, X: Any, level: float = LEVEL, interval: str = "confidence") -> Any:
+        """Predictions for rows that are passed, with the errors of their means, or bounds on them.
 
         Parameters
         ----------
@@ -81,7 +135,9 @@ class SummaryMixin:
             They are read as rows to predict are, and nothing is charged: do not publish what
             becomes of private rows.
         level : float, default=0.95
-            Of the intervals of means.
+            Of the intervals.
+        interval : {"confidence", "prediction"}, default="confidence"
+            Of means, or, for least squares, of single targets around them.
 
         Returns
         -------
@@ -91,7 +147,7 @@ class SummaryMixin:
             needs no pandas.
         """
         check_is_fitted(self, "privacy_")
-        return augmented_frame(X, augment(self, X, level))
+        return augmented_frame(X, augment(self, X, level, interval))
 
     def _html_repr(self) -> str:
         if not hasattr(self, "privacy_"):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from riata.data.schema.units import original_units
+from riata.data.schema.named_features import NamedFeatures
+from riata.data.schema.schema import Schema
 from riata.estimators.adjustment import MEANINGS
 from riata.estimators.coefficients import INTERCEPT, Coefficients
 from riata.estimators.description import ModelDescription
@@ -23,6 +24,7 @@ def summary_notes(
     lines: np.ndarray | None,
     correction: str | None,
     level: float,
+    each_level: float,
 ) -> tuple[str, ...]:
     """What the numbers of a model mean, and what they do not."""
     if not found:
@@ -34,6 +36,11 @@ def summary_notes(
             "count that columns were selected, nor that clipped residuals or a penalty move the "
             "estimates: do not take p-values for exact."
         )
+    if each_level != level:
+        notes.append(
+            f"Intervals count that columns were selected: each is one of {100 * each_level:.6g}%, "
+            f"so that {100 * level:.4g}% of those shown hold."
+        )
     notes += _adjustment_note(functions, correction, level)
     if any(not math.isfinite(t.error) for f in functions for t in f.terms if t.name != INTERCEPT):
         some = "where the table is blank" if any(f.has_errors for f in functions) else "here"
@@ -42,8 +49,8 @@ def summary_notes(
             "shown because none is known."
         )
     if about.schema is not None:
-        notes.append(_unit_note(about))
-        notes += _intercept_note(about, found)
+        notes += _unit_note(about.schema, found)
+        notes += _intercept_note(about.schema, found)
     if lines is not None and bool(np.any(lines != [1.0, 0.0])):
         notes.append(
             "Odds ratios include the calibration of the model, as its probabilities do "
@@ -66,22 +73,33 @@ def _adjustment_note(
     ]
 
 
-def _unit_note(about: ModelDescription) -> str:
-    assert about.schema is not None
-    return (
-        "A coefficient is the change for one unit of the column in the file, for a category or a "
-        "yes against 0 for all others. All categories are in the model: compare two of them by "
-        "the difference of their coefficients."
+def _unit_note(schema: Schema, found: list[Coefficients]) -> list[str]:
+    """What coefficients mean, for the kinds of columns that have some."""
+    if not isinstance(schema.features, NamedFeatures):
+        return ["A coefficient is the change for one unit of the column in the file."]
+    nonzero = np.any([each.values != 0 for each in found], axis=0)
+    said = dict.fromkeys(
+        meaning
+        for feature, columns in zip(schema.features, schema.groups, strict=True)
+        if nonzero[columns].any()
+        for meaning in feature.meanings
     )
+    return [f"A coefficient is, {'; '.join(said)}."] if said else []
 
 
-def _intercept_note(about: ModelDescription, found: list[Coefficients]) -> list[str]:
-    assert about.schema is not None
-    _, centres = original_units(about.schema)
-    moved = [j for j in np.flatnonzero(centres) if found[0].values[j]]
-    if len(found) > 1 or not moved or not math.isfinite(found[0].intercept):
+def _intercept_note(schema: Schema, found: list[Coefficients]) -> list[str]:
+    if not isinstance(schema.features, NamedFeatures) or len(found) > 1:
         return []
-    at = ", ".join(f"{found[0].name(int(j))} {centres[j]:g}" for j in moved[:4])
+    moved = [
+        (found[0].name(int(j)), centre)
+        for feature, columns in zip(schema.features, schema.groups, strict=True)
+        if feature.columns  # products have no centre of their own
+        for j, centre in zip(columns, feature.units[1], strict=True)
+        if centre and found[0].values[j]
+    ]
+    if not moved or not math.isfinite(found[0].intercept):
+        return []
+    at = ", ".join(f"{name} {centre:g}" for name, centre in moved[:4])
     at += " ..." if len(moved) > 4 else ""
     error = found[0].intercept_error
     known = f" ± {error:.2g}" if math.isfinite(error) else ""

@@ -12,6 +12,7 @@ import numpy as np
 from riata.data.arrays import labels_as_codes
 from riata.errors import InvalidArgument
 from riata.estimators.description import describe
+from riata.estimators.survival import PrivateCoxRegression
 from riata.fitting.prediction_rows import encoded, targets_of
 
 #: Groups of equal size in which probabilities are compared with what happened.
@@ -110,6 +111,11 @@ def evaluate(model: Any, X: Any, y: Any = None) -> Evaluation:
         raise InvalidArgument(
             f"Cannot evaluate a {about.name}: an evaluation is about predictions of a fitted "
             "estimator. Pass one that predicts."
+        )
+    if isinstance(model, PrivateCoxRegression):
+        raise InvalidArgument(
+            "Cannot evaluate a PrivateCoxRegression: it predicts hazards, and durations of people "
+            "who left early are not known. Use model.score(X, durations, events), the concordance."
         )
     x = encoded(model, X)
     if x.shape[0] == 0:

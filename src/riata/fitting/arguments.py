@@ -8,7 +8,13 @@ import numpy as np
 
 from riata.data.schema import Schema
 from riata.errors import InvalidArgument
-from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, Budget, default_delta
+from riata.privacy.budget import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_PERSON,
+    Budget,
+    default_delta,
+)
 
 
 def check_ledger(ledger: object, random_state: object) -> None:
@@ -73,6 +79,13 @@ def budget_of(
         raise InvalidArgument(
             'adjacency="add-remove" is about rows, and the rows are of people: a person is '
             "replaced as a whole, with all of their rows. Leave adjacency out."
+        )
+    if adjacency == REPLACE_LABEL:
+        raise InvalidArgument(
+            'adjacency="replace-label" protects the target of one row, and the rows are of people: '
+            "a person may have several targets, and what protects all of them together is not "
+            "proven. Leave adjacency out, which protects people with all of their rows, or fit on "
+            "a source whose schema names no person."
         )
     people = n_rows // rows_of_a_person
     given = default_delta(people) if delta is None else delta

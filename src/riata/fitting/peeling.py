@@ -20,7 +20,7 @@ from riata.mechanisms import Peeling
 from riata.mechanisms.noise import Noise
 from riata.preparation import Preparation
 from riata.privacy.accountants import spent
-from riata.privacy.budget import REPLACE_ONE, Budget
+from riata.privacy.budget import REPLACE_LABEL, REPLACE_ONE, Budget
 from riata.privacy.calibrate import calibrate
 from riata.privacy.statement import Statement
 from riata.queries import MeanVector
@@ -131,6 +131,11 @@ def peel(
     n, size = x.shape
     bounds.check_size(size)
     budget = budget_of(epsilon, delta, adjacency, n)
+    if adjacency == REPLACE_LABEL:
+        raise InvalidArgument(
+            'adjacency="replace-label" protects targets, and these rows have none: a mean of '
+            "public rows needs no noise. Leave adjacency out to protect the rows."
+        )
     mechanism = _planned(budget, sparsity, size, values)
     query = MeanVector(bounds, size, n, adjacency)
     facts = {"peel": canonical([query, mechanism, budget, seed])}

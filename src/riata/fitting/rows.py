@@ -153,6 +153,7 @@ def _source(estimator: Any, source: Source, y: Any, classifies: bool) -> Table:
             f"{name} predicts {kinds[0]}, and the target of the schema has {kinds[1]}. Choose "
             "another estimator, or correct the target of the schema."
         )
+    _check_events(estimator, schema)
     each = None
     if isinstance(source, PeopleSource):
         _check_people(estimator, source)
@@ -169,6 +170,22 @@ def _source(estimator: Any, source: Source, y: Any, classifies: bool) -> Table:
         partial(SourceRows, source, estimator.verbose),
         schema.classes is not None,
         each,
+    )
+
+
+def _check_events(estimator: Any, schema: Any) -> None:
+    if estimator.reads_events == bool(schema.target.event):
+        return
+    name = type(estimator).__name__
+    if estimator.reads_events:
+        raise InvalidArgument(
+            f"{name} needs a duration and an event, and the target of the schema is a number. Name "
+            'the column of the event: event = "..." under [target].'
+        )
+    raise InvalidArgument(
+        f"The target of the schema is a duration with the event {schema.target.event!r}, and "
+        f"{name} would take it for a number. Use PrivateCoxRegression, or take event out of the "
+        "schema."
     )
 
 

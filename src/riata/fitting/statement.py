@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from riata.fitting.planning import PlannedFit
-from riata.privacy.budget import WEAK_EPSILON
+from riata.privacy.budget import REPLACE_LABEL, WEAK_EPSILON
 from riata.privacy.statement import Statement
 from riata.solvers import Plan, Solution
 
@@ -15,6 +15,10 @@ WEAK_NOTE = "epsilon is large: the guarantee holds, and it protects little."
 PEOPLE_NOTE = (
     "Each person counts as the same number of rows: of more, some were drawn at random, and fewer "
     "were repeated in turn."
+)
+LABEL_NOTE = (
+    "Only targets are protected. The rows' other columns, and who is in the data, were declared "
+    "public and are NOT protected: a model, or any release, may reveal them."
 )
 CLIPPING_NOTE = "Missing values count as 0, and rows outside the bounds are clipped into them."
 
@@ -36,6 +40,8 @@ def statement(
     request, plan = planned.request, planned.plan
     problem, total = plan.problem, plan.spent
     notes, more = [CLIPPING_NOTE], dict[str, Any]()
+    if plan.budget.adjacency == REPLACE_LABEL:
+        notes.append(LABEL_NOTE)
     if is_large(total.delta, plan):
         notes.append(DELTA_NOTE)
     if WEAK_EPSILON < total.epsilon < math.inf:

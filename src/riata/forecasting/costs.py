@@ -2,9 +2,10 @@
 
 The constants were measured by `python benchmarks/costs.py`, which fits every solver to seven tables
 of sparse rows, 1,000 to 60,000 of them, each in a process of its own, and fits the parts below to
-the seconds. The quicker of two runs was taken, since the machine had other work. The parts miss a
-measurement by a factor of at most 3. They are for orders of magnitude: another machine may well be
-twice as quick, and reading a file comes on top.
+the seconds of a processor. The parts miss these measurements by a factor of at most 2. Those of
+objective perturbation, projections and posterior samples are of an earlier version, in which the
+others took longer too. They are for orders of magnitude: another machine may well be twice as
+quick, a solver that decides while it runs may end much earlier, and reading a file comes on top.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ from riata.solvers import Plan
 #: For each solver, seconds: once, for an entry, for an entry times the number of columns, for each
 #: step, and in each step for an entry, for a row and for a column.
 SECONDS = {
-    "greedy": (1.0e-01, 3.5e-07, 0.0, 4.2e-03, 9.2e-09, 2.3e-07, 0.0),
-    "refitted-frank-wolfe": (2.6e-01, 5.3e-07, 0.0, 1.4e-02, 3.2e-08, 3.3e-07, 2.3e-06),
-    "sufficient-statistics": (0.0, 5.1e-07, 7.4e-10, 0.0, 0.0, 3.2e-05, 3.8e-03),
-    "frank-wolfe": (9.5e-02, 0.0, 0.0, 2.1e-02, 1.2e-08, 0.0, 3.2e-05),
-    "gaussian-frank-wolfe": (3.0e-01, 6.7e-08, 0.0, 0.0, 0.0, 2.9e-07, 1.6e-05),
-    "noisy-gradient": (1.6e-01, 0.0, 0.0, 1.9e-03, 1.7e-08, 1.4e-07, 0.0),
-    "scaled-gradient": (0.0, 0.0, 2.1e-10, 9.3e-03, 9.5e-08, 0.0, 0.0),
-    "class-sums": (1.9e-01, 4.6e-08, 0.0, 0.0, 2.8e-08, 6.3e-07, 0.0),
+    "greedy": (3.4e-02, 5.4e-08, 0.0, 0.0, 9.7e-10, 5.7e-08, 0.0),
+    "refitted-frank-wolfe": (2.0e-02, 9.6e-08, 0.0, 2.7e-03, 1.6e-09, 9.6e-09, 9.3e-07),
+    "sufficient-statistics": (7.6e-03, 7.8e-08, 0.0, 0.0, 0.0, 2.9e-06, 6.1e-04),
+    "frank-wolfe": (3.5e-02, 3.8e-09, 0.0, 2.5e-03, 1.7e-09, 0.0, 0.0),
+    "gaussian-frank-wolfe": (2.9e-02, 1.1e-08, 0.0, 4.2e-03, 0.0, 0.0, 0.0),
+    "noisy-gradient": (1.1e-02, 8.4e-08, 0.0, 8.2e-04, 2.2e-09, 1.5e-08, 0.0),
+    "scaled-gradient": (0.0, 0.0, 0.0, 1.6e-03, 4.0e-09, 6.2e-08, 0.0),
+    "whitened-gradient": (0.0, 0.0, 3.6e-09, 0.0, 1.9e-09, 3.9e-07, 7.4e-05),
+    "averaged-gradient": (0.0, 0.0, 2.4e-09, 0.0, 5.9e-09, 2.0e-07, 8.6e-05),
+    "class-sums": (3.8e-02, 1.6e-08, 2.4e-11, 0.0, 0.0, 1.5e-07, 0.0),
     "objective-perturbation": (1.6e00, 1.3e-06, 0.0, 0.0, 0.0, 2.8e-05, 1.3e-04),
-    "hard-thresholding": (1.6e-01, 3.9e-08, 0.0, 8.7e-02, 0.0, 0.0, 0.0),
-    "peeling": (9.1e-02, 9.2e-08, 0.0, 5.9e-02, 0.0, 0.0, 1.1e-05),
+    "hard-thresholding": (2.9e-02, 7.8e-09, 0.0, 3.5e-03, 9.7e-10, 7.9e-09, 0.0),
+    "peeling": (2.3e-02, 1.8e-08, 0.0, 7.2e-03, 1.6e-09, 0.0, 0.0),
     "projected": (5.6e-01, 0.0, 6.0e-09, 0.0, 5.2e-09, 8.0e-07, 1.3e-04),
     "posterior-sampling": (0.0, 0.0, 1.0e-08, 0.0, 0.0, 1.0e-05, 2.3e-02),
 }

@@ -2,13 +2,16 @@
 
 from riata.losses.absolute import Absolute
 from riata.losses.base import Loss
+from riata.losses.cox import Cox
 from riata.losses.gamma import Gamma
 from riata.losses.hinge import Hinge
 from riata.losses.huber import Huber
 from riata.losses.linear import Linear
 from riata.losses.logistic import Logistic
 from riata.losses.negative_binomial import NegativeBinomial
+from riata.losses.nuisance import NuisanceLoss
 from riata.losses.one_against_rest import OneAgainstRest
+from riata.losses.ordered_logistic import OrderedLogistic
 from riata.losses.poisson import Poisson
 from riata.losses.quantile import Quantile
 from riata.losses.row_loss import RowLoss
@@ -23,6 +26,7 @@ from riata.registry import Registry
 
 __all__ = [
     "Absolute",
+    "Cox",
     "Gamma",
     "Hinge",
     "Huber",
@@ -30,7 +34,9 @@ __all__ = [
     "Logistic",
     "Loss",
     "NegativeBinomial",
+    "NuisanceLoss",
     "OneAgainstRest",
+    "OrderedLogistic",
     "Poisson",
     "Quantile",
     "RowLoss",

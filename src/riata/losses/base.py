@@ -35,6 +35,10 @@ class Loss(ABC):
     #: Whether it is (margin - y)^2, for which second moments are sufficient statistics.
     least_squares: bool = False
 
+    #: Whether its slope is a function of the margin less one of the target, as with the canonical
+    #: link of a generalised linear model. The sum of rows times targets is then sufficient.
+    canonical_link: bool = False
+
     #: Whether solvers measure its mean curvature, which may be far below the bound on it.
     measured_curvature: bool = False
 

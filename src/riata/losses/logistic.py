@@ -31,6 +31,7 @@ class Logistic(Loss):
     link = "logit"
     classifies = True
     twice_differentiable = True
+    canonical_link = True
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return softplus(-y * margin)

@@ -25,15 +25,32 @@ def logistic(z: np.ndarray) -> np.ndarray:
 
 def exp_below(z: np.ndarray) -> np.ndarray:
     """e^-|z| up to 2^-42 relative, not below e^-40: Taylor's series at z / 256, then 8 squares."""
-    r = -0.00390625 * np.minimum(np.abs(z), 40.0)
+    r = np.minimum(np.abs(z), 40.0)
+    r *= -0.00390625
     r2 = r * r
     r4 = r2 * r2
-    e = 1 / 24 + r * (1 / 120) + r2 * (1 / 720 + r * (1 / 5040))
-    e += r4 * (1 / 40320 + r * (1 / 362880) + r2 * (1 / 3628800))
-    e = 1.0 + r + r2 * (1 / 2 + r * (1 / 6)) + r4 * e
+    # 1/24 + r/120 + r2 (1/720 + r/5040) + r4 (1/40320 + r/362880 + r2/3628800), in place.
+    e, term = r * (1 / 120), r * (1 / 5040)
+    e += 1 / 24
+    term += 1 / 720
+    term *= r2
+    e += term
+    term = r * (1 / 362880)
+    term += 1 / 40320
+    term += r2 * (1 / 3628800)
+    term *= r4
+    e += term
+    # 1 + r + r2 (1/2 + r/6) + r4 e
+    e *= r4
+    term = r * (1 / 6)
+    term += 1 / 2
+    term *= r2
+    r += 1.0
+    r += term
+    r += e
     for _ in range(8):
-        e *= e
-    return e
+        r *= r
+    return r
 
 
 def softplus(z: np.ndarray) -> np.ndarray:

@@ -29,6 +29,10 @@ class OneAgainstRest(WrappedLoss):
     def link(self) -> str:
         return self.loss.link
 
+    @property
+    def canonical_link(self) -> bool:  # type: ignore[override]
+        return self.loss.canonical_link
+
     def inner_targets(self, y: np.ndarray) -> np.ndarray:
         """1 for the class, -1 for every other code."""
         return np.where(y == self.positive, 1.0, -1.0)

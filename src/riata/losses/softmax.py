@@ -88,8 +88,10 @@ def softmax(margins: np.ndarray) -> np.ndarray:
 
     Sums, products and quotients alone, in a fixed order, as `logistic` has them.
     """
-    parts = exp_below(margins.max(axis=1, keepdims=True) - margins)
-    return parts / in_order(parts)[:, None]
+    margins = np.ascontiguousarray(margins.T)  # class by class, as they are added up
+    parts = exp_below(margins.max(axis=0) - margins)
+    parts /= in_order(parts.T)
+    return parts.T
 
 
 def in_order(columns: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ class Squared(Loss):
     name = "squared"
     twice_differentiable = True
     least_squares = True
+    canonical_link = True
 
     def value(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (margin - y) ** 2

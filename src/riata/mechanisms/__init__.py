@@ -11,6 +11,7 @@ from riata.mechanisms.objective import (
 )
 from riata.mechanisms.peeling import Peeling
 from riata.mechanisms.posterior import PosteriorSample
+from riata.mechanisms.public import PublicAnswer
 from riata.mechanisms.sampled import SampledGaussianMechanism
 from riata.mechanisms.selection import (
     ExponentialMechanism,
@@ -36,6 +37,7 @@ __all__ = [
     "Peeling",
     "PermuteAndFlip",
     "PosteriorSample",
+    "PublicAnswer",
     "ReportNoisyMax",
     "SampledGaussianMechanism",
     "Scores",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.special import ndtri
 
 from riata.mechanisms.base import Mechanism
 from riata.mechanisms.engine import Engine
-from riata.mechanisms.exact import Uniforms, decide, in_tail
+from riata.mechanisms.exact import Uniforms, blocks, decide, in_tail
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import Event, Gaussian, Pure, Unprotected
 from riata.queries import Query
@@ -27,8 +28,12 @@ _GRID_BELOW_SCALE = 10
 #: How near to a rounding boundary float64 may be trusted, in steps of the grid, ...
 _BAND = 2.0**-20
 
-#: ... for uniform variables no further out than this; beyond, and nearer, more bits are drawn.
+#: ... for uniform variables no further out than this, ...
 _TAIL = 2.0**-19
+
+#: ... and in the tail, where a cell is wider, up to a band and an end of its own. Otherwise more
+#: bits are drawn.
+_TAIL_BAND, _FAR_TAIL = 2.0**-10, 2.0**-30
 
 
 class Additive(Mechanism):
@@ -117,16 +122,24 @@ class Draws(ABC):
 
     def __init__(self, n: int, noise: Noise) -> None:
         self.uniforms = Uniforms(n, noise)
-        self.middle = self.uniforms.middle()
-        self.values = self._values()
+
+    @cached_property
+    def middle(self) -> np.ndarray:
+        """The middles of the cells of all variables."""
+        return self.uniforms.middle()
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The values there."""
+        return self.at(self.middle, slice(None))
 
     def tails(self) -> np.ndarray:
         """Where the first bits say too little about the value."""
         return in_tail(self.middle, _TAIL)
 
     @abstractmethod
-    def _values(self) -> np.ndarray:
-        """The values at the middles of the cells."""
+    def at(self, middle: np.ndarray, part: slice) -> np.ndarray:
+        """The values of some of the draws, at the middles of their cells."""
 
     @abstractmethod
     def exact(self, i: int, mp: Any, u: Any) -> Any:
@@ -134,8 +147,8 @@ class Draws(ABC):
 
 
 class NormalDraws(Draws):
-    def _values(self) -> np.ndarray:
-        return ndtri(self.middle)
+    def at(self, middle: np.ndarray, part: slice) -> np.ndarray:
+        return ndtri(middle)
 
     def exact(self, i: int, mp: Any, u: Any) -> Any:
         return mp.sqrt(2) * mp.erfinv(2 * u - 1)
@@ -143,12 +156,12 @@ class NormalDraws(Draws):
 
 class LaplaceDraws(Draws):
     def __init__(self, n: int, noise: Noise) -> None:
-        self._negative = (noise.words(n) >> np.uint64(63)).astype(bool)
+        self._negative = noise.words(n) >= np.uint64(1 << 63)
         super().__init__(n, noise)
 
-    def _values(self) -> np.ndarray:
-        size = -np.log(self.middle)
-        return np.where(self._negative, -size, size)
+    def at(self, middle: np.ndarray, part: slice) -> np.ndarray:
+        size = -np.log(middle)
+        return np.where(self._negative[part], -size, size)
 
     def exact(self, i: int, mp: Any, u: Any) -> Any:
         return mp.log(u) if self._negative[i] else -mp.log(u)
@@ -156,19 +169,36 @@ class LaplaceDraws(Draws):
 
 def rounded(total: np.ndarray, scale: np.ndarray, draws: Draws) -> np.ndarray:
     """`total` + `scale` * noise, rounded to multiples of a power of two, as floats."""
+    released = np.empty(len(total))
+    for part in blocks(len(total)):
+        its = scale[part] if scale.ndim else scale
+        released[part] = _rounded(total[part], its, draws, part)
+    return released
+
+
+def _rounded(total: np.ndarray, scale: np.ndarray, draws: Draws, part: slice) -> np.ndarray:
+    """The same for the draws of a part."""
     exponent = np.maximum(np.frexp(scale)[1] - 1 - _GRID_BELOW_SCALE, 0).astype(np.int64)
     grid = np.ldexp(1.0, exponent)
     whole = (total >> np.minimum(exponent, 62)) * (exponent <= 62)
     rest = total - (whole << np.minimum(exponent, 62))
+    middle = draws.uniforms.middle(part)
     place = rest * (1 / grid)
-    place += draws.values * (scale / grid)
+    place += draws.at(middle, part) * (scale / grid)
     nearest = np.rint(place)
-    unsure = np.abs(place - nearest) > 0.5 - _BAND
-    unsure |= draws.tails()
-    scales, exponents = np.broadcast_to(scale, total.shape), np.broadcast_to(exponent, total.shape)
-    for i in np.flatnonzero(unsure):
-        nearest[i] = _exact_place(draws, int(i), int(rest[i]), float(scales[i]), int(exponents[i]))
+    for i in np.flatnonzero(_unsure(np.abs(place - nearest), middle)):
+        sigma, power = (one[i] if scale.ndim else one for one in (scale, exponent))
+        at = part.start + int(i)
+        nearest[i] = _exact_place(draws, at, int(rest[i]), float(sigma), int(power))
     return (whole + nearest.astype(np.int64)) * grid
+
+
+def _unsure(apart: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """Where the first bits leave open which multiple is nearest, at a distance from it so far."""
+    unsure: np.ndarray = apart > 0.5 - _BAND
+    tail = np.flatnonzero(in_tail(middle, _TAIL))
+    unsure[tail] = (apart[tail] > 0.5 - _TAIL_BAND) | in_tail(middle[tail], _FAR_TAIL)
+    return unsure
 
 
 def _exact_place(draws: Draws, i: int, rest: int, scale: float, exponent: int) -> int:

@@ -14,6 +14,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 #: All generators of this process, so that a fork can give each of them new keys.
 _LIVING: weakref.WeakSet[Noise] = weakref.WeakSet()
 
+#: What is encrypted, a piece at a time, and the bytes that the cipher asks for beyond it.
+_ZEROS, _SLACK = memoryview(bytes(1 << 16)), 16
+
 
 class Noise:
     """Independent random words from AES-256-CTR key streams, keyed by the operating system.
@@ -55,7 +58,11 @@ class Noise:
 
     def words(self, n: int) -> np.ndarray:
         """`n` independent words of 64 random bits."""
-        return np.frombuffer(self._stream().update(bytes(8 * n)), dtype="<u8")
+        stream, size = self._stream(), 8 * n
+        found = np.empty(size + _SLACK, dtype=np.uint8)
+        for start in range(0, size, len(_ZEROS)):
+            stream.update_into(_ZEROS[: size - start], found[start:])  # type: ignore[arg-type]
+        return found[:size].view("<u8")
 
     def coins(self) -> Coins:
         """Words for rows by their number, keyed by this generator."""

@@ -9,7 +9,11 @@ import numpy as np
 
 from riata.data import Schema
 from riata.errors import InvalidArgument
-from riata.estimators import HeavyTailedRegression
+from riata.estimators import (
+    HeavyTailedRegression,
+    PrivateCoxRegression,
+    PrivateOrdinalRegression,
+)
 from riata.estimators.classifier import LogisticClassifier, PrivateClassifier
 from riata.fitting.data_quality import DataQuality
 from riata.model_file.archive import require
@@ -20,7 +24,8 @@ from riata.privacy.statement import Statement
 from riata.wording import shown
 
 NAMES, SCHEMA, QUALITY = "feature_names_in_", "schema_", "data_quality_"
-OPTIONAL = {NAMES, SCHEMA, QUALITY}
+COVARIANCE, SPREAD = "coef_covariance_", "residual_spread_"
+OPTIONAL = {NAMES, SCHEMA, QUALITY, COVARIANCE, SPREAD}
 
 #: Numbers of each column, of which most may be 0.
 _COLUMNS = ("coef_", "coef_error_", "selection_order_")
@@ -33,6 +38,9 @@ def _names(kind: type[Any]) -> set[str]:
     """The attributes that a fitted model of this kind has, besides its Statement."""
     own = {"classes_", "class_weight_"} if issubclass(kind, PrivateClassifier) else set()
     own |= {"calibration_"} if issubclass(kind, LogisticClassifier) else set()
+    if issubclass(kind, PrivateOrdinalRegression):
+        own = {"classes_", "ordered_classes_", "thresholds_"}
+    own |= {"band_ends_", "baseline_hazard_"} if issubclass(kind, PrivateCoxRegression) else set()
     own |= {"truncation_"} if issubclass(kind, HeavyTailedRegression) else set()
     return {*_COLUMNS, "intercept_", "n_features_in_", "n_iter_", *_ERRORS, *own}
 
@@ -52,7 +60,8 @@ def check_attributes(model: Any) -> None:
 
 
 def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
-    present = {*_names(type(model)), NAMES, QUALITY} & vars(model).keys() - {*_COLUMNS}
+    own = {*_names(type(model)), *OPTIONAL} - {*_COLUMNS, SCHEMA}
+    present = own & vars(model).keys()
     nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
     if hasattr(model, SCHEMA):
         nodes[SCHEMA] = model.schema_.toml()
@@ -86,7 +95,9 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         require(usual, "Its truncation is not a positive number.")
     size = model.n_coefficients(n)
     shape: tuple[int, ...] = (size,)
-    if "classes_" in found:
+    if not model.has_intercept:
+        require_nuisance(reader, found)
+    if "class_weight_" in found:
         shape = (number_of_fits(reader, found["classes_"]), size)
         require_array(intercept, "intercept_", "<f8", shape[:1])
         weights = found["class_weight_"]
@@ -103,6 +114,7 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         beside = np.asarray(found[name])
         usual = type(found[name]) is type(intercept) and beside.dtype == np.float64
         require(usual and beside.shape == shape[:-1], f"Its {name} does not fit its intercept.")
+    _check_extra(found, shape)
     errors = _read_coefficients(reader, nodes["coef_error_"], shape, "coef_error_")
     errors[errors == 0] = math.nan
     order = _read_coefficients(reader, nodes["selection_order_"], shape, "selection_order_")
@@ -115,6 +127,37 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         "coef_": _read_coefficients(reader, nodes["coef_"], shape, "coef_"),
         "coef_error_": errors,
     }
+
+
+def require_nuisance(reader: Reader, found: dict[str, Any]) -> None:
+    """Refuse thresholds and baselines that are none."""
+    if "classes_" in found:
+        number_of_fits(reader, found["classes_"])
+        ordered, thresholds = found["ordered_classes_"], found["thresholds_"]
+        row = isinstance(ordered, np.ndarray) and ordered.dtype == found["classes_"].dtype
+        sorted_alike = row and np.array_equal(np.unique(ordered), found["classes_"])
+        require(sorted_alike, "Its ordered classes are not its classes.")
+        require_array(thresholds, "thresholds_", "<f8", (len(ordered) - 1,))
+        require(bool(np.all(np.diff(thresholds) > 0)), "Its thresholds do not increase.")
+        return
+    ends, hazards = found["band_ends_"], found["baseline_hazard_"]
+    require(isinstance(ends, np.ndarray) and ends.ndim == 1 and len(ends) > 0, "It has no bands.")
+    require_array(ends, "band_ends_", "<f8", ends.shape)
+    require_array(hazards, "baseline_hazard_", "<f8", ends.shape)
+    rising = bool(np.all(np.diff(ends, prepend=0.0) > 0)) and bool(np.all(hazards > 0))
+    require(rising, "Its bands or its hazards are not positive and in order.")
+
+
+def _check_extra(found: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """Refuse covariances and a spread of residuals that no fit makes."""
+    if COVARIANCE in found:
+        values, size = found[COVARIANCE], shape[-1] + 1
+        require_array(values, COVARIANCE, "<f8", (*shape[:-1], 2, size, size))
+        usual = np.isfinite(values).all() and (np.diagonal(values, axis1=-2, axis2=-1) >= 0).all()
+        require(bool(usual), "Its covariances are none.")
+    if SPREAD in found:
+        usual = isinstance(found[SPREAD], float) and 0 < found[SPREAD] < math.inf
+        require(bool(usual), "The spread of its residuals is not a positive number.")
 
 
 def _read_schema(reader: Reader, text: Any, n_features: int) -> Schema:

@@ -14,19 +14,27 @@ _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e12
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
 
+#: One row's target. Everything else about the rows is public (docs/privacy/label_privacy.md).
+REPLACE_LABEL = "replace-label"
+
 #: All rows of one person, of which a fit sees so many. A fit counts rows, one by one, and what one
 #: costs is turned into what a person costs (docs/privacy/people.md).
 REPLACE_PERSON = "replace-person"
 
 #: How many one-row contributions to a sum differ between neighbours: replacing a row takes one
-#: away and puts another in; adding or removing a row does only one of the two.
-CHANGED_CONTRIBUTIONS = {REPLACE_ONE: 2, ADD_REMOVE: 1}
+#: away and puts another in; adding or removing a row does only one of the two. A row with another
+#: target is another row.
+CHANGED_CONTRIBUTIONS = {REPLACE_ONE: 2, ADD_REMOVE: 1, REPLACE_LABEL: 2}
 
 ADJACENCY_IN_WORDS = {
     REPLACE_ONE: "neighbouring data sets differ by the replacement of one row",
     ADD_REMOVE: (
         "neighbouring data sets differ by the presence of one row's contribution; "
         "the declared number of rows is public"
+    ),
+    REPLACE_LABEL: (
+        "neighbouring data sets differ by the replacement of one row's target; everything else "
+        "about the rows is public and NOT protected"
     ),
     REPLACE_PERSON: (
         "neighbouring data sets differ by the replacement of one person, with all of their rows"
@@ -104,7 +112,8 @@ class Budget:
         Positive. ``float("inf")`` means that nothing is protected, and every Statement says so.
     delta : float, default=0.0
         In [0, 1). Zero asks for pure differential privacy.
-    adjacency : {"replace-one", "add-remove", "replace-person"}, default="replace-one"
+    adjacency : {"replace-one", "add-remove", "replace-label", "replace-person"}, \
+        default="replace-one"
         Which data sets count as neighbours.
     rows_of_a_person : int, default=1
         With "replace-person": how many rows of one person a fit sees.

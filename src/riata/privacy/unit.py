@@ -6,16 +6,24 @@ import json
 from dataclasses import dataclass
 
 from riata.errors import BudgetExceeded, InvalidArgument, LedgerError
-from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE, REPLACE_PERSON, Budget, check_adjacency
+from riata.privacy.budget import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    REPLACE_PERSON,
+    Budget,
+    check_adjacency,
+)
 
 
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """What one charge protects: a row, or a person with all of their rows.
+    """What one charge protects: a row, its target alone, or a person with all of their rows.
 
     Parameters
     ----------
-    adjacency : {"replace-one", "add-remove", "replace-person"}, default="replace-one"
+    adjacency : {"replace-one", "add-remove", "replace-label", "replace-person"}, \
+        default="replace-one"
         Which data sets count as neighbours.
     person : str, default=""
         With "replace-person": the column that identifies a person.
@@ -78,6 +86,26 @@ def from_json(text: str) -> PrivacyUnit:
         ) from error
 
 
+def _of_labels(unit: PrivacyUnit, adjacency: str) -> tuple[str, str]:
+    """What is wrong if either the ledger or the plan protects targets alone, and what helps."""
+    if adjacency == REPLACE_LABEL:
+        whose = f" --person {unit.person}" * bool(unit.person)
+        return (
+            f"This ledger protects targets alone (replace-label), and the plan more "
+            f"({unit.adjacency})",
+            "Start a ledger of what the plan protects: riata ledger create --adjacency "
+            f"{unit.adjacency}{whose}",
+        )
+    people = adjacency == REPLACE_PERSON
+    return (
+        f"This ledger protects {'people' if people else 'rows'} ({adjacency}), and the plan only "
+        "targets (replace-label)",
+        "Fit without adjacency, on a source whose schema names the column of people"
+        if people
+        else f"Fit with adjacency={adjacency!r}",
+    )
+
+
 def check_same_unit(unit: PrivacyUnit, *, adjacency: str, person: str) -> None:
     """Refuse to add costs that are about different neighbours.
 
@@ -96,6 +124,8 @@ def check_same_unit(unit: PrivacyUnit, *, adjacency: str, person: str) -> None:
             f"{unit.person!r}"
         )
         remedy = f"Name {person!r} as the person column of the schema"
+    elif REPLACE_LABEL in (unit.adjacency, adjacency):
+        what, remedy = _of_labels(unit, adjacency)
     elif adjacency == REPLACE_PERSON:
         column = repr(person) if person else "the column that identifies them"
         what = (

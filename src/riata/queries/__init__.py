@@ -13,7 +13,9 @@ from riata.queries.improvement import Improvement
 from riata.queries.mean_vector import MeanEntries, MeanVector
 from riata.queries.minimum import FineGradient, Minimum
 from riata.queries.moments import SquaredMoments
+from riata.queries.nuisance import NuisanceSums
 from riata.queries.prediction import AbsoluteError, PredictionError, SquaredError, WrongLabels
+from riata.queries.public_rows import DesignCurve, DesignRows, LabelSums, RowQuery
 from riata.queries.row_digest import RowDigest
 from riata.queries.row_gradient import (
     RowGradient,
@@ -43,6 +45,8 @@ __all__ = [
     "ColumnSums",
     "Coordinate",
     "Correlations",
+    "DesignCurve",
+    "DesignRows",
     "EntrySizes",
     "FineGradient",
     "FlagCounts",
@@ -53,6 +57,7 @@ __all__ = [
     "Improvement",
     "Influence",
     "JointMoments",
+    "LabelSums",
     "LengthSizes",
     "LimitedSlope",
     "MarginCounts",
@@ -63,6 +68,7 @@ __all__ = [
     "MeanSlope",
     "MeanVector",
     "Minimum",
+    "NuisanceSums",
     "OfGradient",
     "OfProblem",
     "PreconditionedGradient",
@@ -72,6 +78,7 @@ __all__ = [
     "Reads",
     "RowDigest",
     "RowGradient",
+    "RowQuery",
     "RowUtilities",
     "Scaling",
     "ScoreCounts",

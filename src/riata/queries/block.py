@@ -55,7 +55,9 @@ class Block:
 
     def columns(self, columns: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
         """Some columns of some rows, dense."""
-        found = self.rows[rows][:, columns]
+        found = self.rows[rows]
+        if not np.array_equal(columns, np.arange(self.shape[1])):
+            found = found[:, columns]
         return found.toarray() if sparse.issparse(found) else np.asarray(found)
 
     def some_columns(self, columns: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -108,9 +110,3 @@ class Block:
     def some(self, rows: np.ndarray) -> Block:
         """The rows at some places, as if they were all rows."""
         return Block(self.rows[rows], self.y[rows])
-
-
-def pieces(x: np.ndarray) -> Iterator[np.ndarray]:
-    """Dense rows, a few at a time."""
-    step = max(1, _ENTRIES_AT_ONCE // max(x.shape[1], 1))
-    return (x[start : start + step] for start in range(0, x.shape[0], step))

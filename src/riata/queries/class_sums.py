@@ -93,9 +93,7 @@ class SumsByClass(ProblemQuery):
 def _without_negatives(x: Any) -> Any:
     if not sparse.issparse(x):
         return np.maximum(x, 0.0)
-    kept = x.copy()
-    kept.data = np.maximum(kept.data, 0.0)
-    return kept
+    return sparse.csr_array((np.maximum(x.data, 0.0), x.indices, x.indptr), shape=x.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,13 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from riata.grid import ROUNDED_DOWN, X_STEPS, row_sums
+from riata.grid import ROUNDED_DOWN, X_STEPS, pieces, row_sums, slices
 from riata.queries.base import ProblemQuery
-from riata.queries.block import Block, Reads, pieces
+from riata.queries.block import Block, Reads
 from riata.queries.support import LimitedSlope
 
 #: The squared scales of all columns are about this many steps together.
 WEIGHT_STEPS = 2**27
+
+#: Sparse entries are added up about so many at a time, to stay in the cache.
+_ENTRIES_AT_ONCE = 2**17
 
 #: So many columns can be scaled: each adds up to 3/2 steps to the sum of the weights.
 MOST_COLUMNS = 2**26
@@ -36,11 +39,15 @@ class ColumnSums(ProblemQuery):
         return steps
 
     def block_sum(self, block: Block) -> np.ndarray:
-        x = block.rows
-        if sparse.issparse(x):
-            return np.bincount(x.indices, self.entries(x.data), minlength=self.problem.n_features)
-        found = (self.entries(rows).sum(axis=0) for rows in pieces(x))
-        return sum(found, np.zeros(self.problem.n_features))
+        total = np.zeros(self.problem.n_features)
+        if sparse.issparse(block.rows):
+            data, columns = block.rows.data, block.rows.indices
+            for few in slices(len(data), max(_ENTRIES_AT_ONCE, 4 * len(total))):
+                total += np.bincount(columns[few], self.entries(data[few]), minlength=len(total))
+        else:
+            for _, rows in pieces(block.rows):
+                total += self.entries(rows).sum(axis=0)
+        return total
 
     @property
     def unit(self) -> Any:
@@ -164,16 +171,16 @@ class Scaling:
     def squared_lengths(self, x: Any) -> np.ndarray:
         """The squared length of each centred and scaled row on the grid: exact integers."""
         weights, twice = self._everywhere
-        of_centre = np.dot(self.weights, np.square(self.centre_steps))
-        if sparse.issparse(x):
-            steps = x.data.astype(np.int64)
-            terms = (steps - twice[x.indices]) * steps * weights[x.indices]
-            return row_sums(terms, x.indptr) + of_centre
-        parts = [np.zeros(0, dtype=np.int64)]
-        for rows in pieces(x):
-            steps = rows.astype(np.int64)
-            parts.append(((steps - twice) * steps * weights).sum(axis=1) + of_centre)
-        return np.concatenate(parts)
+        total = np.empty(x.shape[0], dtype=np.int64)
+        for few, rows in pieces(x):
+            if sparse.issparse(rows):
+                steps = rows.data.astype(np.int64)
+                terms = (steps - twice[rows.indices]) * steps * weights[rows.indices]
+                total[few] = row_sums(terms, rows.indptr)
+            else:
+                steps = rows.astype(np.int64)
+                total[few] = ((steps - twice) * steps * weights).sum(axis=1)
+        return total + np.dot(self.weights, np.square(self.centre_steps))
 
 
 @dataclass(frozen=True, eq=False)

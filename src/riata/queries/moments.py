@@ -49,7 +49,7 @@ class SquaredMoments(Query):
     radius : float
         Coefficients are sought in the Euclidean ball of this radius.
     n_rows : int
-    adjacency : {"replace-one", "add-remove"}
+    adjacency : {"replace-one", "add-remove", "replace-label"}
     size : int
         The number of columns of x.
     fit_intercept : bool

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from riata.grid import X_STEPS
+from riata.grid import X_STEPS, slices, some_rows
 from riata.queries.base import Counts, ProblemQuery
 from riata.queries.block import Block, Reads
 from riata.queries.gradient import MeanSlope
@@ -36,7 +36,7 @@ ENTRIES_LOOKED_AT = 64
 #: are evenly spread: 2^32 over the golden ratio.
 _SPREAD = 2654435769
 
-_ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**14
 
 
 def upper_edges(parts: int = PARTS) -> np.ndarray:
@@ -116,13 +116,14 @@ class EntrySizes(Sizes):
         return 1 / (self.n_rows * SHARE_STEPS)
 
     def block_sum(self, block: Block) -> np.ndarray:
-        total = np.zeros(len(self.edges))
-        rows = max(1, _ROWS_AT_ONCE // self.parts)
-        x = block.rows
-        for start in range(0, x.shape[0], rows):
-            counts = _bins_of_rows(x[start : start + rows], self.parts)
-            entries = np.maximum(counts.sum(axis=1, keepdims=True), 1)
-            total += (counts * SHARE_STEPS // entries).sum(axis=0)  # rounded down: at most 1 vote
+        x, bins = block.rows, len(self.edges)
+        total, ranks = np.zeros(bins), column_ranks(x.shape[1])
+        for few in slices(x.shape[0], max(1, _ROWS_AT_ONCE // self.parts)):
+            counts = _bins_of_rows(some_rows(x, few.start, few.stop), self.parts, ranks)
+            row, place = np.nonzero(counts)
+            entries = counts.sum(axis=1)[row]
+            shares = counts[row, place] * SHARE_STEPS // entries  # rounded down: at most 1 vote
+            total += np.bincount(place, shares, minlength=bins)
         return total
 
 
@@ -155,18 +156,17 @@ def column_ranks(n_features: int) -> np.ndarray:
     return ranks
 
 
-def _bins_of_rows(x: Any, parts: int) -> np.ndarray:
+def _bins_of_rows(x: Any, parts: int, ranks: np.ndarray) -> np.ndarray:
     """How many entries of each row lie in each bin, of those that are looked at; none in bin 0."""
     n, bins = x.shape[0], len(upper_edges(parts))
-    row, steps = _entries_looked_at(x)
+    row, steps = _entries_looked_at(x, ranks)
     counts = np.bincount(row * bins + bins_of(steps, parts), minlength=n * bins)
     return counts.reshape(n, bins)
 
 
-def _entries_looked_at(x: Any) -> tuple[np.ndarray, np.ndarray]:
+def _entries_looked_at(x: Any, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The row and the size of each entry that is looked at; none of them is 0."""
     n, p = x.shape
-    ranks = column_ranks(p)
     if sparse.issparse(x):
         row = np.repeat(np.arange(n), np.diff(x.indptr))
         filled = x.data != 0

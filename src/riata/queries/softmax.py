@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from riata.bounds import Bounds
-from riata.grid import ROUNDED_DOWN, X_STEPS, slope_steps
+from riata.grid import ROUNDED_DOWN, X_STEPS, slices, slope_steps
 from riata.losses import Weighted
 from riata.losses.softmax import class_codes, in_order, softmax
 from riata.queries.base import ProblemQuery
@@ -59,7 +59,10 @@ class ClassModels:
     def margins(self, block: Block) -> np.ndarray:
         """<x, theta> + offset for each row and each class: one matrix product."""
         with np.errstate(all="ignore"):  # a warning would tell of a row
-            return np.asarray(block.rows @ self.steps) * self.units + self.offsets
+            margins = np.asarray(block.rows @ self.steps)
+            margins *= self.units
+            margins += self.offsets
+        return margins
 
     def centred(self, margins: np.ndarray) -> np.ndarray:
         """Margins less their mean over the classes."""
@@ -110,11 +113,13 @@ class OfClasses(ProblemQuery):
         most `slope_steps`; that of its own class is minus their sum.
         """
         found, weights = np.empty(margins.shape), self.weights(y)[:, None]
-        several = max(1, _ENTRIES_AT_ONCE // self.n_classes)
-        for start in range(0, len(y), several):
-            few = slice(start, start + several)
+        for few in self.few_rows(len(y)):
             found[few] = np.trunc(self._unweighted(margins[few], y[few]) * weights[few])
         return found
+
+    def few_rows(self, n_rows: int) -> list[slice]:
+        """All rows, so few at a time that their margins stay in the cache."""
+        return slices(n_rows, max(1, _ENTRIES_AT_ONCE // self.n_classes))
 
     def _unweighted(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
         codes, known = class_codes(y, self.n_classes)
@@ -156,12 +161,15 @@ class SoftmaxGradient(OfClasses):
 
     def shortened(self, block: Block) -> np.ndarray:
         """The slopes in steps, less for rows and for slopes that are too long."""
-        slopes = self.slopes_at(self.models.margins(block), block.y)
+        found = self.models.margins(block)
         rows = self.scaling.shortening(block, self.length)
-        sizes = np.sqrt(np.square(slopes).sum(axis=1))
-        with np.errstate(divide="ignore"):
-            rows *= np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)
-        return np.trunc(slopes * rows[:, None])
+        for few in self.few_rows(len(found)):
+            slopes = self.slopes_at(found[few], block.y[few])
+            sizes = np.sqrt(np.square(slopes).sum(axis=1))
+            with np.errstate(divide="ignore"):
+                shorter = np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)
+            found[few] = np.trunc(slopes * (rows[few] * shorter)[:, None])
+        return found
 
     def block_sum(self, block: Block) -> np.ndarray:
         slopes = self.shortened(block)
@@ -255,13 +263,23 @@ class SoftmaxLine(OfClasses):
         return np.where(short[:, None], z, 0.0)
 
     def block_sum(self, block: Block) -> np.ndarray:
-        z = self.places(block)
-        at = z * (self.scale / X_STEPS) + self.offsets
-        slopes = self.slopes_at(at, block.y)
-        of_scale = (slopes * z).sum(axis=1).astype(np.int64)
-        bend = np.floor(self._variances(at, z) * self.slope_steps * self.weights(block.y))
-        numbers = np.column_stack([slopes, 2 * bend]).astype(np.int64).sum(axis=0)
-        return np.concatenate([[of_scale.sum()], numbers * (X_STEPS // 2)])
+        def make(rows: Any) -> np.ndarray:
+            return self.places(block).astype(np.float32)  # which has these whole numbers
+
+        # All steps along a line ask for the same.
+        asked = (type(self), *self.thetas, self.influence, self.cut)
+        places = block.once("places", asked, make)
+        total = np.zeros(self.n_classes + 2, dtype=np.int64)
+        for few in self.few_rows(len(places)):
+            z, y = places[few].astype(np.float64), block.y[few]
+            at = z * (self.scale / X_STEPS) + self.offsets
+            slopes = self.slopes_at(at, y)
+            bend = np.floor(self._variances(at, z) * self.slope_steps * self.weights(y))
+            of_scale = (slopes * z).sum(axis=1)
+            numbers = np.column_stack([of_scale, slopes, 2 * bend])
+            total += numbers.astype(np.int64).sum(axis=0)
+        total[1:] *= X_STEPS // 2
+        return total
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
         """The derivative in the scale, those in the offsets, and the curvature."""

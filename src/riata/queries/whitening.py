@@ -14,9 +14,18 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from riata.errors import InvalidArgument
-from riata.grid import ROUNDED_DOWN, THETA_STEPS, X_STEPS, coefficient_step, to_steps
+from riata.grid import (
+    ROUNDED_DOWN,
+    THETA_STEPS,
+    X_STEPS,
+    coefficient_step,
+    slices,
+    some_rows,
+    to_steps,
+)
 from riata.queries.block import Block, Reads
 from riata.queries.moments import symmetric_matrix
 from riata.queries.support import LimitedSlope
@@ -102,6 +111,14 @@ class Whitening:
         """The number of coordinates."""
         return len(self.steps)
 
+    @cached_property
+    def _scales_columns(self) -> bool:
+        """Whether each coordinate is a multiple of its own column."""
+        n, p = self.weights.shape
+        return n == p and np.count_nonzero(self.weights) == np.count_nonzero(
+            self.weights.diagonal()
+        )
+
     @property
     def matrix(self) -> np.ndarray:
         return self.weights * self.steps[:, None]
@@ -123,16 +140,20 @@ class Whitening:
         several = max(1, _ENTRIES_AT_ONCE // max(p, width))
         columns, factors, centres = np.zeros((p, width)), np.zeros(width), np.zeros(width)
         columns[:, : self.size], centres[: self.size] = self.weights.T, self.centres
+        diagonal = columns.diagonal() if self._scales_columns else None
         factors[: self.size] = self.steps / (X_STEPS * step)
-        for start in range(0, n, several):
-            few = slice(start, start + several)
-            u = np.ascontiguousarray(x[few] @ columns)
+        for few in slices(n, several):
+            rows = some_rows(x, few.start, few.stop)
+            if diagonal is None or sparse.issparse(x):
+                u = np.ascontiguousarray(rows @ columns)
+            else:
+                u = np.zeros((len(rows), width))
+                np.multiply(rows, diagonal, out=u[:, :p])
             u -= centres  # exact: both sides are integers, and so is the difference
             with np.errstate(under="ignore"):  # a warning would tell of a row
                 u *= factors
             np.rint(u, out=u)
-            np.minimum(u, most, out=u)
-            yield few, np.maximum(u, -most, out=u)
+            yield few, np.clip(u, -most, most, out=u)
 
     def kept_rows(
         self, block: Block, step: float, most: int
@@ -151,13 +172,11 @@ class Whitening:
             return kept, squares
 
         kept, squares = block.once("whitened", (self, step, most), make)
-        several = max(1, _ENTRIES_AT_ONCE // self.size)
-        for start in range(0, len(kept), several):
-            few = slice(start, start + several)
+        for few in slices(len(kept), max(1, _ENTRIES_AT_ONCE // self.size)):
             yield few, kept[few].astype(np.float64), squares[few]
 
 
-def _check(length: float, constant: float, scale: float) -> None:
+def check_sizes(length: float, constant: float, scale: float) -> None:
     """Raise unless sums over rows of these sizes are exact."""
     ordinary = all(_SMALLEST <= size <= _LARGEST for size in (length, scale))
     if not (ordinary and 0 <= constant <= length):
@@ -198,7 +217,7 @@ class JointMoments(LimitedSlope):
     nonnegative_inner: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check(self.length, self.constant, self.scale)
+        check_sizes(self.length, self.constant, self.scale)
 
     @property
     def step(self) -> float:
@@ -255,7 +274,9 @@ class PreconditionedGradient(LimitedSlope):
     """The mean of slope * (u, constant), with each row's summand shortened to a public length.
 
     Shortening is done to the slope, which is rounded towards 0: what is summed stays a whole number
-    times whole numbers.
+    times whole numbers. A slope of log odds is shortened as much as that of the row's other label
+    would be, so that the mean is still 0 at the true model: a slope that was cut only where it is
+    large would move the model away from 0.
 
     Parameters
     ----------
@@ -278,7 +299,7 @@ class PreconditionedGradient(LimitedSlope):
     reads: ClassVar[Reads] = Reads.ROWS
 
     def __post_init__(self) -> None:
-        _check(self.reach, self.constant, self.clip)
+        check_sizes(self.reach, self.constant, self.clip)
 
     @property
     def step(self) -> float:
@@ -292,17 +313,32 @@ class PreconditionedGradient(LimitedSlope):
 
     def block_sum(self, block: Block) -> np.ndarray:
         slopes, total = self.slopes(block), np.zeros(self.width)
+        largest = self.largest_slopes(block)
         beside = math.floor(self.constant / self.step)
         allowed = self.clip * ROUNDED_DOWN / (self.slope_unit * self.step)
         for few, u, squares in self.whitening.kept_rows(block, self.step, X_STEPS):
             lengths = np.sqrt(squares + float(beside) ** 2)
             with np.errstate(divide="ignore"):
                 most = np.floor(np.minimum(allowed / lengths, self.slope_steps))
-            kept = np.clip(slopes[few], -most, most)
+            kept = slopes[few]
+            if largest is not None:
+                kept = np.trunc(kept * np.minimum(1.0, most / largest[few]))
+            kept = np.clip(kept, -most, most)
             total[: self.whitening.size] += kept @ u
             if self.constant:
                 total[-1] += beside * kept.sum()
         return total
+
+    def largest_slopes(self, block: Block) -> np.ndarray | None:
+        """How large each row's slope could be with another label, in steps; None of numbers."""
+        if not (self.loss.classifies and self.loss.innermost.link == "logit"):
+            return None
+        margins = self.margins(block)
+        found = np.ones(len(margins))
+        for label in self.loss.class_targets():
+            slopes = self.slopes_at(margins, np.full(len(margins), label))
+            found = np.maximum(found, np.abs(slopes))
+        return found
 
     @property
     def unit(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from riata.privacy.budget import ADD_REMOVE, REPLACE_PERSON, WEAK_EPSILON
+from riata.privacy.budget import ADD_REMOVE, REPLACE_LABEL, REPLACE_PERSON, WEAK_EPSILON
 from riata.privacy.statement import Statement
 
 
@@ -43,6 +43,9 @@ def guarantee(claim: Statement, simulated: bool) -> Guarantee:
     if claim.adjacency == "local":
         headline, promise = "Every report protects the person who sent it", _local(claim)
         limits: tuple[str, ...] = _LOCAL_LIMITS
+    elif claim.adjacency == REPLACE_LABEL:
+        headline = "What any one target can change is limited. Everything else is not protected"
+        promise, limits = _labels(claim), _LABEL_LIMITS
     elif claim.adjacency == REPLACE_PERSON:
         headline, promise = "What any one person can change is limited", _people(claim)
         limits = _PEOPLE_LIMITS
@@ -100,6 +103,18 @@ def _people(claim: Statement) -> tuple[str, ...]:
     )
 
 
+def _labels(claim: Statement) -> tuple[str, ...]:
+    return (
+        "Had the target of any one row been different, no outcome would have been more than "
+        f"{_factor(claim)} times as likely as it was{_plus(claim)}. All other columns of the rows, "
+        "and who is among them, were declared public: nothing is promised about them.",
+        "Somebody who sees the model, knows all rows and all other targets and has to guess which "
+        f"of two equally likely targets one row has is right at most {_guess(claim)} of the time. "
+        "A coin is right half of the time.",
+        _WHATEVER,
+    )
+
+
 def _local(claim: Statement) -> tuple[str, ...]:
     several = int(claim.public.get("reports of one person", 1)) > 1
     reports = "reports are" if several else "report is"
@@ -152,6 +167,7 @@ def _tiles(claim: Statement) -> tuple[Tile, ...]:
     added = f"an added chance of {chance(claim.delta)}" if claim.delta > 0 else "no added chance"
     changed, guessed = {
         "local": ("one person's answers", "answer"),
+        REPLACE_LABEL: ("one target", "target"),
         REPLACE_PERSON: ("one person", "person"),
     }.get(claim.adjacency, ("one row", "row"))
     return (
@@ -187,6 +203,15 @@ _CENTRAL = (
 _CENTRAL_LIMITS = (
     "It is about one row. A person with several rows, or a family that shares a secret, is "
     "protected less: for two rows epsilon is twice as large, and delta more than twice.",
+    *_CENTRAL,
+)
+
+_LABEL_LIMITS = (
+    "It does not protect the rows: if a column beside the target is secret, or who is in the data, "
+    "this is the wrong promise.",
+    "It is about one target. A person with several rows, or a family whose targets are alike, is "
+    "protected less: for two targets epsilon is twice as large, and delta more than twice. What "
+    "the public columns say about a target anyway stays said.",
     *_CENTRAL,
 )
 

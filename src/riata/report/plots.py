@@ -15,7 +15,7 @@ import numpy as np
 from riata.drawing import inline_svg
 from riata.estimators.coefficients import Line
 from riata.estimators.summary import Term
-from riata.report.text import plain, shortened
+from riata.report.text import both_ends, plain, shortened
 
 #: How many standard errors a 90% interval reaches to each side.
 NORMAL_90 = 1.645
@@ -48,7 +48,7 @@ _STYLE: Any = {
     "axes.axisbelow": True,
     "legend.frameon": False,
 }
-_LONGEST_NAME = {WIDE: 34, NARROW: 16}
+_LONGEST_NAME = {WIDE: 34, NARROW: 19}
 #: Charges that all came within this time are counted, and not put on a calendar.
 _CALENDAR = timedelta(days=1)
 
@@ -110,7 +110,7 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
             fmt="none", ecolor=ACCENT, elinewidth=2, capsize=0,
         )  # fmt: skip
         axes.plot(values, places, "o", color=ACCENT, markersize=5 if width == WIDE else 3.5)
-        axes.set_yticks(places, [shortened(line.name, _LONGEST_NAME[width]) for line in lines])
+        axes.set_yticks(places, [both_ends(line.name, _LONGEST_NAME[width]) for line in lines])
         axes.tick_params(length=0)
         axes.spines[["left", "bottom"]].set_visible(False)
         axes.set_ylim(-0.6, len(lines) - 0.4)
@@ -134,7 +134,7 @@ def of_ratios(name: str, terms: Sequence[Term], kind: str) -> Plot:
         axes.grid(axis="x", linewidth=0.7)
         axes.hlines(places, points[:, 1], points[:, 2], color=ACCENT, linewidth=2)
         axes.plot(points[:, 0], places, "s", color=ACCENT, markersize=5 if width == WIDE else 3.5)
-        axes.set_yticks(places, [shortened(t.name, _LONGEST_NAME[width]) for t in terms])
+        axes.set_yticks(places, [both_ends(t.name, _LONGEST_NAME[width]) for t in terms])
         axes.set_ylim(-0.6, len(terms) - 0.4)
         _log_ticks(axes, points, 7 if width == WIDE else 4)
         axes.tick_params(length=0)

@@ -19,6 +19,15 @@ def shortened(text: object, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def both_ends(text: object, most: int) -> str:
+    """The beginning and the end: names of one feature's columns differ in their ends."""
+    text = plain(text)
+    if len(text) <= most:
+        return text
+    last = (most - 1) // 2
+    return f"{text[: most - 1 - last]}…{text[-last:]}"
+
+
 def capital(text: str) -> str:
     """The text with a capital first letter; all others stay as they are."""
     return text[:1].upper() + text[1:]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from riata.errors import Incompatible, InvalidArgument
-from riata.losses import Weighted
-from riata.privacy.budget import Budget
+from riata.losses import NuisanceLoss, Weighted
+from riata.privacy.budget import REPLACE_LABEL, Budget
 from riata.problem import Problem
 from riata.registry import Registry
 from riata.sets import PolytopeSet
@@ -35,7 +35,9 @@ from riata.solvers.peeling import PrivatePeeling
 from riata.solvers.plan import Plan, Solver
 from riata.solvers.posterior_sampling import PosteriorSampling
 from riata.solvers.private_frank_wolfe import PrivateFrankWolfe
+from riata.solvers.profile_gradient import ProfileGradient
 from riata.solvers.projected import Projected
+from riata.solvers.public_design import PublicDesign
 from riata.solvers.refitted_frank_wolfe import RefittedFrankWolfe
 from riata.solvers.scaled_gradient import ScaledGradient
 from riata.solvers.softmax_gradient import SoftmaxDescent
@@ -102,6 +104,15 @@ def _few_rows(problem: Problem, budget: Budget) -> bool:
     least = FEW_ROWS_OF_CLASSES if problem.loss.classifies else FEW_ROWS
     return whole_strength(problem, budget) < least * problem.n_features**0.5
 
+
+#: The same where rows are public and targets secret. If no line applies, `RULES` do.
+LABEL_RULES = (
+    Rule(
+        PublicDesign,
+        lambda p, b: p.adjacency == REPLACE_LABEL and not _without_privacy(p, b),
+        "rows are public, and targets are read by one sum of rows times targets",
+    ),
+)
 
 #: What "auto" stands for: the first line that applies. From public facts alone.
 RULES = (
@@ -207,8 +218,20 @@ def joint_rule_for(problem: Problem, budget: Budget) -> Rule | None:
 FALLBACK = Rule(NoisyGradient, lambda p, b: p.set.convex, "it asks nothing of a loss and a set")
 
 
+#: For losses with nuisance parameters, which no line above fits.
+NUISANCE = Rule(
+    ProfileGradient, lambda p, b: isinstance(p.loss, NuisanceLoss),
+    "the loss has parameters beside the model, which follow from tables of their own",
+)  # fmt: skip
+
+
 def rule_for(problem: Problem, budget: Budget) -> Rule:
     """The line of the table that "auto" goes by: the first whose solver accepts the problem."""
+    if NUISANCE.when(problem, budget):
+        return NUISANCE
+    for rule in LABEL_RULES:
+        if rule.when(problem, budget) and _accepts(rule.solver(), problem, budget):
+            return rule
     apply = [rule for rule in (*RULES, FALLBACK) if rule.when(problem, budget)]
     accepted = (rule for rule in apply if _accepts(rule.solver(), problem, budget))
     return next(accepted, apply[0])  # if there is none, the first says why it refuses
@@ -245,6 +268,7 @@ def choose_solver(
 
 __all__ = [
     "JOINT_RULES",
+    "LABEL_RULES",
     "RULES",
     "SOLVERS",
     "AveragedGradient",
@@ -263,7 +287,9 @@ __all__ = [
     "PrivateGreedy",
     "PrivateHardThresholding",
     "PrivatePeeling",
+    "ProfileGradient",
     "Projected",
+    "PublicDesign",
     "RefittedFrankWolfe",
     "Rule",
     "ScaledGradient",

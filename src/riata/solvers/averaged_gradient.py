@@ -1,7 +1,7 @@
 """Slow gradient descent, averaged, for so few rows that second moments are lost in noise.
 
-Nothing is measured but two scales and the best constant. The gradients have nearly all of the
-budget, and two more along the model say how much of it to keep. The proofs are in
+Nothing is measured but two scales, the best constant and the mean row. The gradients have nearly
+all of the budget, and two more along the model say how much of it to keep. The proofs are in
 docs/privacy/whitened_gradient.md.
 """
 
@@ -19,14 +19,21 @@ from riata.queries import (
     LimitedSlope,
     PreconditionedGradient,
     SlopeSizes,
+    Whitening,
 )
+from riata.solvers import defaults
 from riata.solvers.constant_share import constant_share, posterior, weight_of_share
-from riata.solvers.empirical_bayes import best_constant, signal_odds
+from riata.solvers.empirical_bayes import (
+    best_constant,
+    class_part,
+    signal_odds,
+)
 from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.whitened_gradient import WhitenedGradient
 from riata.solvers.whitened_run import MOST_MARGINS, REACH, SAFE, Run, in_range, limited
 from riata.solvers.whitened_shares import CONSTANTS, along_share, scale_share
+from riata.vectors import Vector
 
 # The numbers below were chosen by the scores of 2,000 x 100, 1,000 x 8, 1,500 rows of two classes
 # and shuffled targets (benchmarks/arena_designs.py) and of tumours, at epsilon 0.3 and 1; affairs
@@ -37,8 +44,16 @@ from riata.solvers.whitened_shares import CONSTANTS, along_share, scale_share
 #: The constant beside a row, as a part of its typical length.
 CONSTANT = 0.35
 
-#: What the best constant gets of the budget at least, the gradients, and the estimate of the fit.
-SHARES = {"constant": 0.04, "gradient": 0.8, "check": 0.015}
+#: What the best constant gets of the budget at least, the mean row, the gradients, and the estimate
+#: of the fit.
+SHARES = {"constant": 0.04, "centre": 0.06, "gradient": 0.8, "check": 0.015}
+
+#: With rows times strength below so many times the root of the columns, the noise of the mean row
+#: is as long as half a row, and it is not released.
+SEEN = 20.0
+
+#: Beyond this margin each row of a class has the same slope.
+FAR = 20.0
 
 #: The mean squared length of a row, in units of a stretched high quantile.
 USUAL = 0.2
@@ -52,6 +67,10 @@ CENTRED = 0.4
 #: The scale of slopes and the curvature at the constant are at least this part of the largest:
 #: those of a hinge may be 0.
 LEAST = 0.1
+
+#: Coordinates are flat, and their errors unknown, if they have less than this part of the typical
+#: second moment.
+FLAT = 0.5
 
 #: The noise of the model explains this part of the variance that there is; but all steps together
 #: are no shorter, and no longer, than so many times a Newton step along a direction that all rows
@@ -72,9 +91,9 @@ class AveragedGradient(WhitenedGradient):
 
     Notes
     -----
-    *Privacy.* The rows are read for two scales, for the best constant, for the gradients, for two
-    gradients along the model, and for an estimate of the fit. All releases are Gaussian and planned
-    before, so that their composition is exact.
+    *Privacy.* The rows are read for two scales, for the best constant, for the mean row, for the
+    gradients, for two gradients along the model, and for an estimate of the fit. All releases are
+    Gaussian and planned before, so that their composition is exact.
     """
 
     name = "averaged-gradient"
@@ -87,6 +106,8 @@ class AveragedGradient(WhitenedGradient):
             found["slopes"] = (CONSTANTS + 1, 2 * scale)
         elif not problem.loss.classifies:
             found["slopes"] = (1 + problem.fit_intercept, scale)
+        if _sees_mean(problem, strength):
+            found["centre"] = (1, SHARES["centre"])
         found["gradient"] = (steps, SHARES["gradient"])
         found |= {"along": (2, along_share(strength)), "check": (1, SHARES["check"])}
         if measured or problem.fit_intercept:
@@ -105,15 +126,26 @@ class AveragedGradient(WhitenedGradient):
         return run.solution()
 
 
+def _sees_mean(problem: Problem, strength: float) -> bool:
+    """Whether the mean row is released: where slopes far from all targets are alike."""
+    seen = strength >= SEEN * problem.n_features**0.5
+    return seen and problem.fit_intercept and not problem.loss.measured_curvature
+
+
 class _Run(Run):
     """One fit, in units of the rows' scale."""
 
     safe, safe_for_rows, along_constant = SAFE, 0.5, 0.5
 
+    #: The part of the rows that are of the first class.
+    part = 1.0
+
     def begin(self) -> None:
         super().begin()
         if self.problem.fit_intercept and not self.problem.loss.measured_curvature:
             self._find_best_constant()
+        if "centre" in self.plan.times:
+            self._centre()
         self.spread, self.trace = self.scale, USUAL
 
     def _find_best_constant(self) -> None:
@@ -123,6 +155,7 @@ class _Run(Run):
         slope, noise = posterior(float(found[0]), noise, CENTRED * self.widest)
         self.constant_error = noise / self.curvature
         if loss.classifies:
+            self.part = class_part(loss, slope)
             self.offset, self.curvature = best_constant(loss, slope, bound)
             margins, targets = np.full(2, self.offset), np.array(loss.class_targets())
             slopes = np.abs(loss.slope(margins, targets))
@@ -135,6 +168,40 @@ class _Run(Run):
         self.constant = self.constant.with_offset(self.offset)
         if not loss.classifies:
             self.scale = self._size("slopes", SlopeSizes(problem, self.constant), self.safe)
+
+    def _centre(self) -> None:
+        """Take the mean row for the origin, or that of the larger class, shrunk by its noise.
+
+        A mean whose square is within three standard deviations of the noise's counts as 0: it would
+        only make rows longer.
+
+        Far from all targets each row has the same slope, or each row of a class and the others
+        none: a gradient there is the sum of these rows.
+        """
+        problem, ends = self.problem, self._targets()
+        far = [FAR, -FAR] if problem.loss.classifies else [2 * problem.y_bound]
+        slopes = [problem.loss.slope(np.full(len(ends), margin), ends).min() for margin in far]
+        k = int(np.abs(slopes).argmax())
+        level = math.copysign(in_range(abs(float(slopes[k]))), float(slopes[k]))
+        model = Vector.zero(problem.n_features).with_offset(far[k])
+        query = PreconditionedGradient(
+            problem, model, abs(level), self.whitening, REACH, 0.0, abs(level)
+        )
+        found, noise = self.release("centre", query)
+        level *= max(self.part, 1 - self.part)
+        found, noise = limited(found / level), noise / abs(level)
+        square = float(found @ found)
+        of_noise = noise**2 * (len(found) + defaults.SURE * math.sqrt(2 * len(found)))
+        kept = max(1 - of_noise / square, 0.0) if square else 0.0
+        kept /= max(kept * math.sqrt(square), 1.0)  # rows are hardly longer than their scale
+        self.whitening = Whitening.of(self.whitening.matrix, kept * found)
+
+    def _targets(self) -> np.ndarray:
+        """The code of the larger class, or the ends of the range of numbers."""
+        if self.problem.loss.classifies:
+            first, second = self.problem.loss.class_targets()
+            return np.array([first if self.part >= 0.5 else second])
+        return self.problem.y_bound * np.array([-1.0, 1.0])
 
     def descend(self, callback: Callback | None) -> None:
         """Steps as long as their noise allows; the last half of the iterates is averaged."""
@@ -174,6 +241,7 @@ class _Run(Run):
         if not problem.loss.classifies:
             ratio = root**2 / 4 / max(float(self.w @ self.w), 1e-20 * root**2)
         self.ratios = np.full(len(w), ratio)
+        self.flat = np.full(len(w), ratio < FLAT)
         self.columns = np.ones(len(w), dtype=bool)
         alone = noise / self.curvature / math.sqrt(steps)
         self.offset_error = alone / constant if constant else None

@@ -26,4 +26,5 @@ def read_comparison(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
     """The fit that a released comparison shows, and whether the model is surely better."""
     loss, gain = released
     scale = max(loss, noise)
-    return Fit(gain / scale, noise / scale), bool(gain > defaults.SURE * noise)
+    fit = Fit(gain / scale, noise / scale, float(max(loss - gain, noise)))
+    return fit, bool(gain > defaults.SURE * noise)

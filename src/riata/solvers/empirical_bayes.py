@@ -41,9 +41,11 @@ LEAST = 0.02
 #: Numbers beyond this count as this, and noise is never smaller: their squares are ordinary ones.
 _MOST, _LEAST_NOISE = 1e100, 1e-150
 
-#: A coordinate is flat below this part of the second moment that it was whitened by. The error of
-#: a column is unknown if this part of its variance, or more, is of flat coordinates.
-FLAT, FLAT_PART = 0.5, 0.1
+#: A coordinate is flat if its second moment is no more than what noise has alone: the length of
+#: the noise matrix and this many standard deviations of a cell, which it exceeds with a probability
+#: of about 0.3% (Tracy-Widom law). The error of a column is unknown if this part of its variance,
+#: or more, is of flat coordinates.
+BEYOND_NOISE, FLAT_PART = 2.0, 0.1
 
 
 def high_quantile(counts: np.ndarray, noise: float, edges: np.ndarray, safe: float) -> float:
@@ -167,9 +169,7 @@ def best_constant(loss: Loss, slope: float, bound: float) -> tuple[float, float]
 
     `slope` is the mean slope at 0.
     """
-    targets = np.array(loss.class_targets())
-    positive, negative = loss.slope(np.zeros(2), targets)
-    part = float(np.clip((slope - negative) / ((positive - negative) or 1.0), 1e-3, 1 - 1e-3))
+    targets, part = np.array(loss.class_targets()), class_part(loss, slope)
     parts = np.array([part, 1 - part])
     low, high = -bound, bound
     for _ in range(60):
@@ -179,21 +179,78 @@ def best_constant(loss: Loss, slope: float, bound: float) -> tuple[float, float]
     return low, float(parts @ loss.curvature(np.full(2, low), targets))
 
 
-def column_errors(matrix: np.ndarray, ratios: np.ndarray, error: float) -> np.ndarray:
-    """Standard errors of columns from one of whitened coordinates; NaN where it says nothing.
+def class_part(loss: Loss, slope: float) -> float:
+    """The part of the rows that are of the first of two classes, from the mean slope at 0."""
+    first, second = loss.slope(np.zeros(2), np.array(loss.class_targets()))
+    return float(np.clip((slope - second) / ((first - second) or 1.0), 1e-3, 1 - 1e-3))
 
-    In a direction in which rows hardly vary a gradient does not pull the noise of earlier steps
-    back. A column that leans on such directions has an unknown error.
+
+def shortened_slopes(loss: Loss, offset: float, spread: float, limit: float) -> tuple[float, float]:
+    """What factors that cut slopes of log odds at a limit leave of curvature and variance.
+
+    The mean factor and the mean square, over normal margins, for rows of a typical length. Both
+    labels have the same factor.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(32)
+    margins = np.clip(offset + spread * nodes, -_MOST, _MOST)
+    targets = [np.full(len(nodes), target) for target in loss.class_targets()]
+    largest = np.maximum(*(np.abs(loss.slope(margins, target)) for target in targets))
+    bends = weights * loss.curvature(margins, targets[0])
+    if not bends.sum() > 0:
+        return 1.0, 1.0
+    kept = np.minimum(1.0, limit / np.maximum(largest, _LEAST_NOISE))
+    bends /= bends.sum()
+    return float(bends @ kept), float(bends @ np.square(kept))
+
+
+def averaged_noise(noises: np.ndarray, rate: float, pull: float, averaged: int) -> float:
+    """The noise of the mean of the last iterates.
 
     Parameters
     ----------
-    matrix : ndarray
-        From columns to whitened coordinates.
-    ratios : ndarray
-        Of each coordinate, its second moment over the one that it was divided by.
-    error : float
-        The standard error of a coordinate whose ratio is 1.
+    noises : ndarray
+        Of the gradients of all steps.
+    rate, pull : float
+        How far a step goes along a gradient, and which part of an error it takes away.
+    averaged : int
+        The number of iterates that are averaged, the last ones.
     """
-    parts = np.square(matrix)
-    total, flat = parts.sum(axis=0), parts[ratios < FLAT].sum(axis=0)
-    return np.where(flat > FLAT_PART * total, np.nan, min(error, _MOST) * np.sqrt(total))
+    steps = len(noises)
+    left = (1 - min(pull, 1.0)) ** np.arange(steps)
+    counted = [left[max(steps - averaged - s, 0) : steps - s].sum() for s in range(steps)]
+    return rate / averaged * float(np.linalg.norm(np.array(counted) * noises))
+
+
+def without(matrix: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    """A projection: what is orthogonal to some columns of a matrix stays, and these become 0."""
+    vectors, sizes, _ = np.linalg.svd(_in_range(matrix[:, left_out]), full_matrices=False)
+    vectors = vectors[:, sizes > 1e-10 * sizes.max(initial=1e-300)]
+    return np.asarray(np.eye(len(matrix)) - vectors @ vectors.T)
+
+
+def lost_in_noise(eigenvalues: np.ndarray, noise: float) -> np.ndarray:
+    """Which eigenvalues of a noisy matrix may be of noise alone; `noise` is off the diagonal."""
+    return eigenvalues <= (2 * math.sqrt(len(eigenvalues)) + BEYOND_NOISE) * noise
+
+
+def covariances(root: np.ndarray, flat: np.ndarray) -> np.ndarray:
+    """Of numbers that are sums of independent errors, and the part that flat ones have in it.
+
+    In a direction in which rows hardly vary a gradient does not pull the noise of earlier steps
+    back, so that its error is unknown.
+
+    Parameters
+    ----------
+    root : ndarray of shape (r, k)
+        What each of r errors, of standard deviation 1, adds to each number.
+    flat : ndarray of bool
+        Which errors these are.
+    """
+    root = np.clip(root, -_MOST, _MOST)
+    return np.stack([root.T @ root, root[flat].T @ root[flat]])
+
+
+def known_errors(covariance: np.ndarray) -> np.ndarray:
+    """Standard errors; NaN of numbers that lean on flat directions."""
+    whole, guessed = (np.diag(each) for each in covariance)
+    return np.where(guessed > FLAT_PART * whole, np.nan, np.sqrt(whole))

@@ -10,7 +10,7 @@ import numpy as np
 from riata.curator import Curator
 from riata.errors import Incompatible, InvalidArgument
 from riata.mechanisms import Additive, GaussianMechanism, LaplaceMechanism, Mechanism, Peeling, TopK
-from riata.privacy.budget import REPLACE_ONE, Budget
+from riata.privacy.budget import REPLACE_LABEL, REPLACE_ONE, Budget
 from riata.privacy.calibrate import bounded_range_at, noise_multiplier_at, pure_at
 from riata.problem import Problem
 from riata.queries import GradientStep
@@ -109,7 +109,7 @@ class PrivatePeeling(SparseDescent):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         whole = super().plan(problem, budget, fits)
         steps, free = whole.steps, isinstance(self.split, str)
-        alone = problem.adjacency == REPLACE_ONE
+        alone = problem.adjacency in (REPLACE_ONE, REPLACE_LABEL)
         if not self.split or (free and not (alone and 1 < steps <= problem.n_rows)):
             return whole
         if not alone:

@@ -21,7 +21,13 @@ from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
-from riata.solvers.requirements import Requirement, finite_epsilon, margin_loss, one_margin
+from riata.solvers.requirements import (
+    Requirement,
+    finite_epsilon,
+    margin_loss,
+    no_nuisance,
+    one_margin,
+)
 from riata.solvers.solution import Callback, Solution, Step
 from riata.solvers.tails import Tail
 from riata.wording import number_of
@@ -264,6 +270,9 @@ class Solver(ABC):
     #: Whether it fits the models of three classes or more together.
     joint: ClassVar[bool] = False
 
+    #: Whether it fits the nuisance parameters of a loss beside the model.
+    fits_nuisance: ClassVar[bool] = False
+
     #: How large an automatic radius may be: "narrow" if noise grows with it, "wide" if it only
     #: catches wild models, "open" if the solver has a penalty of its own.
     radius_policy: ClassVar[str] = "narrow"
@@ -283,6 +292,7 @@ class Solver(ABC):
         always = [finite_epsilon] if self.private else []
         always += [] if self.row_losses is None else [self.row_losses]
         always += [] if self.joint else [one_margin]
+        always += [] if self.fits_nuisance else [no_nuisance]
         for requirement in (*always, *self.requirements):
             requirement.check(label, problem, budget)
         if problem.loss.gradient_bounds is not None:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from riata.errors import Incompatible
-from riata.privacy.budget import Budget
+from riata.losses import NuisanceLoss
+from riata.privacy.budget import REPLACE_LABEL, Budget
 from riata.problem import Problem
 from riata.queries.columns import MOST_COLUMNS
 from riata.sets import PolytopeSet
@@ -41,6 +42,8 @@ def _delta(problem: Problem, budget: Budget) -> str:
 
 def another(problem: Problem) -> str:
     """What can be used for a problem like this one, whatever the loss, the set and the budget."""
+    if isinstance(problem.loss, NuisanceLoss):
+        return "L1Ball or L2Ball with a positive delta"
     if problem.set.convex:
         return 'solver="noisy-gradient"'
     if 0 < problem.loss.curvature_bound(problem.y_bound) < math.inf:
@@ -74,6 +77,19 @@ class Requirement:
             instead = self.instead.format(another=another(problem))
             raise Incompatible(solver, fact, because=self.because, instead=instead)
 
+
+public_rows = Requirement(
+    lambda p, b: p.adjacency == REPLACE_LABEL, lambda p, b: f'adjacency="{p.adjacency}"',
+    "it takes rows for public and protects targets alone",
+    'Use solver="auto", or adjacency="replace-label" if everything but the targets is public',
+)  # fmt: skip
+
+canonical_loss = Requirement(
+    lambda p, b: p.loss.canonical_link, _loss,
+    "one sum of rows and targets says all about a model only for the squared and the logistic "
+    "loss without class weights",
+    'Use solver="auto"',
+)  # fmt: skip
 
 finite_epsilon = Requirement(
     lambda p, b: b.epsilon < math.inf, _epsilon, "it would add no noise at all",
@@ -155,6 +171,18 @@ one_margin = Requirement(
     lambda p, b: p.loss.n_margins == 1, _loss,
     "it fits one model at a time, and this loss is of all classes together",
     'Use solver="softmax-gradient" or "joint-class-sums"',
+)  # fmt: skip
+
+no_nuisance = Requirement(
+    lambda p, b: not isinstance(p.loss, NuisanceLoss), _loss,
+    "its parameters beside the model would stay where they begin",
+    'Use solver="profile-gradient", with a finite epsilon and a positive delta',
+)  # fmt: skip
+
+nuisance_parameters = Requirement(
+    lambda p, b: isinstance(p.loss, NuisanceLoss), _loss,
+    "it fits parameters beside the model, and this loss has none",
+    'Use solver="whitened-gradient"',
 )  # fmt: skip
 
 several_classes = Requirement(

@@ -128,5 +128,7 @@ def zero_risk(problem: Problem) -> float:
     loss, y = problem.loss, problem.y_bound * np.array([-1.0, 1.0])
     if isinstance(loss, Weighted):
         y = np.arange(float(len(loss.weights)))
+    elif loss.n_margins > 1:  # the codes of classes: what is none of them has no loss
+        y = np.arange(float(loss.n_margins))
     margins = np.zeros(len(y) if loss.n_margins == 1 else (len(y), loss.n_margins))
     return min(float(loss.value(margins, y).max()), problem.worst_excess_risk)

@@ -22,6 +22,7 @@ from riata.solvers.plan import (
     gaussian_mechanisms,
 )
 from riata.solvers.requirements import (
+    Requirement,
     bounded_curvature,
     columns_at_most,
     positive_delta,
@@ -54,7 +55,7 @@ class WhitenedGradient(Solver):
 
     name = "whitened-gradient"
     radius_policy: ClassVar[str] = "open"
-    requirements = (
+    requirements: ClassVar[tuple[Requirement, ...]] = (
         positive_delta(),
         refittable_set,
         bounded_curvature,
@@ -84,9 +85,12 @@ class WhitenedGradient(Solver):
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
-        run = Run(plan, problem, curator)
+        return self.fit(Run(plan, problem, curator), callback)
+
+    def fit(self, run: Run, callback: Callback | None) -> Solution:
+        """Every release of a run, in order."""
         run.begin()
-        for role in plan.mechanisms:
+        for role in run.plan.mechanisms:
             if role.startswith("moments"):
                 run.whiten(role)
         run.descend(callback)

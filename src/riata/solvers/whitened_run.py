@@ -28,22 +28,27 @@ from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import (
     GOOD,
+    averaged_noise,
     best_constant,
-    column_errors,
+    covariances,
     high_quantile,
+    known_errors,
     likely_columns,
+    lost_in_noise,
     part_to_keep,
+    shortened_slopes,
     shrunken,
     signal_part,
+    without,
 )
 from riata.solvers.measured_constant import error_at_first, measured_constant
 from riata.solvers.plan import (
     Plan,
     count_steps,
 )
-from riata.solvers.solution import Callback, Solution
+from riata.solvers.solution import Callback, Fit, Solution
 from riata.solvers.whitened_shares import strength_of
-from riata.vectors import Vector, length
+from riata.vectors import Vector
 
 # The numbers below began as those of a prototype that was made with housing, diamonds and bank in
 # sight, and were kept or changed by the scores of the designs in benchmarks/arena_data.py, which
@@ -130,6 +135,8 @@ class Run:
         The mean squared length of u. Where eigenvalues were lifted it is less than their number.
     curvature : float
         The mean curvature of the loss.
+    secant, secant_error : float
+        The mean curvature of the risk on the way from the constant to the model, and its error.
     """
 
     plan: Plan
@@ -144,6 +151,8 @@ class Run:
     shift_error: float = 0.0
     steep: float = 0.0
     offset_error: float | None = None
+    secant: float = math.nan
+    secant_error: float = math.inf
     odds: float = 1.0
     overfit: float = 0.0
 
@@ -187,7 +196,7 @@ class Run:
         self.spread = self.scale
         self.whitening = Whitening.of(np.eye(p) / rows, np.zeros(p))
         self.length, self.trace = math.sqrt(2), 1.0
-        self.w, self.ratios = np.zeros(p), np.ones(p)
+        self.w, self.ratios, self.flat = np.zeros(p), np.ones(p), np.zeros(p, dtype=bool)
         if problem.loss.measured_curvature:
             self.constant_error = error_at_first(problem)
             for _ in range(self.plan.times.get("constant", 0) // 2):
@@ -252,7 +261,7 @@ class Run:
         old = self.whitening
         self.whitening = Whitening.of(turn @ old.matrix, turn @ (old.centre + means[:p]))
         self.scale = in_range(self.scale * math.sqrt(left))
-        self.ratios = np.clip(raw / lifted, 0.0, 1.0)
+        self.ratios, self.flat = np.clip(raw / lifted, 0.0, 1.0), lost_in_noise(raw, noise)
         self.trace = max(float((raw / lifted).sum()), 1.0)
         longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
         self.length = math.hypot(longest * math.sqrt(self.trace + 1), self.steepness)
@@ -287,7 +296,7 @@ class Run:
         steps, first = self.plan.steps, self.plan.times.get("first", 0)
         typical = math.sqrt(self.trace + 1)
         constant = max(1.0, CONSTANT * typical) if problem.fit_intercept else 0.0
-        cut = max(min(max(CUT, self.strength / CUT_FROM), MOST_CUT), self.steepness)
+        cut = max(min(max(CUT, self.strength / CUT_FROM), MOST_CUT), self.steepness, self.least_cut)
         clip = cut * self.scale * math.hypot(math.sqrt(self.trace), constant)
         limit = clip / constant if constant else math.inf
         if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
@@ -295,22 +304,23 @@ class Run:
         changes = classifies or problem.loss.measured_curvature
         rate = RATE_OF_CLASSES if changes else RATE
         w, offset = self.w, self.offset
-        self.w, self.offset = np.zeros(len(w)), 0.0
+        self.w, self.offset, noises = np.zeros(len(w)), 0.0, []
         for t in count_steps(steps, callback):
             query = PreconditionedGradient(
-                problem, self.model(w, offset), limit, self.whitening, REACH * typical, constant,
-                clip,
+                self.problem, self.model(w, offset), limit, self.whitening, REACH * typical,
+                constant, clip,
             )  # fmt: skip
             gradient, noise = self.release("first" if t <= first else "gradient", query)
+            noises.append(noise)
             w = limited(w - rate / self.curvature * gradient[: len(w)])
             if constant:
                 offset -= rate / self.curvature * float(gradient[-1]) / constant
             if t > first:
                 self.w = self.w + w / (steps - first)
                 self.offset += offset / (steps - first)
-        noise /= self.curvature * math.sqrt(steps - first)
+            offset = self.after_step(t, w, offset)
         self.most = MOST_MARGINS if classifies else in_range(self.spread / self.curvature) ** 2
-        sampled = self.scale / self.curvature / math.sqrt(problem.n_rows)
+        noise, sampled = self._gradient_errors(np.array(noises), rate, steps - first, cut)
         self.error = math.hypot(noise, sampled)
         w, self.columns = likely_columns(self.w, self.whitening.matrix, self.error, self.most)
         w = shrunken(w, np.full(len(w), self.error), self.most)
@@ -318,6 +328,32 @@ class Run:
         self.overfit = free * sampled**2 * float(w @ self.w) / max(float(self.w @ self.w), 1e-300)
         self.w = w
         self.offset_error = self.error / constant if constant else None
+
+    def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
+        """What else is fitted between two gradients, nothing here, and the offset after it."""
+        return offset
+
+    @property
+    def least_cut(self) -> float:
+        """Summands of gradients keep at least this multiple of their typical length."""
+        return 0.0
+
+    @property
+    def problem_of_constant(self) -> Problem:
+        """What the best constant is the best constant of."""
+        return self.problem
+
+    def _gradient_errors(
+        self, noises: np.ndarray, rate: float, averaged: int, cut: float
+    ) -> tuple[float, float]:
+        """The errors of w: of the noise, and of sampling rows."""
+        bend, square, loss = 1.0, 1.0, self.problem.loss
+        if loss.classifies and loss.innermost.link == "logit":
+            spread = math.sqrt(min(float(self.ratios @ np.square(self.w)), MOST_MARGINS))
+            bend, square = shortened_slopes(loss, self.offset, spread, cut * self.scale)
+        noise = averaged_noise(noises / self.curvature, rate, rate * bend, averaged)
+        sampled = self.scale / self.curvature / math.sqrt(self.problem.n_rows)
+        return noise, sampled * math.sqrt(square) / bend
 
     def shrink(self) -> None:
         """Go from the constant towards the model as far as two gradients say, and mend the offset.
@@ -332,14 +368,18 @@ class Run:
         constant = self.along_constant if problem.fit_intercept else 0.0
         found, noises = [], []
         theta = self.model(self.w, self.offset)
-        for model, size in ((self.constant, self.spread), (theta, self.scale)):
-            clip = max(CUT_ALONG, self.steepness) * size * math.hypot(1.0, constant)
+        first, last = self.problem_of_constant, problem
+        ends = ((first, self.constant, self.spread), (last, theta, self.scale))
+        for each, model, size in ends:
+            cut = max(CUT_ALONG, self.steepness, self.least_cut)
+            clip = cut * size * math.hypot(1.0, constant)
             limit = clip / constant if constant else math.inf
-            query = PreconditionedGradient(problem, model, limit, line, REACH, constant, clip)
+            query = PreconditionedGradient(each, model, limit, line, REACH, constant, clip)
             gradient, noise = self.release("along", query)
             found.append(gradient)
             noises.append(noise)
         change = float(found[1][0] - found[0][0])
+        self.secant, self.secant_error = change / spread, math.hypot(*noises) / spread
         if change <= defaults.SURE * math.hypot(*noises):
             change = max(change, self.curvature * spread)
         found_part = -(float(found[0][0]) + self.curvature * self.overfit / spread) / change
@@ -368,19 +408,34 @@ class Run:
         offset = float(np.clip(offset, -_LARGEST, _LARGEST))
         dense = problem.set.project(np.where(self.columns, self.kept * theta.dense(), 0.0))
         model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
-        curvature = self.curvature if problem.loss.measured_curvature else None
-        query = comparison(problem, model, self.constant, 2 * self.spread, curvature)
-        fit, _ = read_comparison(*self.release("check", query))
-        errors = column_errors(self.whitening.matrix, self.ratios, self.error) / self.units
-        errors = np.hypot(errors, self.kept_error * theta.dense())
+        covariance = self._covariance(theta, model.support)
         return Solution(
-            model, self.plan.steps, errors=errors[model.support],
-            offset_error=self._intercept_error(theta) if problem.fit_intercept else None, fit=fit,
+            model, self.plan.steps, errors=known_errors(covariance)[:-1], fit=self.fit_of(model),
+            offset_error=math.sqrt(covariance[0, -1, -1]) if problem.fit_intercept else None,
+            covariance=covariance,
         )  # fmt: skip
 
-    def _intercept_error(self, theta: Vector) -> float:
-        """At the mean row, from there to the row of zeros, and of how much of the model is kept."""
+    def fit_of(self, model: Vector) -> Fit | None:
+        """A private estimate of how much better than the best constant a model fits the rows."""
+        problem = self.problem
+        curvature = self.curvature if problem.loss.measured_curvature else None
+        query = comparison(problem, model, self.constant, 2 * self.spread, curvature)
+        return read_comparison(*self.release("check", query))[0]
+
+    def _covariance(self, theta: Vector, support: np.ndarray) -> np.ndarray:
+        """Of coefficients and intercept: of w, of the mean row, and of how much is kept.
+
+        To leave out columns projects w, and with it its errors, onto what is orthogonal to them.
+        """
+        matrix, error = self.whitening.matrix, min(self.error, _LARGEST)
+        maps = np.column_stack([matrix[:, support] / self.units[support], -self.whitening.centre])
+        left = without(matrix, ~self.columns) if not self.columns.all() else np.eye(len(matrix))
         sampled = self.scale / self.curvature / math.sqrt(self.problem.n_rows)
-        to_zero = self.error * length(self.whitening.centre)
-        moved = self.kept_error * (theta.offset - self.constant.offset)
-        return math.hypot(self.shift_error, sampled, to_zero, moved)
+        of_mean, of_part = np.zeros((2, len(support) + 1))
+        of_mean[-1] = math.hypot(self.shift_error, sampled)
+        of_part[:-1] = self.kept_error * theta.dense()[support]
+        of_part[-1] = self.kept_error * (theta.offset - self.constant.offset)
+        root = np.vstack([error * (left @ maps), of_mean, of_part])
+        if not self.problem.fit_intercept:
+            root[:, -1] = 0.0
+        return covariances(root, np.append(self.flat, [False, False]))

@@ -23,6 +23,7 @@ def arrow() -> Any:
     """The package pyarrow, or an error that says how to get it."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise missing_package("Parquet and Arrow", "pyarrow") from None
@@ -51,6 +52,84 @@ class ArrowReader(TableReader):
         for start in range(0, self.table.num_rows, rows):
             part = self.table.slice(start, rows)
             yield part.num_rows, {name: _column(part.column(name)) for name in names}
+
+
+class ArrowCells(Column):
+    """Bytes of a text file in an Arrow array. They mean what they mean as `Cells`.
+
+    Arrow reads fewer spellings of numbers than Python, and rounds those to the same floats. So if
+    it reads all of a column, that is what Python would read, and otherwise Python reads them.
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def numbers(self) -> np.ndarray:
+        for trim in (False, True):
+            found = _floats(self.values, trim)
+            if found is not None:
+                return found
+        return self.texts().numbers()
+
+    def texts(self) -> Texts:
+        return _texts(self.values)
+
+
+def _floats(values: Any, trim: bool) -> np.ndarray | None:
+    """The numbers that bytes spell, if Arrow can read all of them.
+
+    If they are to be trimmed, without spaces around them, and NaN where nothing is left.
+    """
+    pa = arrow()
+    compute = pa.compute
+    try:
+        texts = values.cast(pa.string())
+        if trim:
+            bare = compute.ascii_trim_whitespace(texts)
+            texts = compute.if_else(compute.equal(compute.binary_length(bare), 0), "nan", bare)
+        found = np.array(texts.cast(pa.float64()))
+    except pa.ArrowException:
+        return None
+    found[np.isnan(found)] = np.nan
+    return found
+
+
+def plain_fields(
+    text: bytes, n_rows: int, separator: str, width: int, places: list[int]
+) -> list[ArrowCells] | None:
+    """The fields at some places in the lines of a text without quotes and carriage returns.
+
+    None if it does not have so many lines of `width` fields each, or if Arrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import csv
+    except ImportError:
+        return None
+    names = [str(place) for place in range(width)]
+    wanted = [names[place] for place in places]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(text),
+            read_options=csv.ReadOptions(
+                use_threads=False, block_size=len(text) + 1, column_names=names
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=separator, quote_char=False, escape_char=False, ignore_empty_lines=False
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.binary()), include_columns=wanted,
+                check_utf8=False, null_values=[], strings_can_be_null=False,
+            ),
+        )  # fmt: skip
+    except pa.ArrowException:
+        return None
+    if table.num_rows != n_rows:
+        return None
+    return [ArrowCells(table.column(name).combine_chunks()) for name in wanted]
 
 
 class ParquetReader(TableReader):
@@ -154,6 +233,13 @@ def _kind(kind: pa.DataType) -> str:
     return "text" if any(is_kind(kind) for is_kind in texts) else str(kind)
 
 
+def _texts(values: Any) -> Texts:
+    """From an Arrow array of bytes."""
+    encoded = values.dictionary_encode()
+    words = Texts.of(encoded.dictionary.to_pylist()).words
+    return Texts([*words, None], np.asarray(encoded.indices.fill_null(len(words))))
+
+
 def _column(values: Any) -> Column:
     """An Arrow array of a kind that can be read."""
     pa = arrow()
@@ -166,9 +252,7 @@ def _column(values: Any) -> Column:
         return Texts.blank(len(values))
     if kind == "text":
         # As bytes: what is no UTF-8 would raise.
-        encoded = values.cast(pa.large_binary()).dictionary_encode()
-        words = Texts.of(encoded.dictionary.to_pylist()).words
-        return Texts([*words, None], np.asarray(encoded.indices.fill_null(len(words))))
+        return _texts(values.cast(pa.large_binary()))
     if kind == "date":
         return Dates(values.to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(values.type):

@@ -108,9 +108,9 @@ class TableReader(Reader):
     def blocks(self, schema: Schema, rows: int, target: bool) -> Iterator[Block]:
         assert isinstance(schema.features, NamedFeatures)
         wanted = schema.target if target else None
-        names = list(dict.fromkeys([*schema.columns, *([wanted.name] if wanted else [])]))
+        names = list(dict.fromkeys([*schema.columns, *(wanted.columns if wanted else ())]))
         for n_rows, columns in self.chunks(names, rows):
-            y = None if wanted is None else wanted.encode(columns[wanted.name])
+            y = None if wanted is None else wanted.encode(*(columns[k] for k in wanted.columns))
             yield schema.features.encode(columns, n_rows), y
 
     def check(self, schema: Schema, target: bool) -> None:
@@ -125,6 +125,7 @@ class TableReader(Reader):
             wanted[schema.person] = "person"
         if schema.target is not None and target:
             wanted[schema.target.name] = "number" if schema.target.bounds else "classes"
+            wanted |= {schema.target.event: "yes-no"} if schema.target.event else {}
         missing = [name for name in wanted if name not in kinds]
         if missing:  # what the file has instead may be a row, if it has no header
             raise DataError(
@@ -144,7 +145,7 @@ class TableReader(Reader):
                 )
         named = {*wanted, *schema.ignore, schema.person}
         if schema.target is not None:
-            named.add(schema.target.name)
+            named.update(schema.target.columns)
         others = [name for name in kinds if name not in named]
         if others and not schema.ignore_others:
             raise DataError(

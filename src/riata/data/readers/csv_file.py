@@ -7,12 +7,16 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from riata.data.columns import Cells
+from riata.data.columns import Cells, Column
+from riata.data.readers.arrow import plain_fields
 from riata.data.readers.base import TableReader, repeated
-from riata.data.readers.lines import LineReader
+from riata.data.readers.lines import LineReader, lines_in, split_lines
 from riata.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+#: Longer texts are split by Python: Arrow counts bytes in 31 bits.
+_MOST_BYTES = 1 << 30
 
 
 class CsvReader(LineReader, TableReader):
@@ -56,15 +60,28 @@ class CsvReader(LineReader, TableReader):
     def kinds(self) -> dict[str, str]:
         return dict.fromkeys(self.names, "text")
 
-    def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, dict[str, Cells]]]:
+    def chunks(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
         places = {name: self.names.index(name) for name in names}
-        width = len(self.names)
-        for lines in self.batches(rows):
-            cells = self._cells(lines)
-            yield (
-                len(lines),
-                {name: Cells(cells[place::width]) for name, place in places.items()},
-            )
+        for text in self.texts(rows):
+            n_rows = lines_in(text)
+            fields = self._plain_fields(text, n_rows, list(places.values()))
+            if fields is None:
+                cells, width = self._cells(split_lines(text)), len(self.names)
+                fields = [Cells(cells[place::width]) for place in places.values()]
+            yield n_rows, dict(zip(places, fields, strict=True))
+
+    def _plain_fields(self, text: bytes, n_rows: int, places: list[int]) -> Sequence[Column] | None:
+        """Some columns of a text without quotes whose lines all have as many fields as the header.
+
+        Arrow splits it, a whole text at a time. None for every other text, and without Arrow.
+        Which of the two ways a row is read may depend on other rows, and what it means does not.
+        """
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n")
+        marked = b'"' in text or b"\r" in text or text.startswith(_BYTE_ORDER_MARK)
+        if marked or len(text) > _MOST_BYTES:
+            return None
+        return plain_fields(text, n_rows, self.separator, len(self.names), places)
 
     def _cells(self, lines: list[bytes]) -> list[bytes]:
         """The fields of all lines in one list, which is quicker than a list for each line."""

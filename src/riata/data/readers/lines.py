@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import numpy as np
+
 from riata.data.readers.base import Reader
 
 _BYTES_AT_ONCE = 1 << 20
@@ -58,23 +60,35 @@ class LineReader(Reader):
 
     def count(self) -> int:
         if self._span is not None:
-            return sum(map(len, self.batches(_LINES_AT_ONCE)))
+            return sum(map(lines_in, self.texts(_LINES_AT_ONCE)))
         return max(0, self._lines - self.header)
 
     def batches(self, rows: int) -> Iterator[list[bytes]]:
         """At most `rows` lines at a time, without their ends."""
-        with self._opened() as file:
-            batch: list[bytes] = []
-            for line in self._lines_of_span(file):
-                batch.append(line.rstrip(b"\r\n"))
-                if len(batch) == rows:
-                    yield batch
-                    batch = []
-            if batch:
-                yield batch
+        return map(split_lines, self.texts(rows))
 
-    def _lines_of_span(self, file: BinaryIO) -> Iterator[bytes]:
-        """The lines of rows that begin in the span, or all of them."""
+    def texts(self, rows: int) -> Iterator[bytes]:
+        """The same as one text with the ends of its lines; all have `rows` lines but the last."""
+        held: list[bytes] = []
+        lines = 0
+        with self._opened() as file:
+            for piece in self._bytes_of_span(file):
+                found = piece.count(b"\n")
+                if lines + found < rows:
+                    held.append(piece)
+                    lines += found
+                    continue
+                ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")) + 1
+                start = 0
+                for end in ends[rows - lines - 1 :: rows].tolist():
+                    yield b"".join([*held, piece[start:end]])
+                    held, start = [], end
+                held, lines = [piece[start:]], int(np.count_nonzero(ends > start))
+            if rest := b"".join(held):
+                yield rest
+
+    def _bytes_of_span(self, file: BinaryIO) -> Iterator[bytes]:
+        """The bytes of the lines of rows that begin in the span, or of all."""
         start, end = self._span or (0, None)
         if start:
             at = file.seek(start - 1)  # a line that begins at `start` has its end before it
@@ -82,13 +96,16 @@ class LineReader(Reader):
         else:
             at = sum(len(file.readline()) for _ in range(self.header))
         if end is None:
-            yield from file
+            while piece := file.read(_BYTES_AT_ONCE):
+                yield piece
             return
-        for line in file:
-            if at >= end:
-                return
-            at += len(line)
-            yield line
+        if at >= end:
+            return
+        left = end - 1 - at
+        while left and (piece := file.read(min(left, _BYTES_AT_ONCE))):
+            left -= len(piece)
+            yield piece
+        yield file.readline()  # to the end of the line that the last byte of the span is in
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -98,3 +115,16 @@ class LineReader(Reader):
                 return
             with gzip.GzipFile(fileobj=file) as unpacked:
                 yield cast(BinaryIO, unpacked)
+
+
+def split_lines(text: bytes) -> list[bytes]:
+    """The lines of a text, without their ends."""
+    lines = text.split(b"\n")
+    if text.endswith(b"\n"):
+        lines.pop()
+    return [line.rstrip(b"\r") for line in lines]
+
+
+def lines_in(text: bytes) -> int:
+    """How many lines a text has, which is not empty."""
+    return text.count(b"\n") + (not text.endswith(b"\n"))

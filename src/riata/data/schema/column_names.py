@@ -30,7 +30,7 @@ def check_names(schema: Schema, limit: ReadLimit) -> None:
     """Raise if a column stands twice, or if two encoded columns would have one name."""
     named = [*schema.columns, *schema.ignore]
     named += [schema.person] if schema.person else []
-    named += [schema.target.name] if schema.target is not None and schema.target.name else []
+    named += [each for each in schema.target.columns if each] if schema.target is not None else []
     name, times = Counter(named).most_common(1)[0] if named else ("", 0)
     if times > 1:
         raise SchemaError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,22 @@ class Date(Feature):
     @property
     def squared_length(self) -> int:
         return len(self.parts) + len(self.cycles)
+
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """The trend is in days, from the middle of the bounds."""
+        scales, centres = super().units
+        low, high = self._ends()
+        places = [self.names.index(f"{self.name} trend")] if "trend" in self.parts else []
+        scales[places] = (high - low) / timedelta(days=2)
+        return scales, centres
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        named = {"trend": "of a trend, the change for one day, from the middle of the dates"}
+        clock = "of a month, a weekday or an hour, the change against 0 for all others"
+        waves = ("of a sine and a cosine, the swing of a cycle",) * bool(self.cycles)
+        return (*dict.fromkeys(named.get(part, clock) for part in self.parts), *waves)
 
     def encode(self, column: Column) -> Nonzeros:
         seen, places = self._times(column)

@@ -17,6 +17,9 @@ from riata.data.columns import Column, Numbers, as_number
 YES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 MOST_COLUMNS = 2**31 - 1
 
+#: Texts that stand for a missing value, in lower case, where they are no choice.
+MISSING = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "nil", "?", "-", ".", "missing"})
+
 
 class Nonzeros(NamedTuple):
     """The entries of some rows that are not 0."""
@@ -77,6 +80,19 @@ class Feature(ABC):
         """The largest sum of the squares of its entries in a row."""
         return 1
 
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each column, how many units of the file an encoded 1 is, and which value became 0.
+
+        1 and 0 for what is no number of the file: choices, flags, words.
+        """
+        return np.ones(self.n_columns), np.zeros(self.n_columns)
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What coefficients of its columns say, in these units."""
+        return ()
+
     @abstractmethod
     def encode(self, column: Column) -> Nonzeros:
         """The numbers of some rows. No value raises: that would say something about it."""
@@ -99,6 +115,10 @@ class YesNo(Feature):
     """1 for yes, true and 1; 0 for everything else."""
 
     kind = "yes-no"
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        return ("of a yes, the change against everything else",)
 
     def encode(self, column: Column) -> Nonzeros:
         return ones(np.where(flags(column) == 1, 0, -1))
@@ -139,10 +159,36 @@ class Choice(Feature):
     def likely_entries(self) -> int:
         return len(self.choices) - 1 if self.ordered else 1
 
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """A step of an ordered choice is encoded as less than 1, and its unit is the whole step."""
+        scales, centres = super().units
+        if self.ordered:
+            scales[: len(self.choices) - 1] = math.sqrt(len(self.choices) - 1)
+        return scales, centres
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        if self.ordered:
+            return ("of an ordered category (>=), the step to it from the one before",)
+        if self.other:
+            return (
+                "of a category of a choice with (other), the change against 0 for all: compare two "
+                "of them by the difference",
+            )
+        return (
+            "of a category of a choice without (other), the difference from the reference, which "
+            "is every value that the schema does not list",
+        )
+
     def _places(self, column: Column) -> np.ndarray:
         """The place of each row's choice, -1 for what is missing and -2 for what is not listed."""
         table = {choice: place for place, choice in enumerate(self.choices)}
-        return column.texts().encode(lambda word: table.get(word, -2), -1)
+
+        def place(word: str) -> int:
+            return table.get(word, -1 if word.lower() in MISSING else -2)
+
+        return column.texts().encode(place, -1)
 
     def encode(self, column: Column) -> Nonzeros:
         places = self._places(column)

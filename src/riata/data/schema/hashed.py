@@ -43,6 +43,10 @@ class Hash(Buckets):
 
     kind = "hash"
 
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        return ("of a hashed value, the change against 0 for all others",)
+
     def encode(self, column: Column) -> Nonzeros:
         return ones(column.texts().encode(self._bucket, -1))
 
@@ -65,6 +69,10 @@ class Text(Buckets):
     @property
     def likely_entries(self) -> int:
         return min(self.buckets, self.ngrams * _WORDS_OF_TEXT)
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        return ("of a hashed word, that for a text of this word alone",)
 
     def encode(self, column: Column) -> Nonzeros:
         from sklearn.feature_extraction.text import HashingVectorizer  # slow to import

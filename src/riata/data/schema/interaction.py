@@ -48,6 +48,19 @@ class Interaction(Feature):
     def squared_length(self) -> int:
         return self.first.squared_length * self.second.squared_length
 
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where both numbers of the file are 0 the product of their entries is not."""
+        (scales, centres), (others, middles) = self.first.units, self.second.units
+        return np.kron(scales, others), 0.0 - np.kron(centres, middles)
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        return (
+            "of a product (*), the change for one unit of both, where numbers count from their "
+            "centres: the two alone are then for the centre of the other",
+        )
+
     def encode(self, column: Column) -> Nonzeros:
         raise AssertionError("an interaction is made of two columns")
 

@@ -50,6 +50,12 @@ class NamedFeatures:
         return sum(feature.likely_entries for feature in self.each)
 
     @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each encoded column, how many units of the file a 1 is, and which value became 0."""
+        scales, centres = zip(*(feature.units for feature in self.each), strict=True)
+        return np.concatenate(scales), np.concatenate(centres)
+
+    @property
     def squared_length(self) -> int:
         """The largest squared length of an encoded row."""
         return sum(feature.squared_length for feature in self.each)
@@ -61,9 +67,10 @@ class NamedFeatures:
             rows, places, values = feature.encode_rows(columns)
             parts.append((rows, places + first, values))
             first += feature.n_columns
-        rows, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-        at = (rows.astype(np.int32), places.astype(np.int32))
-        return sparse.coo_array((values, at), shape=(n_rows, first)).tocsr()
+        *at, values = zip(*parts, strict=True)
+        rows, places = (np.concatenate(one, dtype=np.int32, casting="same_kind") for one in at)
+        found = sparse.coo_array((np.concatenate(values), (rows, places)), shape=(n_rows, first))
+        return found.tocsr()
 
     def blank(self, n_rows: int) -> sparse.csr_array:
         """Rows in which everything is missing."""

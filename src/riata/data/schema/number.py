@@ -79,12 +79,30 @@ class Number(Feature):
         """The largest distance of a number from the centre."""
         return max(self.bounds[1] - self.center, self.center - self.bounds[0])
 
+    @property
+    def line(self) -> bool:
+        """Whether it is one column, and not a curve."""
+        return not self.knots and not self.bins
+
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        if not self.line:
+            return super().units
+        return np.array([self.reach]), np.array([self.center])
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        if self.line:
+            return ("of a number, the change for one unit of the column in the file",)
+        where, points = ("at a knot (near)", "knots") if self.knots else ("of a bin", "bins")
+        return (f"{where}, the height of the curve there: compare two {points} by the difference",)
+
     def scaled(self, numbers: np.ndarray) -> np.ndarray:
         """The numbers on the scale of lines, for which they are inside the bounds."""
         return numbers
 
     def encode(self, column: Column) -> Nonzeros:
-        if not self.knots and not self.bins:
+        if self.line:
             return self._line(column)
         numbers = np.clip(column.numbers(), *self.bounds)
         numbers = np.where(np.isnan(numbers), self.center, numbers)
@@ -93,9 +111,11 @@ class Number(Feature):
         return _hats(self.scaled(numbers), self.scaled(np.array(self.knots)))
 
     def _line(self, column: Column) -> Nonzeros:
-        away = np.clip(column.numbers(), *self.bounds) - self.center
-        scaled = np.clip(np.where(np.isnan(away), 0.0, away) / self.reach, -1.0, 1.0)
-        return _entries(scaled)
+        scaled = np.clip(column.numbers(), *self.bounds)
+        scaled -= self.center
+        scaled[np.isnan(scaled)] = 0.0
+        scaled /= self.reach
+        return _entries(np.clip(scaled, -1.0, 1.0, out=scaled))
 
     def cells(self, column: Column) -> np.ndarray:
         numbers = column.numbers()
@@ -147,6 +167,19 @@ class Count(Number):
     """
 
     kind = "count"
+
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        scales, centres = super().units
+        return (
+            scales * (math.log1p(self.bounds[1]) / self.reach) if self.line else scales
+        ), centres
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        if not self.line:
+            return super().meanings
+        return ("of a count, the change for 1 more of log(1 + count), natural logarithm",)
 
     def scaled(self, numbers: np.ndarray) -> np.ndarray:
         """As for texts, logarithms come from `math`: they must not depend on other rows."""

@@ -38,6 +38,11 @@ class NumericBlock:
     def names(self) -> list[str]:
         return [f"x[{i}]" for i in range(self.count)]
 
+    @property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each column, how many units of the file an encoded 1 is, and which value became 0."""
+        return np.full(self.count, self.bound), np.zeros(self.count)
+
     def encode(self, x: sparse.csr_array) -> sparse.csr_array:
         """Rows in [-1, 1]: NaN becomes 0, duplicates are added, and entries are clipped."""
         with np.errstate(all="ignore"):

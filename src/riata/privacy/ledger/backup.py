@@ -181,7 +181,7 @@ def _merged(saved: _StoredEntries, found: _StoredEntries, seen: Head, where: str
     for row in found.rows:
         if row.mac != macs.get(row.seq) and is_genuine(seen.key, own, row.seq, charge_entry(row)):
             raise LedgerError(
-                f"Charge {row.seq} of {where} is genuine and not in the backup, nor does it "
+                f"Entry {row.seq} of {where} is genuine and not in the backup, nor does it "
                 "continue it: they are two histories, and both were spent. A restore would forget "
                 "one. Nothing was changed. Find a newer backup; if there is none, keep both files, "
                 "and start a ledger whose ceiling is lower by what both spent."
@@ -195,7 +195,7 @@ def _merged(saved: _StoredEntries, found: _StoredEntries, seen: Head, where: str
         )
     if seen.seq and merged[seen.seq - 1].mac != seen.mac:
         raise LedgerError(
-            f"Charge {seen.seq} of the backup is not the one that the head has seen: they are two "
+            f"Entry {seen.seq} of the backup is not the one that the head has seen: they are two "
             "histories, and both were spent. Nothing was changed. Find the backup that belongs to "
             "the head."
         )

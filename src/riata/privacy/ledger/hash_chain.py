@@ -103,7 +103,7 @@ def verify(
     for seq, entry in enumerate(entries, start):
         if not is_genuine(head.key, macs, seq, entry):
             raise LedgerError(
-                f"Charge {seq} of the ledger {where} was edited, moved or removed: it does not "
+                f"Entry {seq} of the ledger {where} was edited, moved or removed: it does not "
                 f"continue the chain before it, so nothing can be spent. {_RESTORE}"
             )
         macs[seq] = entry[1]
@@ -115,7 +115,7 @@ def verify(
         )
     if not _same(macs.get(head.seq), head.mac):
         raise LedgerError(
-            f"The ledger {where} was rolled back: its charge {head.seq} is not the one that its "
+            f"The ledger {where} was rolled back: its entry {head.seq} is not the one that its "
             f"head has seen, so nothing can be spent. {_RESTORE}"
         )
     return replace(head, seq=last, mac=str(macs.get(last)))
