@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from rich.progress import track
 
+import accuracy_harm
 import riata
 from riata import PrivateLasso
 from riata.errors import InvalidArgument
@@ -40,9 +41,6 @@ KEPT = FOLDER / "accuracy.jsonl"
 
 #: Without privacy: nothing learnt, and everything.
 REFERENCES = ("zero", "least squares")
-
-#: What --harm tries.
-HARM_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 3.0)
 
 #: What --support recovers, and what --cost times.
 SUPPORT_CASE = Case("uniform", 20_000, 1_000, 10, 0.1)
@@ -229,28 +227,13 @@ def compare(
     keep("accuracy", {"epsilon": epsilon, "delta": DELTA, "seeds": seeds, "rows": long})
 
 
-def harm(cases: list[Case], method: str, seeds: int) -> None:
-    """Whether a default fit is ever worse than no model."""
-    found = measured(cases, [method, "zero"], list(HARM_EPSILONS), seeds)
+def harm(text: str, seeds: int) -> None:
+    """What a default fit costs where there is nothing to learn, for every path of "auto"."""
     rows = []
-    for epsilon in HARM_EPSILONS:
-        relative = {
-            label(case): found[case.name, method, epsilon]["excess"]
-            / found[case.name, "zero", epsilon]["excess"]
-            for case in cases
-        }
-        worst = max(relative, key=lambda name: relative[name])
-        rows.append(
-            {
-                "epsilon": epsilon,
-                "max excess / zero": relative[worst],
-                "at": worst,
-                "mean": float(np.mean(list(relative.values()))),
-                "cases above 1": sum(r > 1 for r in relative.values()),
-            }
-        )
-    show(f"{method}: excess relative to the zero model, {seeds} seeds", rows)
-    keep("accuracy-harm", {"rows": rows})
+    for case in track(accuracy_harm.selected(text), description="cases"):
+        rows += accuracy_harm.rows_of(case, seeds)
+    show(f"Targets that have nothing to do with the rows, {seeds} seeds", rows)
+    keep("accuracy-harm", {"seeds": seeds, "rows": rows})
 
 
 def support(epsilon: float, seeds: int) -> None:
@@ -322,16 +305,16 @@ def main() -> None:
     )
     parser.add_argument("--choices", action="store_true", help="print the best points of the grids")
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--harm", action="store_true", help="is the default worse than no model?")
+    instead.add_argument("--harm", action="store_true", help="cost on null data")
     instead.add_argument("--support", action="store_true", help="which columns are found")
     instead.add_argument("--cost", action="store_true", help="the time and memory of a fit")
     options = parser.parse_args()
     seeds = 1 if options.quick else options.seeds
     cases = [case for case in CASES if options.case in case.name or options.case in label(case)]
-    if not cases:
+    if not (cases or options.harm):
         parser.error(f"no case contains {options.case!r}")
     if options.harm:
-        harm(cases, (options.method or ["auto"])[0], seeds)
+        harm(options.case, seeds)
     elif options.support:
         support(options.epsilon, seeds)
     elif options.cost:

@@ -68,9 +68,11 @@ def test_the_plan_spends_the_budget_exactly(loss, adjacency, intercept, fits, ep
     problem = some_problem(loss, adjacency=adjacency, intercept=intercept)
     plan, count = planned_releases(ScaledGradient(), problem, fits, epsilon)
     assert count == fits * (STEPS + (STEPS + FIRST_STEPS + 2 + 1 if intercept else 1) + 3)
-    # Each role has its share of the sum of 1 / z^2.
+    # Each role has its share of the sum of 1 / z^2; the constant at least its own.
     spent = {role: k / plan[role].noise_multiplier ** 2 for role, k in plan.times.items()}
+    constant = spent.pop("constant", 0.0) / sum(spent.values())
     whole = sum(SHARES[role] for role in spent)
+    assert not intercept or constant >= SHARES["constant"] / whole * (1 - 1e-9)
     for role, part in spent.items():
         assert part / sum(spent.values()) == pytest.approx(SHARES[role] / whole)
 

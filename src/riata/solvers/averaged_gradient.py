@@ -22,17 +22,17 @@ from riata.queries import (
     Whitening,
 )
 from riata.solvers import defaults
+from riata.solvers.constant_share import constant_share, posterior, weight_of_share
 from riata.solvers.empirical_bayes import (
     best_constant,
     class_part,
     signal_odds,
-    signal_part,
 )
 from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.whitened_gradient import WhitenedGradient
 from riata.solvers.whitened_run import MOST_MARGINS, REACH, SAFE, Run, in_range, limited
-from riata.solvers.whitened_shares import along_share, scale_share
+from riata.solvers.whitened_shares import CONSTANTS, along_share, scale_share
 from riata.vectors import Vector
 
 # The numbers below were chosen by the scores of 2,000 x 100, 1,000 x 8, 1,500 rows of two classes
@@ -44,8 +44,8 @@ from riata.vectors import Vector
 #: The constant beside a row, as a part of its typical length.
 CONSTANT = 0.35
 
-#: What the best constant gets of the budget, the mean row, the gradients, and the estimate of the
-#: fit.
+#: What the best constant gets of the budget at least, the mean row, the gradients, and the estimate
+#: of the fit.
 SHARES = {"constant": 0.04, "centre": 0.06, "gradient": 0.8, "check": 0.015}
 
 #: With rows times strength below so many times the root of the columns, the noise of the mean row
@@ -100,15 +100,21 @@ class AveragedGradient(WhitenedGradient):
     radius_policy: ClassVar[str] = "open"
 
     def parts(self, problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
-        found = {"lengths": (1, scale_share(strength))}
-        if not problem.loss.classifies:
-            found["slopes"] = (1 + problem.fit_intercept, scale_share(strength))
-        if problem.fit_intercept:
-            found["constant"] = (1, SHARES["constant"])
+        scale, measured = scale_share(strength), problem.loss.measured_curvature
+        found = {"lengths": (1, scale)}
+        if measured:
+            found["slopes"] = (CONSTANTS + 1, 2 * scale)
+        elif not problem.loss.classifies:
+            found["slopes"] = (1 + problem.fit_intercept, scale)
         if _sees_mean(problem, strength):
             found["centre"] = (1, SHARES["centre"])
         found["gradient"] = (steps, SHARES["gradient"])
-        return found | {"along": (2, along_share(strength)), "check": (1, SHARES["check"])}
+        found |= {"along": (2, along_share(strength)), "check": (1, SHARES["check"])}
+        if measured or problem.fit_intercept:
+            share = constant_share(strength, SHARES["constant"])
+            share = weight_of_share(share, sum(weight for _, weight in found.values()))
+            found["constant"] = (2 * CONSTANTS if measured else 1, share)
+        return found
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -136,7 +142,7 @@ class _Run(Run):
 
     def begin(self) -> None:
         super().begin()
-        if self.problem.fit_intercept:
+        if self.problem.fit_intercept and not self.problem.loss.measured_curvature:
             self._find_best_constant()
         if "centre" in self.plan.times:
             self._centre()
@@ -145,8 +151,8 @@ class _Run(Run):
     def _find_best_constant(self) -> None:
         """One step along the mean slope, shrunk; then the slopes have a scale of their own."""
         problem, loss, bound = self.problem, self.problem.loss, self.problem.offset_bound
-        found, noise = self.release("constant", LimitedSlope(problem, self.constant, self.scale))
-        slope = float(found[0]) * signal_part(CENTRED * self.scale, noise)
+        found, noise = self.release("constant", LimitedSlope(problem, self.constant, self.widest))
+        slope, noise = posterior(float(found[0]), noise, CENTRED * self.widest)
         self.constant_error = noise / self.curvature
         if loss.classifies:
             self.part = class_part(loss, slope)

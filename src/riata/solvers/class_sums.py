@@ -17,7 +17,7 @@ from riata.problem import Problem
 from riata.queries import ClippedGradient, Influence, Scaling, ScoreCounts, SumsByClass
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.defaults import SURE, VISIBLE
-from riata.solvers.joint import LINE_STEPS, calibrated, class_shares, log_priors
+from riata.solvers.joint import LINE_STEPS, calibrated, class_shares, counted, log_priors
 from riata.solvers.plan import Plan, Solver, check_steps, count_steps, gaussian_mechanisms
 from riata.solvers.requirements import (
     Requirement,
@@ -33,7 +33,7 @@ from riata.vectors import Vector
 # That there are corrections at all, their form, LONGEST and the number of margin bins were decided
 # with scores of real texts in view.
 
-#: The constant that counts the rows of a class, as a part of the longest row.
+#: The constant that counts the rows of a class is at least this part of the longest row.
 COUNTED = 0.1
 
 #: The margins' share of the budget, and that of the corrections where there are any.
@@ -198,13 +198,14 @@ class _Run:
 
     def begin(self) -> None:
         """Release the sums; find log odds."""
-        query, mechanism = SumsByClass(self.problem, COUNTED), self.plan["class sums"]
+        part = counted(self.plan, COUNTED)
+        query, mechanism = SumsByClass(self.problem, part), self.plan["class sums"]
         released = self.curator.release(query, mechanism)
         row = self.problem.n_rows / self.problem.bounds.row_norm("l2", self.problem.n_features)
         noise = noise_std(mechanism, query) * row
-        rows = np.maximum(released[:, -1] * row / COUNTED, noise / COUNTED)
+        rows = np.maximum(released[:, -1] * row / part, noise / part)
         flat, _ = lowest(self.problem, rows[:, None] / rows.sum(), np.zeros(1))
-        self.shares = class_shares(released[::-1, -1] * row / COUNTED, noise / COUNTED)
+        self.shares = class_shares(released[::-1, -1] * row / part, noise / part)
         self.constant = Vector.zero(self.problem.n_features).with_offset(float(flat[1]))
         self.odds = log_odds(released[:, :-1] * row, rows, noise)
         self.theta = self._projected(self.odds.weights / self.units, 0.0)

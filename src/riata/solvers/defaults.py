@@ -12,8 +12,9 @@ from dataclasses import dataclass
 #: Scales of entries and slopes: all of them together.
 SCALES = 0.05
 
-#: The first intercept.
-INTERCEPT = 0.02
+#: The first intercept gets at least the one and, where noise would hide it (constant_share.py), up
+#: to the other: with the scales, the search and the check that is less than everything.
+INTERCEPT, MOST_INTERCEPT = 0.02, 0.3
 
 #: Looking for columns, and the share of it that measures the column that was found.
 SEARCH = 0.4
@@ -79,7 +80,7 @@ UNFINISHED = 0.25
 #: The fits of a solver that takes all columns.
 FITS_OF_ALL = (Newton(0.4, 0.3, 0.06, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.3, 0.7), 1.0))
 
-#: The first intercept and the check must exceed their noise this many times to count.
+#: The check must exceed its noise this many times to count.
 SURE = 3.0
 
 #: The check cuts losses at this multiple of the loss of a slope at its high quantile.

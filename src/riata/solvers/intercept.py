@@ -22,6 +22,9 @@ from riata.privacy.budget import Budget
 from riata.privacy.calibrate import noise_multiplier_at
 from riata.problem import Problem
 from riata.queries import MeanSlope
+from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.constant_share import posterior
+from riata.solvers.measured_constant import error_at_first
 from riata.solvers.plan import Plan
 from riata.vectors import Vector
 
@@ -59,7 +62,7 @@ class Intercept:
 
     def __init__(self, plan: Plan, problem: Problem, curator: Curator, later: int = 1) -> None:
         self._plan, self._problem, self._curator = plan, problem, curator
-        self._later, self._sum, self._weight = later, 0.0, 0.0
+        self._later, self._sum, self._weight, self._squares = later, 0.0, 0.0, 0.0
 
     def slope(self, theta: Vector, problem: Problem | None = None, part: int = 0) -> float:
         """The released derivative of the risk in the intercept; 0 in a problem without one.
@@ -82,9 +85,22 @@ class Intercept:
         weight = float(t) ** self._later
         self._sum += weight * offset
         self._weight += weight
+        self._squares += weight**2
         return offset
 
     @property
     def average(self) -> float:
         """The intercept of the model."""
         return self._sum / self._weight
+
+    @property
+    def likely(self) -> float:
+        """The same, without what the noise of the average explains of it."""
+        problem = self._problem
+        curvature = problem.loss.curvature_bound(problem.y_bound)
+        if not (problem.fit_intercept and 0 < curvature < math.inf):
+            return self.average
+        query = MeanSlope(problem, problem.set.start())
+        noise = noise_std(self._plan["intercept"], query) / curvature
+        noise *= math.sqrt(self._squares) / self._weight
+        return posterior(self.average, noise, error_at_first(problem))[0]

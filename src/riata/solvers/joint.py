@@ -19,10 +19,13 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Influence, MarginLengths, SoftmaxLine
 from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.constant_share import constant_share
+from riata.solvers.empirical_bayes import signal_part
 from riata.solvers.plan import Plan, Solver, gaussian_mechanisms
 from riata.solvers.scales import released_scale
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.step_count import zero_risk
+from riata.solvers.whitened_shares import strength_of
 from riata.vectors import Vector
 
 # The numbers below were set with the scores of texts of four and ten classes, of digits, of the
@@ -44,6 +47,14 @@ OFFSETS = 0.5
 #: The scale is shrunk by the square of this many standard errors over it, but to no less than a
 #: part: the most likely class is then still that of the margins, if the classes are alike.
 SHRUNK, LEAST = 2.0, 0.1
+
+#: The curvature in the scale is about this much and differs by about so much: it is the mean
+#: variance of a softmax's margins, whose largest squared length is 1.
+USUAL, UNUSUAL = 0.15, 0.1
+
+#: A scale below so many standard errors is one of noise: margins at the cut are then no longer than
+#: this, which costs .005 nats if there is nothing behind them.
+SEEN, HARMLESS = 2.0, 0.2
 
 #: Class counts count as different where their variance exceeds that of the noise so many times.
 DIFFERENT = 2.0
@@ -91,6 +102,16 @@ def joint_plan(
         solver.name, problem, budget, steps, mechanisms, 1,
         zero_risk(problem), assumes="the scale of the margins is found", times=times,
     )  # fmt: skip
+
+
+def counted(plan: Plan, least: float) -> float:
+    """The constant beside a row that counts the rows of classes, as a part of the longest row.
+
+    It is at least `least`, and longer where noise would hide the counts.
+    """
+    strength = strength_of(plan, plan.problem) * plan.problem.n_features
+    share = constant_share(strength, least**2 / (1 + least**2))
+    return math.sqrt(share / (1 - share))
 
 
 def class_shares(counts: np.ndarray, noise: float) -> np.ndarray:
@@ -143,7 +164,8 @@ def calibrated(
     line = _fitted(plan, problem, curator, thetas, priors, influence, cut)
     found = max(line.scale, line.error)
     kept = max(1 - (SHRUNK * line.error / found) ** 2, LEAST)
-    scale, bound = kept * found / cut, problem.offset_bound
+    scale, bound = kept * found, problem.offset_bound
+    scale = (scale if line.scale > SEEN * line.error else min(scale, HARMLESS)) / cut
     offsets = priors + kept * (line.offsets - line.offsets.mean() - priors)
     return tuple(
         Solution(
@@ -154,6 +176,16 @@ def calibrated(
         )
         for theta, offset in zip(thetas, offsets, strict=True)
     )
+
+
+def _curvature(mean: float, noise: float, count: int) -> float:
+    """The curvature in the scale, from the mean of `count` noisy ones and what is usual.
+
+    Where it is underestimated one step leads to a scale at which there is no curvature, and none
+    leads back.
+    """
+    part = signal_part(UNUSUAL, noise / math.sqrt(count))
+    return max(USUAL + part * (mean - USUAL), (1 - part) * USUAL, 1e-3 * USUAL)
 
 
 def _fitted(
@@ -173,7 +205,7 @@ def _fitted(
         query = SoftmaxLine(problem, thetas, influence, cut, scale, offsets)
         found, noise = curator.release(query, mechanism), noise_std(mechanism, query)
         bends.append(float(found[-1]))
-        curvature = max(float(np.mean(bends[-AVERAGED:])), noise / math.sqrt(min(t, AVERAGED)))
+        curvature = _curvature(float(np.mean(bends[-AVERAGED:])), noise, min(t, AVERAGED))
         longest = max(2 * scale, LONGEST_STEP)
         target = scale - float(np.clip(found[0] / curvature, -longest, longest))
         scale = max(target, 0.0)

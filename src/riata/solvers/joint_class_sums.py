@@ -19,6 +19,7 @@ from riata.solvers.joint import (
     JointSolver,
     calibrated,
     class_shares,
+    counted,
     joint_plan,
     log_priors,
 )
@@ -75,13 +76,14 @@ class JointClassSums(JointSolver):
     def run_classes(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None
     ) -> tuple[Solution, ...]:
-        query, mechanism = SumsByClass(problem, COUNTED), plan["class sums"]
+        part = counted(plan, COUNTED)
+        query, mechanism = SumsByClass(problem, part), plan["class sums"]
         for _ in count_steps(plan.steps, callback):
             released = curator.release(query, mechanism)
         longest = problem.bounds.row_norm("l2", problem.n_features)
         row = problem.n_rows / longest
         noise = noise_std(mechanism, query) * row
-        shares = class_shares(released[:, -1] * row / COUNTED, noise / COUNTED)
+        shares = class_shares(released[:, -1] * row / part, noise / part)
         rows = shares * problem.n_rows
         weights, kept = column_weights(released[:, :-1] * row, rows, noise)
         units = problem.bounds.per_column(problem.n_features)

@@ -18,12 +18,14 @@ from riata.mechanisms import (
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.problem import Problem
 from riata.queries import Query, risk_gradient
+from riata.solvers.constant_share import constant_share
 from riata.solvers.intercept import Intercept, with_intercept
 from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps, count_steps
 from riata.solvers.requirements import convex_set, positive_delta
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.tails import AverageTail
-from riata.vectors import Vector
+from riata.solvers.whitened_shares import whole_strength
+from riata.vectors import Vector, length
 
 #: "auto" takes this many steps, times the longest gradient over the noise of a run of one step.
 #: Measured on text, where half or twice as many steps score nearly the same.
@@ -35,13 +37,18 @@ MOST_STEPS = 512
 #: `with_proven_steps` never takes more than this.
 MOST_PROVEN_STEPS = 4096
 
-#: The intercept's part of the budget: one number, released as often as a long vector, needs less.
+#: The intercept's part of the budget is at least this: one number, released as often as a long
+#: vector, needs less.
 INTERCEPT_SHARE = 0.02
 
 _SAMPLED = positive_delta("sampling=1.0")
 
 #: Step t counts in its average with t to this power: it must suit the last coefficients.
 LATER = 8
+
+#: That average has about twice the noise of a mean of all steps. Where the intercept gets more than
+#: the least share, because noise would hide it, step t counts in proportion to t.
+NOISIER, LATER_IN_NOISE = 2.0, 1
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,22 @@ class NoisyGradient(Solver):
             gradient = LaplaceMechanism(strength)
         elif self.sampling < 1:
             gradient = SampledGaussianMechanism(1 / strength, self.sampling)
-        return with_intercept("gradient", gradient, problem, budget, INTERCEPT_SHARE)
+        return with_intercept("gradient", gradient, problem, budget, self._share(problem, budget))
+
+    def _share(self, problem: Problem, budget: Budget) -> float:
+        """The intercept's part of the budget."""
+        if not self._shrinks:
+            return INTERCEPT_SHARE
+        pure = budget.delta == 0
+        strength = problem.n_rows * budget.row_epsilon / math.sqrt(2)
+        if not pure:
+            strength = whole_strength(problem, budget)
+        return constant_share(strength / NOISIER, INTERCEPT_SHARE, pure=pure)
+
+    @property
+    def _shrinks(self) -> bool:
+        """Whether what noise explains is taken from the model: not where a bound is proven."""
+        return self.sampling == 1 and not self.average
 
     def _clip(self, problem: Problem) -> float:
         """The largest length of one row's gradient: given, or what it can be at the start."""
@@ -220,11 +242,14 @@ class NoisyGradient(Solver):
     ) -> Solution:
         C, theta, rate = problem.set, problem.set.start(), self._rate(plan)
         rate *= 1 - self.momentum
-        intercept = Intercept(plan, problem, curator, LATER)
+        hidden = self._share(problem, plan.budget) > INTERCEPT_SHARE
+        intercept = Intercept(plan, problem, curator, LATER_IN_NOISE if hidden else LATER)
         move = np.zeros(problem.n_features)
         visited = np.zeros(problem.n_features)
+        gradients = np.zeros(problem.n_features)
         for t in count_steps(plan.steps, callback):
             gradient = curator.release(self._query(problem, theta), plan["gradient"])
+            gradients += gradient
             b = intercept.descend(theta, intercept.slope(theta), t)
             before = theta.dense()
             visited += before
@@ -233,7 +258,22 @@ class NoisyGradient(Solver):
             theta = Vector.of(moved).with_offset(b)
         if self.average:
             theta = Vector.of(C.project(visited / plan.steps))
-        return Solution(theta.with_offset(intercept.average), plan.steps)
+        if not self._shrinks:
+            return Solution(theta.with_offset(intercept.average), plan.steps)
+        noise = self._noise_length(plan) * math.sqrt(plan.steps)
+        part = explained_part(gradients, noise)
+        start = C.start().dense()
+        theta = Vector.of(start + part * (theta.dense() - start))
+        return Solution(theta.with_offset(intercept.likely), plan.steps)
+
+
+def explained_part(total: np.ndarray, noise: float) -> float:
+    """The part of a sum of gradients that its noise, of this usual length, does not explain.
+
+    James and Stein's: along the way from the start, so much of the distance is kept.
+    """
+    size = length(total)
+    return max(1 - (noise / size) ** 2, 0.0) if size > noise else 0.0
 
 
 def _distance(problem: Problem) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,6 @@ from riata.queries import (
     Coordinate,
     Correlations,
     EntrySizes,
-    Improvement,
     LengthSizes,
     LimitedSlope,
     Query,
@@ -36,11 +36,16 @@ from riata.queries import (
 )
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
+from riata.solvers.comparison import comparison, read_comparison
+from riata.solvers.constant_share import constant_share, posterior
+from riata.solvers.empirical_bayes import best_constant
+from riata.solvers.measured_constant import FAR, error_at_first, measured_constant
 from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import Requirement, bounded_curvature, refittable_set
 from riata.solvers.scales import Scale, released_scale
 from riata.solvers.solution import Callback, Fit, Solution, Step
 from riata.solvers.step_count import zero_risk
+from riata.solvers.whitened_shares import CONSTANTS
 from riata.vectors import Vector, length
 
 #: How much of a normal law lies within one standard deviation.
@@ -144,6 +149,8 @@ class Run:
     made: int = 0
     errors: np.ndarray | None = None
     offset_error: float | None = None
+    constant_error: float = 0.0
+    mean_slope: float = 0.0
     fit: Fit | None = None
 
     def __post_init__(self) -> None:
@@ -159,21 +166,54 @@ class Run:
         entries = self.scale(EntrySizes(self.problem), self._scale_cost)
         self.entry_limit = entries.quantile(defaults.ENTRY_QUANTILE, zeros=False)
         self.measure_slopes()
+        self.constant, self.constant_error = self.theta, error_at_first(self.problem)
         if self.problem.fit_intercept:
             self._first_intercept()
             self.measure_slopes()
-        self.constant = self.theta
 
     def _first_intercept(self) -> None:
-        high = 2 * self.slopes.quantile(defaults.HIGH_QUANTILE)
-        query = LimitedSlope(self.problem, self.theta, high)
-        mechanism = self.remaining.measurement(defaults.INTERCEPT * self.whole)
-        slope = float(self.curator.release(query, mechanism)[0])
-        if abs(slope) > defaults.SURE * noise_std(mechanism, query):
-            bound = self.problem.offset_bound
-            self.theta = self.theta.with_offset(
-                float(np.clip(-slope / self.largest_curvature, -bound, bound))
+        pure, rows = self.remaining.pure, self.problem.n_rows
+        strength = rows * (self.whole / math.sqrt(2) if pure else math.sqrt(2 * self.whole))
+        share = constant_share(strength, defaults.INTERCEPT, pure=pure)
+        self._measure_constant(min(share, defaults.MOST_INTERCEPT) * self.whole)
+        self.theta = self.constant
+
+    def _measure_constant(self, amount: float) -> None:
+        """Spend an amount on the best constant: move it as far as what is released makes likely."""
+        problem, loss, bound = self.problem, self.problem.loss, self.problem.offset_bound
+        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
+        if loss.measured_curvature:
+            for _ in range(CONSTANTS):
+                each = amount / CONSTANTS / 2
+                self.constant, _, self.constant_error = measured_constant(
+                    problem, self.constant, high, self.constant_error,
+                    partial(self._number, amount=each),
+                )  # fmt: skip
+        elif loss.classifies:  # a slope at 0 says how often the classes are
+            zero = Vector.zero(problem.n_features)
+            most = loss.slope_bound(0.0, problem.y_bound)
+            slope, noise = self._number(LimitedSlope(problem, zero, most), amount)
+            prior = min(self.constant_error, FAR * most)
+            move, self.constant_error = posterior(slope - self.mean_slope, noise, prior)
+            self.mean_slope += move
+            offset, _ = best_constant(loss, self.mean_slope, bound)
+            self.constant = self.constant.with_offset(offset)
+        else:
+            query, curvature = (
+                LimitedSlope(problem, self.constant, 2 * high),
+                self.largest_curvature,
             )
+            slope, noise = self._number(query, amount)
+            move, self.constant_error = posterior(
+                -slope / curvature, noise / curvature, self.constant_error
+            )
+            offset = float(np.clip(self.constant.offset + move, -bound, bound))
+            self.constant = self.constant.with_offset(offset)
+
+    def _number(self, query: Query, amount: float) -> tuple[float, float]:
+        """A released number, and the standard deviation of its noise."""
+        released, noise = self._measured(query, amount)
+        return float(released[0]), noise
 
     @property
     def largest_curvature(self) -> float:
@@ -320,7 +360,9 @@ class Run:
 
     def check(self) -> None:
         """Keep the model only if it is surely better than the best constant."""
-        if not self.support:
+        if not self.support:  # then all that is left is best spent on the constant
+            if self.problem.fit_intercept:
+                self._measure_constant(self.remaining.left)
             self.theta = self.constant
             return
         self.theta = self._projected()
@@ -346,25 +388,6 @@ class Run:
             self.theta, self.made, errors=errors, offset_error=self.offset_error, fit=self.fit,
             selected=tuple(self.selected),
         )  # fmt: skip
-
-
-def comparison(
-    problem: Problem, theta: Vector, constant: Vector, high: float, curvature: float | None = None
-) -> Improvement:
-    """How much better a model is than a constant; losses are clipped at that of a `high` slope."""
-    if curvature is None:
-        curvature = problem.loss.curvature_bound(problem.y_bound)
-    straight = high if problem.loss.classifies else 0.0  # of losses that are straight further out
-    most = defaults.CHECK_CUT * max(high**2 / (2 * curvature), straight)
-    return Improvement(problem, theta, constant, most)
-
-
-def read_comparison(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
-    """The fit that a released comparison shows, and whether the model is surely better."""
-    loss, gain = released
-    scale = max(loss, noise)
-    fit = Fit(gain / scale, noise / scale, float(max(loss - gain, noise)))
-    return fit, bool(gain > defaults.SURE * noise)
 
 
 def _inverse(matrix: np.ndarray, noise: float) -> np.ndarray:

@@ -30,8 +30,9 @@ from riata.queries import (
 )
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.comparison import comparison, read_comparison
+from riata.solvers.constant_share import constant_share, posterior, weight_of_share
 from riata.solvers.plan import Plan, Solver, check_steps, count_steps, gaussian_mechanisms
-from riata.solvers.refit import comparison, read_comparison
 from riata.solvers.requirements import (
     bounded_curvature,
     positive_delta,
@@ -41,6 +42,7 @@ from riata.solvers.requirements import (
 from riata.solvers.scales import Scale, released_scale
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.step_count import zero_risk
+from riata.solvers.whitened_shares import whole_strength
 from riata.vectors import Vector, length
 
 # The numbers below were set on synthetic one-hot data by benchmarks/tune_scaled.py, where half or
@@ -50,7 +52,8 @@ from riata.vectors import Vector, length
 #: "auto" takes this many steps.
 STEPS = 32
 
-#: What each kind of release gets of the budget, as parts of the sum of 1 / noise_multiplier^2.
+#: What each kind of release gets of the budget, as parts of the sum of 1 / noise_multiplier^2; the
+#: best constant at least.
 SHARES = {
     "entries": 0.005,
     "slopes": 0.01,
@@ -129,7 +132,10 @@ class ScaledGradient(Solver):
         self.check(problem, budget)
         steps = check_steps(self.steps) or STEPS
         times = _times(problem, steps)
-        mechanisms = gaussian_mechanisms(times, SHARES, budget, fits)
+        share = constant_share(whole_strength(problem, budget, fits), SHARES["constant"])
+        others = sum(SHARES[role] for role in times if role != "constant")
+        shares = SHARES | {"constant": weight_of_share(share, others)}
+        mechanisms = gaussian_mechanisms(times, shares, budget, fits)
         return Plan(
             self.name, problem, budget, steps, mechanisms, fits, zero_risk(problem),
             assumes="the check against the best constant does not err", times=times,
@@ -165,6 +171,7 @@ class Run:
     constant: Vector = field(init=False)
     slopes: Scale = field(init=False)
     scaling: Scaling | None = None
+    constant_error: float = 0.0
 
     def __post_init__(self) -> None:
         self.units = self.problem.bounds.per_column(self.problem.n_features)
@@ -290,8 +297,15 @@ class Run:
         found = self.model(average * visited, 0.0)
         projected = Vector.of(problem.set.project(found.dense()))
         self.theta = self.shifted(projected, average * offsets)
-        if not problem.loss.classifies:  # a constant that knows the mean as well as the model does
-            self.constant = self.constant.with_offset(average * offsets)
+        if not problem.loss.classifies and problem.fit_intercept:
+            of_offset = LimitedSlope(problem, self.theta, offset_limit)
+            noise = self.noise("intercept", of_offset) / self.curvature * math.sqrt(average)
+            self._mend_constant(average * offsets, noise)
+
+    def _mend_constant(self, offset: float, noise: float) -> None:
+        """A constant that knows the mean as well as the model does."""
+        move, _ = posterior(offset - self.constant.offset, noise, self.constant_error)
+        self.constant = self.constant.with_offset(self.constant.offset + move)
 
     def checked(self) -> Solution:
         """The model if it is surely better than the constant, and otherwise the constant."""

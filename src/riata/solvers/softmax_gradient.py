@@ -20,6 +20,7 @@ from riata.queries import (
     Scaling,
     SoftmaxGradient,
 )
+from riata.solvers.constant_share import constant_share, weight_of_share
 from riata.solvers.joint import (
     LINE_STEPS,
     JointSolver,
@@ -44,6 +45,7 @@ from riata.solvers.scaled_gradient import (
     Run,
 )
 from riata.solvers.solution import Callback, Solution
+from riata.solvers.whitened_shares import whole_strength
 from riata.vectors import Vector, length
 
 # How columns are measured and scaled, the momentum and the average are those of ScaledGradient.
@@ -53,7 +55,7 @@ from riata.vectors import Vector, length
 #: "auto" takes this many steps; with 64 the accuracy is within .01.
 STEPS = 32
 
-#: What each kind of release gets of the budget.
+#: What each kind of release gets of the budget; the counts of classes at least.
 SHARES = {
     "entries": 0.02,
     "sums": 0.02,
@@ -110,7 +112,10 @@ class SoftmaxDescent(JointSolver):
         times = {"entries": 1, "squares": 1, "counts": 1, "gradient": steps}
         times |= {"sums": 1} if problem.fit_intercept else {}
         times |= {"lengths": 1, "line": LINE_STEPS}
-        return joint_plan(self, problem, budget, steps, SHARES, times)
+        share = constant_share(whole_strength(problem, budget), SHARES["counts"])
+        others = sum(SHARES[role] for role in times if role != "counts")
+        shares = SHARES | {"counts": weight_of_share(share, others)}
+        return joint_plan(self, problem, budget, steps, shares, times)
 
     def run_classes(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None

@@ -24,6 +24,8 @@ from riata.queries import (
 from riata.queries.whitening import MOST_BEFORE
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.comparison import comparison, read_comparison
+from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import (
     GOOD,
     averaged_noise,
@@ -39,12 +41,11 @@ from riata.solvers.empirical_bayes import (
     signal_part,
     without,
 )
-from riata.solvers.measured_constant import measured_constant
+from riata.solvers.measured_constant import error_at_first, measured_constant
 from riata.solvers.plan import (
     Plan,
     count_steps,
 )
-from riata.solvers.refit import comparison, read_comparison
 from riata.solvers.solution import Callback, Fit, Solution
 from riata.solvers.whitened_shares import strength_of
 from riata.vectors import Vector
@@ -120,8 +121,14 @@ class Run:
 
     Attributes
     ----------
-    scale, scale_at_first, spread : float
-        The typical size of slopes at the present model, at first, and at the best constant.
+    scale, spread : float
+        The typical size of slopes at the present model, and at the best constant.
+    overfit : float
+        How much better the model looks on its own rows, because it was fitted to their sampling
+        errors: the inner product of both. By Stein's identity it is the errors' variance times how
+        much of them was kept.
+    widest : float
+        That of slopes at first, on its large side if it is lost in noise.
     strength : float
         The number of rows for each column, times the strength of the guarantee.
     trace : float
@@ -147,6 +154,7 @@ class Run:
     secant: float = math.nan
     secant_error: float = math.inf
     odds: float = 1.0
+    overfit: float = 0.0
 
     #: Quantiles at which scales are taken that are lost in noise; the constant along the model.
     safe: ClassVar[float] = SAFE
@@ -181,14 +189,16 @@ class Run:
         support = Support(np.arange(p), problem.bounds)
         rows = self._size("lengths", LengthSizes(problem, support), self.safe_for_rows)
         if problem.loss.classifies:
-            self.scale = in_range(problem.loss.slope_bound(0.0, problem.y_bound))
+            self.scale = self.widest = in_range(problem.loss.slope_bound(0.0, problem.y_bound))
         else:
-            self.scale = self._size("slopes", SlopeSizes(problem, self.constant), self.safe)
-        self.scale_at_first = self.spread = self.scale
+            query = SlopeSizes(problem, self.constant)
+            self.scale, self.widest = self._sizes("slopes", query, (self.safe, 1 - SAFE))
+        self.spread = self.scale
         self.whitening = Whitening.of(np.eye(p) / rows, np.zeros(p))
         self.length, self.trace = math.sqrt(2), 1.0
         self.w, self.ratios, self.flat = np.zeros(p), np.ones(p), np.zeros(p, dtype=bool)
         if problem.loss.measured_curvature:
+            self.constant_error = error_at_first(problem)
             for _ in range(self.plan.times.get("constant", 0) // 2):
                 self._measure_constant()
 
@@ -199,17 +209,22 @@ class Run:
             found, noise = self.release("constant", query)
             return float(found[0]), noise
 
-        self.constant, curvature = measured_constant(
-            self.problem, self.constant, self.scale, released
+        self.constant, curvature, self.constant_error = measured_constant(
+            self.problem, self.constant, self.scale, self.constant_error, released
         )
         self.curvature = in_range(curvature)
         self.offset = self.constant.offset
         self.scale = self._size("slopes", SlopeSizes(self.problem, self.constant), SAFE)
-        self.scale_at_first = self.spread = self.scale
+        self.spread = self.scale
 
     def _size(self, role: str, query: Sizes, safe: float) -> float:
-        size = STRETCH * query.top * high_quantile(*self.release(role, query), query.edges, safe)
-        return in_range(size)
+        return self._sizes(role, query, (safe,))[0]
+
+    def _sizes(self, role: str, query: Sizes, safe: tuple[float, ...]) -> list[float]:
+        """A scale, on several sides of where it may be if it is lost in noise."""
+        counts, noise = self.release(role, query)
+        unit = STRETCH * query.top
+        return [in_range(unit * high_quantile(counts, noise, query.edges, q)) for q in safe]
 
     # Rounds.
 
@@ -237,8 +252,7 @@ class Run:
         left = of_slopes - 2 * cross @ step + np.square(step) @ (raw / lifted)
         left = min(max(float(left), 2 * noise, 1e-6 * of_slopes), of_slopes)
         if role == "moments 1":
-            self._find_constant(float(means[p]), of_slopes)
-            self.constant_error = self.scale / self.curvature * noise / (constant or 1.0)
+            self._find_constant(float(means[p]), noise / (constant or 1.0), of_slopes)
         elif fits_offset:
             self.offset -= self.scale * float(means[p]) / self.curvature
         self.offset += float(self.w @ means[:p])
@@ -252,9 +266,12 @@ class Run:
         longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
         self.length = math.hypot(longest * math.sqrt(self.trace + 1), self.steepness)
 
-    def _find_constant(self, mean: float, of_slopes: float) -> None:
+    def _find_constant(self, mean: float, noise: float, of_slopes: float) -> None:
         """The best constant, from the mean slope at 0, and the curvature there."""
         problem, bound = self.problem, self.problem.offset_bound
+        if not problem.loss.measured_curvature:
+            mean, noise = posterior(mean, noise, CENTRED)
+        self.constant_error = self.scale / self.curvature * noise
         if problem.loss.classifies:
             self.offset, curvature = best_constant(problem.loss, self.scale * mean, bound)
             self.curvature = in_range(curvature)
@@ -306,7 +323,10 @@ class Run:
         noise, sampled = self._gradient_errors(np.array(noises), rate, steps - first, cut)
         self.error = math.hypot(noise, sampled)
         w, self.columns = likely_columns(self.w, self.whitening.matrix, self.error, self.most)
-        self.w = shrunken(w, np.full(len(w), self.error), self.most)
+        w = shrunken(w, np.full(len(w), self.error), self.most)
+        free = min(int(self.columns.sum()), len(w))
+        self.overfit = free * sampled**2 * float(w @ self.w) / max(float(self.w @ self.w), 1e-300)
+        self.w = w
         self.offset_error = self.error / constant if constant else None
 
     def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
@@ -362,7 +382,8 @@ class Run:
         self.secant, self.secant_error = change / spread, math.hypot(*noises) / spread
         if change <= defaults.SURE * math.hypot(*noises):
             change = max(change, self.curvature * spread)
-        kept = part_to_keep(-float(found[0][0]) / change, noises[0] / change, self.odds)
+        found_part = -(float(found[0][0]) + self.curvature * self.overfit / spread) / change
+        kept = part_to_keep(found_part, noises[0] / change, self.odds)
         self.kept = min(kept, MOST_KEPT)
         self.kept_error = GOOD * math.sqrt(signal_part(noises[0] / change, GOOD))
         if constant:
@@ -378,13 +399,7 @@ class Run:
             self.kept * self.offset_error,
             SKEWED * self.scale / self.curvature,
         )
-        part = signal_part(prior, noise)
-        self.shift, self.shift_error = move * part, noise * math.sqrt(part)
-        loss = self.problem.loss
-        if not (loss.classifies or loss.measured_curvature):
-            left = noise * math.sqrt(part)
-            most = CENTRED * self.scale_at_first / self.curvature
-            self.shift -= (self.constant.offset + self.shift) * signal_part(left, most)
+        self.shift, self.shift_error = posterior(move, noise, prior)
 
     def solution(self) -> Solution:
         """The model, its errors, and a private estimate of its fit."""
