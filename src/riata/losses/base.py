@@ -147,12 +147,16 @@ class Loss(ABC):
     def offset_bound(self, y: float) -> float:
         """The largest intercept worth fitting for targets up to `y` in size."""
 
-    def best_shift(self, slope: float, curvature: float) -> float:
-        """How far up the best intercept is, from the mean slope and curvature at the present one.
+    def known_curvature(self, offset: float) -> float | None:
+        """The mean curvature at a constant if that is the best one, where the loss alone says it.
 
-        Asked for only where `measured_curvature` is true.
+        None where it has to be measured.
         """
-        return -slope / curvature if curvature > 0 else 0.0
+        return None
+
+    def usual_curvature(self, slope: float, curvature: float) -> float:
+        """The same, from the mean slope and curvature that were measured at a constant."""
+        return curvature
 
     def class_targets(self) -> tuple[float, float]:
         """A target of the positive class and one of another, for a loss that classifies."""

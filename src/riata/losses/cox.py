@@ -130,9 +130,6 @@ class Cox(NuisanceLoss):
     def offset_bound(self, y: float) -> float:
         return SMALLEST_LOG_PART
 
-    def best_shift(self, slope: float, curvature: float) -> float:
-        return self._inner.best_shift(slope, curvature)
-
     # The baseline hazard.
 
     @property

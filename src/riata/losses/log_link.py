@@ -97,14 +97,9 @@ class LogLinkLoss(Loss):
     def offset_bound(self, y: float) -> float:
         return SMALLEST_LOG_PART + abs(math.log(y))
 
-    def best_shift(self, slope: float, curvature: float) -> float:
-        """How far up the best intercept is, from the mean slope and curvature at the present one.
-
-        The logarithm of what was counted over what was expected.
-        """
-        expected = curvature + (self.power - 1) * slope
-        ratio = (expected - slope) / expected if expected > 0 else 1.0
-        return float(np.log(np.clip(ratio, 0.05, math.exp(LARGEST_EXPONENT))))
+    def known_curvature(self, offset: float) -> float | None:
+        """The slope where y is 0: the curvature is as large where the mean of y is e^offset."""
+        return float(self.rise(np.array([min(offset, self.high)]))[0])
 
     def deviance(self, y: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """The unit deviance of each y from a positive mean."""

@@ -10,6 +10,7 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.losses.base import Loss
 from riata.losses.exponential import logarithm, public_logarithm
+from riata.losses.log_link import LogLinkLoss
 from riata.losses.poisson import Poisson
 from riata.losses.squared import Squared
 from riata.privacy.budget import check_scale
@@ -24,6 +25,9 @@ CODES = 2.0 ** (_TARGET + _WEIGHT + _EXPOSURE)
 #: codes. What a step of the logarithm of an exposure is.
 _LOG_STEP = 2.0**-10
 _LOG_RANGE = (2**_EXPOSURE - 1) * _LOG_STEP
+
+#: What the curvature of a constant comes to is at least this part of what was measured.
+SMALLEST_USUAL = 0.05
 
 _PUBLIC = (
     "noise is scaled to it. Pass the largest one that a row could have, from public knowledge."
@@ -174,8 +178,12 @@ class WeightedRows(Loss):
         inner = self.loss.smoothed(width)
         return None if inner is None else replace(self, loss=inner)
 
-    def best_shift(self, slope: float, curvature: float) -> float:
-        return self.loss.best_shift(slope, curvature)
+    def usual_curvature(self, slope: float, curvature: float) -> float:
+        """Of a log link: means that are too large by a part move slope and curvature by it."""
+        if isinstance(self.loss, LogLinkLoss):
+            usual = curvature + (self.loss.power - 1) * slope
+            return max(usual, SMALLEST_USUAL * curvature)
+        return curvature
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

@@ -28,6 +28,7 @@ from riata.solvers.empirical_bayes import (
     class_part,
     signal_odds,
 )
+from riata.solvers.measured_constant import releases
 from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.whitened_gradient import WhitenedGradient
@@ -113,7 +114,7 @@ class AveragedGradient(WhitenedGradient):
         if measured or problem.fit_intercept:
             share = constant_share(strength, SHARES["constant"])
             share = weight_of_share(share, sum(weight for _, weight in found.values()))
-            found["constant"] = (2 * CONSTANTS if measured else 1, share)
+            found["constant"] = (releases(problem, CONSTANTS) if measured else 1, share)
         return found
 
     def run(
@@ -210,7 +211,7 @@ class _Run(Run):
         constant = CONSTANT * typical if problem.fit_intercept else 0.0
         clip = CUT * self.scale * math.hypot(typical, constant)
         limit = clip / constant if constant else math.inf
-        root = in_range(self.spread / self.curvature)
+        root = math.sqrt(self.explained)
         w, offset, first = np.zeros(problem.n_features), self.offset, steps // 2
         self.w, self.offset, rate, noise = np.zeros(len(w)), 0.0, 0.0, 0.0
         for t in count_steps(steps, callback):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from riata.losses import Loss
 from riata.problem import Problem
 from riata.queries import LimitedSlope, MeanCurvature, Query
 from riata.solvers.constant_share import posterior
@@ -20,6 +21,11 @@ MOST_OF_CONSTANT, MOST_SHIFT = 4.0, 12.0
 #: but the logarithm of a mean or of odds so far. A step goes wrong by about this part of it.
 FAR, FAR_FOR_LOGARITHMS, CURVED = 0.5, 2.0, 0.25
 
+#: A posterior is summed over so many grids of so many points, each as wide as this many standard
+#: deviations of the last on either side; noise counts as at least this part of the curvature,
+#: and no logarithm is farther than this from the present one.
+GRIDS, POINTS, WIDE, LEAST_NOISE, FARTHEST = 6, 401, 8.0, 1e-9, 50.0
+
 
 def error_at_first(problem: Problem) -> float:
     """How far the best constant may be from 0, before it is measured."""
@@ -27,36 +33,112 @@ def error_at_first(problem: Problem) -> float:
     return FAR_FOR_LOGARITHMS if of_logarithms else FAR * problem.y_bound
 
 
-def measured_constant(
-    problem: Problem,
-    constant: Vector,
-    scale: float,
-    error: float,
-    release: Callable[[Query], tuple[float, float]],
-) -> tuple[Vector, float, float]:
-    """A better constant than the present one, the mean curvature there, and its standard error.
+def releases(problem: Problem, rounds: int) -> int:
+    """How many numbers so many rounds release: slopes, and curvatures that nobody knows."""
+    return rounds if problem.loss.known_curvature(0.0) is not None else 2 * rounds
 
-    Parameters
+
+class MeasuredConstant:
+    """The best constant, as far as mean slopes with noise tell.
+
+    With a log link a slope tells the mean of the targets, and all slopes together tell it best. Its
+    logarithm is another matter: noise may hide how far down it is, but not that it is far up. So
+    its posterior is that of the mean, and no step along a slope, which goes too far up.
+
+    Attributes
     ----------
-    problem : Problem
-    constant : Vector
-    scale : float
-        Of the slopes.
+    model : Vector
+    curvature : float
+        The mean curvature there.
     error : float
-        How far the present constant may be from the best one.
-    release : callable
-        From a query to its release and the standard deviation of the noise.
+        The standard error of the intercept.
     """
-    loss, limit = problem.loss, MOST_OF_CONSTANT * scale
-    slope, noise_of_slope = release(LimitedSlope(problem, constant, limit))
-    most = limit if loss.link == "log" else math.inf
-    most = min(most, loss.curvature_bound(problem.y_bound))
-    bend, noise = release(MeanCurvature(problem, constant, most))
-    curvature = max(bend, 2 * noise)
-    if not problem.fit_intercept:
-        return constant, curvature, error
-    shift = np.clip(loss.best_shift(slope, curvature), -MOST_SHIFT, MOST_SHIFT)
-    shift, error = posterior(float(shift), noise_of_slope / curvature, error)
-    error = math.hypot(error, CURVED * shift)
-    offset = float(np.clip(constant.offset + shift, -problem.offset_bound, problem.offset_bound))
-    return constant.with_offset(offset), curvature, error
+
+    def __init__(self, problem: Problem, model: Vector, curvature: float) -> None:
+        self.problem, self.model, self.curvature = problem, model, curvature
+        self.error = error_at_first(problem)
+        # Of the mean of the targets: its estimate times its precision, and its precision.
+        self._seen, self._precision = 0.0, 0.0
+
+    def measure(self, scale: float, release: Callable[[Query], tuple[float, float]]) -> None:
+        """Release the mean slope, and the mean curvature unless the loss tells it.
+
+        Parameters
+        ----------
+        scale : float
+            Of the slopes.
+        release : callable
+            From a query to its release and the standard deviation of the noise.
+        """
+        problem, loss, limit = self.problem, self.problem.loss, MOST_OF_CONSTANT * scale
+        slope, noise_of_slope = release(LimitedSlope(problem, self.model, limit))
+        known = loss.known_curvature(self.model.offset)
+        if known is None:
+            most = limit if loss.link == "log" else math.inf
+            most = min(most, loss.curvature_bound(problem.y_bound))
+            bend, noise = release(MeanCurvature(problem, self.model, most))
+            known = loss.usual_curvature(slope, max(bend, 2 * noise))
+        self.curvature = known
+        if problem.fit_intercept:
+            self.see(slope, noise_of_slope)
+
+    def see(self, slope: float, noise: float) -> None:
+        """Move to where a mean slope at the present constant, and all before, say."""
+        problem, loss, offset = self.problem, self.problem.loss, self.model.offset
+        if loss.link == "log":
+            unit, far = math.exp(offset), error_at_first(problem)
+            precision = 1 / max(unit * noise / self.curvature, LEAST_NOISE) ** 2
+            self._seen += precision * unit * (1 - slope / self.curvature)
+            self._precision += precision
+            mean, noise = self._seen / self._precision, 1 / math.sqrt(self._precision)
+            bounded = loss.known_curvature(offset) is not None
+            most = math.log(problem.y_bound) if bounded else math.inf
+            shift, self.error = likely_logarithm(
+                mean / unit, noise / unit, -offset, far, most - offset
+            )
+        else:
+            shift, error = likely_shift(loss, slope, noise, self.curvature, self.error)
+            self.error = math.hypot(error, CURVED * shift)
+        bound = problem.offset_bound
+        moved = float(np.clip(offset + shift, -bound, bound))
+        here, there = map(loss.innermost.known_curvature, (offset, moved))
+        self.curvature *= there / here if here and there else 1.0
+        self.model = self.model.with_offset(moved)
+
+
+def likely_shift(
+    loss: Loss, slope: float, noise: float, curvature: float, error: float
+) -> tuple[float, float]:
+    """How far up the best intercept is, and the standard error of that, from a noisy mean slope.
+
+    `error` is how far it may be before.
+    """
+    slope, noise = slope / curvature, noise / curvature
+    if loss.link == "log":
+        return likely_logarithm(1 - slope, noise, 0.0, error)
+    return posterior(min(max(-slope, -MOST_SHIFT), MOST_SHIFT), noise, error)
+
+
+def likely_logarithm(
+    value: float, noise: float, centre: float, error: float, most: float = math.inf
+) -> tuple[float, float]:
+    """The mean and the standard deviation of the logarithm of a number, given a noisy one.
+
+    Before, it is normal with this centre and error, and at most `most`. The sums are over grids
+    that become finer around the mean.
+    """
+    noise, error = max(noise, LEAST_NOISE), max(error, LEAST_NOISE)
+    low, high = centre - WIDE * error, min(centre + WIDE * error, most)
+    low, high = max(min(low, high - error), -FARTHEST), min(high, FARTHEST)
+    mean = deviation = 0.0
+    for _ in range(GRIDS):
+        points = np.linspace(low, high, POINTS)
+        misfit = np.square((np.exp(points) - value) / noise)
+        misfit += np.square((points - centre) / error)
+        chances = np.exp((misfit.min() - misfit) / 2)
+        mean = float(chances @ points / chances.sum())
+        spread = float(chances @ np.square(points - mean) / chances.sum())
+        deviation = math.sqrt(spread)
+        reach = WIDE * math.hypot(deviation, (high - low) / POINTS)
+        low, high = max(low, mean - reach), min(high, mean + reach)
+    return min(max(mean, -MOST_SHIFT), MOST_SHIFT), max(deviation, LEAST_NOISE)

@@ -39,7 +39,7 @@ from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, nois
 from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import constant_share, posterior
 from riata.solvers.empirical_bayes import best_constant
-from riata.solvers.measured_constant import FAR, error_at_first, measured_constant
+from riata.solvers.measured_constant import FAR, MeasuredConstant, error_at_first, releases
 from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import Requirement, bounded_curvature, refittable_set
 from riata.solvers.scales import Scale, released_scale
@@ -167,6 +167,7 @@ class Run:
         self.entry_limit = entries.quantile(defaults.ENTRY_QUANTILE, zeros=False)
         self.measure_slopes()
         self.constant, self.constant_error = self.theta, error_at_first(self.problem)
+        self.measured = MeasuredConstant(self.problem, self.theta, self.largest_curvature)
         if self.problem.fit_intercept:
             self._first_intercept()
             self.measure_slopes()
@@ -183,12 +184,10 @@ class Run:
         problem, loss, bound = self.problem, self.problem.loss, self.problem.offset_bound
         high = self.slopes.quantile(defaults.HIGH_QUANTILE)
         if loss.measured_curvature:
+            each = amount / releases(problem, CONSTANTS)
             for _ in range(CONSTANTS):
-                each = amount / CONSTANTS / 2
-                self.constant, _, self.constant_error = measured_constant(
-                    problem, self.constant, high, self.constant_error,
-                    partial(self._number, amount=each),
-                )  # fmt: skip
+                self.measured.measure(high, partial(self._number, amount=each))
+            self.constant, self.constant_error = self.measured.model, self.measured.error
         elif loss.classifies:  # a slope at 0 says how often the classes are
             zero = Vector.zero(problem.n_features)
             most = loss.slope_bound(0.0, problem.y_bound)

@@ -41,13 +41,13 @@ from riata.solvers.empirical_bayes import (
     signal_part,
     without,
 )
-from riata.solvers.measured_constant import error_at_first, measured_constant
+from riata.solvers.measured_constant import MeasuredConstant, likely_shift
 from riata.solvers.plan import (
     Plan,
     count_steps,
 )
 from riata.solvers.solution import Callback, Fit, Solution
-from riata.solvers.whitened_shares import strength_of
+from riata.solvers.whitened_shares import CONSTANTS, strength_of
 from riata.vectors import Vector
 
 # The numbers below began as those of a prototype that was made with housing, diamonds and bank in
@@ -198,9 +198,10 @@ class Run:
         self.length, self.trace = math.sqrt(2), 1.0
         self.w, self.ratios, self.flat = np.zeros(p), np.ones(p), np.zeros(p, dtype=bool)
         if problem.loss.measured_curvature:
-            self.constant_error = error_at_first(problem)
-            for _ in range(self.plan.times.get("constant", 0) // 2):
+            self.measured = MeasuredConstant(problem, self.constant, self.curvature)
+            for _ in range(CONSTANTS if "constant" in self.plan.times else 0):
                 self._measure_constant()
+            self._take_constant()
 
     def _measure_constant(self) -> None:
         """Move to the best constant, and find the curvature and the scale of the slopes there."""
@@ -209,13 +210,15 @@ class Run:
             found, noise = self.release("constant", query)
             return float(found[0]), noise
 
-        self.constant, curvature, self.constant_error = measured_constant(
-            self.problem, self.constant, self.scale, self.constant_error, released
-        )
-        self.curvature = in_range(curvature)
-        self.offset = self.constant.offset
-        self.scale = self._size("slopes", SlopeSizes(self.problem, self.constant), SAFE)
+        self.measured.measure(self.widest, released)
+        query = SlopeSizes(self.problem, self.measured.model)
+        self.scale, self.widest = self._sizes("slopes", query, (SAFE, 1 - SAFE))
         self.spread = self.scale
+
+    def _take_constant(self) -> None:
+        """Go on from the constant that was measured."""
+        self.constant, self.constant_error = self.measured.model, self.measured.error
+        self.curvature, self.offset = in_range(self.measured.curvature), self.constant.offset
 
     def _size(self, role: str, query: Sizes, safe: float) -> float:
         return self._sizes(role, query, (safe,))[0]
@@ -254,7 +257,7 @@ class Run:
         if role == "moments 1":
             self._find_constant(float(means[p]), noise / (constant or 1.0), of_slopes)
         elif fits_offset:
-            self.offset -= self.scale * float(means[p]) / self.curvature
+            self.offset += self._shift_of_round(float(means[p]), noise / constant)
         self.offset += float(self.w @ means[:p])
         turned = np.sqrt(lifted) * (vectors.T @ self.w)
         self.w = limited(turned - self.scale / self.curvature * step)
@@ -269,19 +272,32 @@ class Run:
     def _find_constant(self, mean: float, noise: float, of_slopes: float) -> None:
         """The best constant, from the mean slope at 0, and the curvature there."""
         problem, bound = self.problem, self.problem.offset_bound
-        if not problem.loss.measured_curvature:
+        measured = problem.loss.measured_curvature and not problem.loss.classifies
+        if measured and problem.fit_intercept:
+            self.measured.see(self.scale * mean, self.scale * noise)
+            self._take_constant()
+        elif not measured:
             mean, noise = posterior(mean, noise, CENTRED)
-        self.constant_error = self.scale / self.curvature * noise
-        if problem.loss.classifies:
-            self.offset, curvature = best_constant(problem.loss, self.scale * mean, bound)
-            self.curvature = in_range(curvature)
-            targets = np.array(problem.loss.class_targets())
-            self.steep = float(np.abs(problem.loss.slope(np.full(2, self.offset), targets)).max())
-        else:
-            offset = self.offset - self.scale * mean / self.curvature
-            self.offset = float(np.clip(offset, -bound, bound))
-        self.constant = self.constant.with_offset(self.offset)
+            self.constant_error = self.scale / self.curvature * noise
+            if problem.loss.classifies:
+                self.offset, curvature = best_constant(problem.loss, self.scale * mean, bound)
+                self.curvature = in_range(curvature)
+                targets = np.array(problem.loss.class_targets())
+                slopes = np.abs(problem.loss.slope(np.full(2, self.offset), targets))
+                self.steep = float(slopes.max())
+            else:
+                offset = self.offset - self.scale * mean / self.curvature
+                self.offset = float(np.clip(offset, -bound, bound))
+            self.constant = self.constant.with_offset(self.offset)
         self.spread = in_range(self.scale * math.sqrt(of_slopes))
+
+    def _shift_of_round(self, mean: float, noise: float) -> float:
+        """How far up the intercept goes in a later round."""
+        if not self.problem.loss.measured_curvature:
+            return -self.scale * mean / self.curvature
+        mean, noise = self.scale * mean, self.scale * noise
+        error = math.hypot(self.constant_error, math.sqrt(self.explained))
+        return likely_shift(self.problem.loss, mean, noise, self.curvature, error)[0]
 
     def model(self, w: np.ndarray, offset: float) -> Vector:
         """The model of the rows as they are."""
@@ -319,7 +335,7 @@ class Run:
                 self.w = self.w + w / (steps - first)
                 self.offset += offset / (steps - first)
             offset = self.after_step(t, w, offset)
-        self.most = MOST_MARGINS if classifies else in_range(self.spread / self.curvature) ** 2
+        self.most = MOST_MARGINS if classifies else self.explained
         noise, sampled = self._gradient_errors(np.array(noises), rate, steps - first, cut)
         self.error = math.hypot(noise, sampled)
         w, self.columns = likely_columns(self.w, self.whitening.matrix, self.error, self.most)
@@ -337,6 +353,12 @@ class Run:
     def least_cut(self) -> float:
         """Summands of gradients keep at least this multiple of their typical length."""
         return 0.0
+
+    @property
+    def explained(self) -> float:
+        """The variance of margins that explain all slopes; of logarithms, as if log-normal."""
+        found = in_range(self.spread / self.curvature) ** 2
+        return math.log1p(found) if self.problem.loss.link == "log" else found
 
     @property
     def problem_of_constant(self) -> Problem:
@@ -389,9 +411,9 @@ class Run:
         if constant:
             slope = ((1 - self.kept) * found[0][1] + self.kept * found[1][1]) / constant
             noise = math.hypot((1 - self.kept) * noises[0], self.kept * noises[1]) / constant
-            self._mend_offset(-float(slope) / self.curvature, noise / self.curvature)
+            self._mend_offset(float(slope), noise)
 
-    def _mend_offset(self, move: float, noise: float) -> None:
+    def _mend_offset(self, slope: float, noise: float) -> None:
         """Move the intercept by what its own error, and skewed residuals, leave room for."""
         assert self.offset_error is not None
         prior = math.hypot(
@@ -399,7 +421,9 @@ class Run:
             self.kept * self.offset_error,
             SKEWED * self.scale / self.curvature,
         )
-        self.shift, self.shift_error = posterior(move, noise, prior)
+        self.shift, self.shift_error = likely_shift(
+            self.problem.loss, slope, noise, self.curvature, prior
+        )
 
     def solution(self) -> Solution:
         """The model, its errors, and a private estimate of its fit."""

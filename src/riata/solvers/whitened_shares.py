@@ -7,6 +7,7 @@ import math
 from riata.mechanisms import GaussianMechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.solvers.measured_constant import releases
 from riata.solvers.plan import Plan, gaussian_mechanisms
 
 #: "auto" takes this many gradients, and averages what this part of them, the last ones, lead to.
@@ -38,7 +39,7 @@ def shares(problem: Problem, steps: int, strength: float) -> dict[str, tuple[int
         found["slopes"] = (1, scale)
     if problem.loss.measured_curvature:
         found["slopes"] = (CONSTANTS + 1, 2 * scale)
-        found["constant"] = (2 * CONSTANTS, CONSTANT_SHARE)
+        found["constant"] = (releases(problem, CONSTANTS), CONSTANT_SHARE)
     rounds = next(k for least, k in ROUNDS if strength / problem.n_features >= least)
     for k in range(rounds):
         found[f"moments {k + 1}"] = (1, SHARES["moments"] * 2**k / (2**rounds - 1))
