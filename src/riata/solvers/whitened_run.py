@@ -22,7 +22,6 @@ from riata.queries import (
     Whitening,
 )
 from riata.queries.whitening import MOST_BEFORE
-from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.empirical_bayes import (
     GOOD,
@@ -32,6 +31,7 @@ from riata.solvers.empirical_bayes import (
     high_quantile,
     known_errors,
     likely_columns,
+    likely_size,
     lost_in_noise,
     part_to_keep,
     shortened_slopes,
@@ -360,8 +360,7 @@ class Run:
             noises.append(noise)
         change = float(found[1][0] - found[0][0])
         self.secant, self.secant_error = change / spread, math.hypot(*noises) / spread
-        if change <= defaults.SURE * math.hypot(*noises):
-            change = max(change, self.curvature * spread)
+        change = likely_size(change, math.hypot(*noises), self.curvature * spread)
         kept = part_to_keep(-float(found[0][0]) / change, noises[0] / change, self.odds)
         self.kept = min(kept, MOST_KEPT)
         self.kept_error = GOOD * math.sqrt(signal_part(noises[0] / change, GOOD))
