@@ -42,6 +42,7 @@ from riata.solvers.empirical_bayes import (
     high_quantile,
     known_errors,
     likely_columns,
+    likely_size,
     part_to_keep,
     shrunken,
     signal_odds,
@@ -113,6 +114,11 @@ def test_evidence_is_the_mean_likelihood_over_that_of_noise():
 @given(vectors(), sizes)
 def test_odds_of_a_signal_are_positive_numbers(w, error):
     assert 0 <= signal_odds(w, error) < math.inf
+
+
+@given(signed, sizes, st.floats(1e-100, 1e200))
+def test_any_size_that_was_found_is_a_positive_number(found, noise, guess):
+    assert 0 < likely_size(found, noise, guess) < math.inf
 
 
 @given(signed | st.sampled_from([math.inf, -math.inf]), sizes, st.floats(0.0, 1e25))

@@ -1,6 +1,7 @@
 """The whitened gradient: what it plans and spends, degenerate data, and how well it fits."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from riata.solvers.empirical_bayes import (
     covariances,
     high_quantile,
     likely_columns,
+    likely_size,
     lost_in_noise,
     part_to_keep,
     shortened_slopes,
@@ -260,6 +262,22 @@ def test_how_much_of_a_model_is_kept():
     assert part_to_keep(0.3, 0.3, 1e-3) < 0.01 < 0.3 < part_to_keep(0.3, 0.3, 1e3)
     assert 0.3 < part_to_keep(0.5, 100.0) < 0.7  # which says nothing
     assert np.isfinite(part_to_keep(1e6, 0.0))
+
+
+def test_a_size_lies_between_its_guess_and_what_was_found_with_noise():
+    assert likely_size(0.31, 0.1, 1.0) == 0.31  # beyond doubt, whatever was guessed
+    assert 0.2 < likely_size(0.2, 0.1, 1.0) < 0.5
+    assert 1.0 < likely_size(2.0, 1.0, 1.0) < 2.0
+    assert 0 < likely_size(-3.0, 1.0, 1.0) < 0.5
+    # What says nothing leaves the mean of the lognormal guess.
+    assert likely_size(0.0, 1e9, 1.0) == pytest.approx(math.exp(math.log(2) ** 2 / 2), rel=0.01)
+
+
+def test_a_size_is_the_mean_given_both():
+    powers = np.random.default_rng(0).standard_normal(200_000)
+    chances = np.exp(-((2.0 * 2.0**powers - 1.5) ** 2) / 2 / 0.8**2)
+    known = chances @ (2.0 * 2.0**powers) / chances.sum()
+    assert likely_size(1.5, 0.8, 2.0) == pytest.approx(known, rel=0.01)
 
 
 def test_to_leave_out_a_column_is_to_fit_again_without_it():

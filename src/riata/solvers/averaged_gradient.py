@@ -236,13 +236,11 @@ class _Run(Run):
         self.error = rate * noise / self.curvature * math.sqrt(float(counted @ counted))
         self.most = MOST_MARGINS if problem.loss.classifies else root**2
         self.odds = signal_odds(self.w, self.error)
-        # The spread of margins: of a regression half of what there is; of classes between that of
-        # rows that point anywhere and of rows that all point along the model.
-        ratio = self.trace / math.sqrt(len(w))
-        if not problem.loss.classifies:
-            ratio = root**2 / 4 / max(float(self.w @ self.w), 1e-20 * root**2)
-        self.ratios = np.full(len(w), ratio)
-        self.flat = np.full(len(w), ratio < FLAT)
+        # The spread of margins lies between that of rows that point anywhere and of rows that all
+        # point along the model.
+        self.ratios = np.full(len(w), self.trace / math.sqrt(len(w)))
+        half = root**2 / 4 / max(float(self.w @ self.w), 1e-20 * root**2)
+        self.flat = np.full(len(w), problem.loss.classifies or half < FLAT)
         self.columns = np.ones(len(w), dtype=bool)
         alone = noise / self.curvature / math.sqrt(steps)
         self.offset_error = alone / constant if constant else None

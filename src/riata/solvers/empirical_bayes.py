@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from riata.losses import Loss
-from riata.solvers.defaults import VISIBLE
+from riata.solvers.defaults import SURE, VISIBLE
 
 #: Which quantile of sizes is the scale of them.
 QUANTILE = 0.9
@@ -31,6 +31,11 @@ SPARSER = 0.0
 
 #: A signal has the variance of the noise, or up to so many powers of 4 more or less.
 POWERS = 3
+
+#: The standard deviation of the logarithm to base 2 of a number that was guessed. That of the
+#: curvature along a model was between 1/7 of the guess and 3 times as much on nine designs and
+#: tables, 1,000 x 8 and medical expenses among them.
+GUESSED = 1.0
 
 #: How far from 1 a good model's best multiple may lie.
 GOOD = 0.3
@@ -150,6 +155,21 @@ def signal_odds(w: np.ndarray, error: float) -> float:
     known = np.clip(np.clip(w, -_MOST, _MOST) / max(error, _LEAST_NOISE), -_MOST, _MOST)
     fits = -len(w) / 2 * np.log1p(more) + float(known @ known) / 2 * more / (1 + more)
     return float(np.exp(np.minimum(fits, 50.0)).mean())
+
+
+def likely_size(found: float, noise: float, guess: float) -> float:
+    """A positive number that was guessed up to a factor and found with noise.
+
+    What was found, where it is beyond doubt; or else the mean.
+    """
+    if found > SURE * noise:
+        return found
+    powers = np.linspace(-4 * GUESSED, 4 * GUESSED, 65)
+    sizes = min(guess, _MOST) * 2.0**powers
+    misses = (sizes - np.clip(found, -_MOST, _MOST)) / max(noise, _LEAST_NOISE)
+    fits = -(np.square(np.clip(misses, -_MOST, _MOST)) + np.square(powers / GUESSED)) / 2
+    chances = np.exp(fits - fits.max())
+    return float(chances @ sizes / chances.sum())
 
 
 def part_to_keep(part: float, noise: float, before: float = 1.0) -> float:

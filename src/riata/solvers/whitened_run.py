@@ -22,7 +22,6 @@ from riata.queries import (
     Whitening,
 )
 from riata.queries.whitening import MOST_BEFORE
-from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import posterior
@@ -34,6 +33,7 @@ from riata.solvers.empirical_bayes import (
     high_quantile,
     known_errors,
     likely_columns,
+    likely_size,
     lost_in_noise,
     part_to_keep,
     shortened_slopes,
@@ -402,8 +402,7 @@ class Run:
             noises.append(noise)
         change = float(found[1][0] - found[0][0])
         self.secant, self.secant_error = change / spread, math.hypot(*noises) / spread
-        if change <= defaults.SURE * math.hypot(*noises):
-            change = max(change, self.curvature * spread)
+        change = likely_size(change, math.hypot(*noises), self.curvature * spread)
         found_part = -(float(found[0][0]) + self.curvature * self.overfit / spread) / change
         kept = part_to_keep(found_part, noises[0] / change, self.odds)
         self.kept = min(kept, MOST_KEPT)
