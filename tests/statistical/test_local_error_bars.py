@@ -256,3 +256,21 @@ def test_plans_are_reproducible_and_of_few_words():
     assert low <= high
     assert 0 <= first.no_signal <= 1
     assert "Too few people" in first.advice or first.worthwhile
+
+
+def test_plans_of_many_columns_solve_few_collections(monkeypatch):
+    def share(population, n):
+        solved.append(population.columns)
+        return population.ease(n)
+
+    solved = []
+    monkeypatch.setattr(Population, "share", share)
+    kept = plan(task("linear", 1.0, 200), 10**8)
+    assert len(solved) > 100
+    solved.clear()
+    wide = plan(task("linear", 1.0, 1000), 10**9)
+    assert len(solved) <= 13
+    guess, rngs = PopulationGuess(), np.random.default_rng(0).spawn(40)
+    all_of_them = [Population(wide.task, guess, rng).ease(10**9) for rng in rngs]
+    assert wide.share == pytest.approx(np.mean(all_of_them), abs=0.02)
+    assert kept.people_needed < wide.people_needed

@@ -18,6 +18,7 @@ from riata.local.learners.mean import mean_model
 from riata.local.learners.model import LocalModel
 from riata.local.learners.moments import joint_moments
 from riata.local.learners.regression import learn_regression, regression_model
+from riata.local.learners.ridge import TRUST
 from riata.local.questions import TARGET_SHARE
 
 if TYPE_CHECKING:
@@ -84,6 +85,16 @@ class Population:
         self.spread = 1.0 if task.spec.logistic else guess.spread
         self.explained = guess.explained * self.spread**2
         self.theta = theta * math.sqrt(self.explained / float(self.variances @ theta**2))
+
+    def ease(self, n: int) -> float:
+        """About the share of ridge regression from `n` people, for an order of populations.
+
+        What a column explains counts as far as its variance is above the noise of second moments.
+        """
+        name, row = ("joint", 1.0 - TARGET_SHARE) if self.task.joint else ("gram", 1.0)
+        level = TRUST * self.columns * (self._noise(name, n) / row) ** 2
+        seen = self.variances**2 / (self.variances**2 + level)
+        return float((self.variances * seen) @ self.theta**2) / self.explained
 
     def share(self, n: int) -> float:
         """Of the achievable gain, in a collection from `n` people."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ import numpy as np
 from riata.errors import InvalidArgument
 from riata.local.arguments import check_whole
 from riata.local.channel import LARGEST_EPSILON
+from riata.local.kinds import MOST_COLUMNS
 from riata.local.population import Population, PopulationGuess
 from riata.local.questions import Question
 from riata.wording import number_of
@@ -25,7 +28,14 @@ LOW, HIGH = 0.1, 0.9
 WORTHWHILE = 0.5
 #: No seed of the generator reaches further in a given direction, but with probability 1e-6.
 FURTHEST = 10.8
-_REPEATS, _FEWER = 40, 12
+#: Simulated populations of a forecast, and of each comparison: all of them for matrices of second
+#: moments up to `_SMALL` columns. Beyond, fewer, because the time of one grows about as size^2.5;
+#: a forecast never has fewer than `_LEAST`.
+_REPEATS, _FEWER, _LEAST = 40, 12, 4
+_SMALL, _GROWTH = 256, 2.5
+#: Exponents of the numbers of people that are tried: quarter decades, every second one where a
+#: single population is asked.
+_EXPONENTS = np.arange(8, 49) / 4.0
 
 
 @dataclass(frozen=True)
@@ -122,13 +132,15 @@ def plan(task: Task, n: int, *, seed: int = 0, **guess: float) -> TaskPlan:
             raise InvalidArgument(f"{name} is not known.{hint} Guess any of {', '.join(names)}.")
     believed = PopulationGuess(**guess)  # type: ignore[arg-type]
     shares = _shares(task, int(n), believed, _REPEATS, seed)
+    low, high = np.quantile(shares, [LOW, HIGH], method="hazen")  # of four: both ends
+    share = float(shares.mean())
     return TaskPlan(
         task=task,
         people=int(n),
-        share=float(shares.mean()),
-        interval=(float(np.quantile(shares, LOW)), float(np.quantile(shares, HIGH))),
+        share=share,
+        interval=(float(low), float(high)),
         no_signal=float(np.mean(shares == 0.0)),
-        people_needed=_people_needed(task, believed, seed),
+        people_needed=_people_needed(task, int(n), share, believed, seed),
         influence={question.name: influence(question, int(n)) for question in task.questions},
         options=_options(task, int(n), believed, seed),
     )
@@ -145,18 +157,26 @@ def influence(question: Question, n: int) -> float:
     return FURTHEST**question.channel.degree / math.sqrt(reports)
 
 
-def _people_needed(task: Task, guess: PopulationGuess, seed: int) -> int | None:
-    """The smallest number on a grid of quarter decades that gives half of the gain."""
+def _people_needed(
+    task: Task, n: int, share: float, guess: PopulationGuess, seed: int
+) -> int | None:
+    """The smallest number on a grid of quarter or half decades that gives half of the gain.
+
+    By bisection, from what the forecast for `n` people says: more people learn more.
+    """
+    exponents = _EXPONENTS if _affordable(task, _FEWER) > 1 else _EXPONENTS[::2]
 
     def enough(exponent: float) -> bool:
         people = round(10.0**exponent)
         return float(_shares(task, people, guess, _FEWER, seed).mean()) >= WORTHWHILE
 
-    for exponent in np.arange(2.0, 12.01, 0.5):
-        if enough(exponent):
-            least = exponent - 0.25 if enough(exponent - 0.25) else exponent
-            return int(float(f"{10.0**least:.1e}"))
-    return None
+    here = math.log10(n)
+    if share >= WORTHWHILE:
+        least, most = 0, int(np.searchsorted(exponents[:-1], here))
+    else:
+        least, most = int(np.searchsorted(exponents, here, "right")), len(exponents)
+    place = bisect_left(exponents, True, least, most, key=enough)
+    return int(float(f"{10.0 ** exponents[place]:.1e}")) if place < len(exponents) else None
 
 
 def _options(
@@ -183,6 +203,31 @@ def _options(
 
 
 def _shares(task: Task, n: int, guess: PopulationGuess, repeats: int, seed: int) -> np.ndarray:
-    """The share of the achievable gain in each of `repeats` simulated collections."""
-    rngs = np.random.default_rng(seed).spawn(repeats)
-    return np.array([Population(task, guess, rng).share(n) for rng in rngs])
+    """The share of the achievable gain in each of `repeats` simulated collections, or of fewer."""
+    return np.array([one.share(n) for one in _populations(task, n, guess, repeats, seed)])
+
+
+def _populations(
+    task: Task, n: int, guess: PopulationGuess, repeats: int, seed: int
+) -> Iterable[Population]:
+    """Simulated populations, each with the same model for every number of people.
+
+    Where only a few can be solved, they stand for `_REPEATS` of them: in the order of how easy
+    they are, these are cut into so many equal parts, and the middle of each is taken.
+    """
+    few = _affordable(task, repeats)
+    rngs = np.random.default_rng(seed).spawn(repeats if few == repeats else _REPEATS)
+    populations = (Population(task, guess, rng) for rng in rngs)
+    if few == repeats:
+        return populations
+    ordered = sorted(populations, key=lambda one: one.ease(n))
+    return [ordered[(2 * part + 1) * len(ordered) // (2 * few)] for part in range(few)]
+
+
+def _affordable(task: Task, repeats: int) -> int:
+    """How many of so many populations are solved, from the size of the matrix of each."""
+    degrees = [question.channel.degree for question in task.questions]
+    if max(degrees) == 1 or not _SMALL < task.vector_size <= MOST_COLUMNS:
+        return repeats
+    least = _LEAST if repeats == _REPEATS else 1
+    return max(least, round(repeats * (_SMALL / task.vector_size) ** _GROWTH))

@@ -23,10 +23,11 @@ def lasso(moments: Covariances, units: np.ndarray, radius: float = math.inf) -> 
     size = len(moments.cross)
     floor = moments.gram_noise * math.sqrt(size)  # no eigenvalue below the size of its noise
     matrix = raise_eigenvalues(moments.gram, floor)
+    curvature = float(np.linalg.eigvalsh(matrix)[-1])
     theta, noise = np.zeros(size), moments.cross_noise
     for _ in range(_ROUNDS):
         penalty = noise * math.sqrt(2 * math.log(size + 1))
-        theta = _minimise(matrix, moments.cross, penalty, units, radius)
+        theta = _minimise(matrix, curvature, moments.cross, penalty, units, radius)
         noise = math.hypot(moments.cross_noise, moments.gram_noise * float(np.linalg.norm(theta)))
     support = np.flatnonzero(theta)
     few = ridge(moments.at(support), EVIDENCE + 2.0 * math.log(size))
@@ -49,10 +50,14 @@ def project_l1(theta: np.ndarray, units: np.ndarray, radius: float) -> np.ndarra
 
 
 def _minimise(
-    matrix: np.ndarray, cross: np.ndarray, penalty: float, units: np.ndarray, radius: float
+    matrix: np.ndarray,
+    curvature: float,
+    cross: np.ndarray,
+    penalty: float,
+    units: np.ndarray,
+    radius: float,
 ) -> np.ndarray:
-    """Accelerated proximal gradient steps."""
-    curvature = float(np.linalg.eigvalsh(matrix)[-1])
+    """Accelerated proximal gradient steps, where no eigenvalue is above `curvature`."""
     theta = ahead = np.zeros(len(cross))
     momentum = 1.0
     for _ in range(_STEPS):
