@@ -652,8 +652,8 @@ MUTANTS = [
     ),
     Mutant(
         "inner products of the first rows for every block", "engines/margins.py",
-        "return self._margins.inner(model)[self.start : self.start + len(self.y)]",
-        "return self._margins.inner(model)[: len(self.y)]",
+        "return self._margins.inner(model)[self.start : self.start + self.shape[0]]",
+        "return self._margins.inner(model)[: self.shape[0]]",
         ("tests/sensitivity/test_columns.py",),
     ),
     Mutant(
@@ -670,9 +670,9 @@ MUTANTS = [
     # Randomness
     Mutant(
         "noise reused between steps", "mechanisms/noise.py",
-        "return np.frombuffer(self._stream().update(bytes(8 * n)), dtype=\"<u8\")",
-        "self._forget_keys(); self._seed = self._seed or 1\n"
-        "        return np.frombuffer(self._stream().update(bytes(8 * n)), dtype=\"<u8\")",
+        "stream, size = self._stream(), 8 * n",
+        "self._forget_keys(); self._text = self._text or b\"1\"\n"
+        "        stream, size = self._stream(), 8 * n",
         NOISE,
     ),
     Mutant(

@@ -22,6 +22,7 @@ from riata import (
     PrivateErm,
     PrivateLasso,
     PrivateLogisticRegression,
+    PrivateOrdinalRegression,
     PrivateSearch,
     ProjectedRegression,
     forecast,
@@ -80,6 +81,9 @@ MODELS = {
     "joint-class-sums": logistic(classes=(0, 1, 2), solver="joint-class-sums"),
     "softmax-gradient": logistic(classes=(0, 1, 2), solver="softmax-gradient", steps=4),
     "three classes": logistic(classes=(0, 1, 2), class_weight="balanced", steps=3),
+    "profile-gradient": lambda: PrivateOrdinalRegression(
+        4.0, 1e-6, bounds=LENGTH, classes=[0, 1, 2], steps=4, random_state=5
+    ),
     "objective-perturbation": erm("objective-perturbation", L2Ball(1.0), bounds=LENGTH),
     "objective-perturbation, pure": erm("objective-perturbation", delta=0.0, loss=Logistic()),
     "hard-thresholding": erm("hard-thresholding", SparseBall(2, 1.0), steps=4),

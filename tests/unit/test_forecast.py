@@ -68,7 +68,9 @@ def test_nothing_is_charged():
     assert model.ledger is ledger
 
 
-@pytest.mark.parametrize("solver", sorted(k for k, v in SOLVERS.items() if not v.joint))
+@pytest.mark.parametrize(
+    "solver", sorted(k for k, v in SOLVERS.items() if not (v.joint or v.fits_nuisance))
+)
 def test_every_solver_can_be_forecast(solver):
     ball = {"hard-thresholding": SparseBall(5, 2.0), "peeling": SparseBall(5, 2.0)}
     bounds = Bounds(x=1.0, y=1.0, norm="l2") if solver == "posterior-sampling" else BOUNDS

@@ -62,7 +62,7 @@ def test_auto_takes_the_public_design_and_spends_all_on_targets():
     assert plan.solver == "public-design"
     assert plan.spent.epsilon == pytest.approx(1.0, rel=1e-6)
     assert [role for role in plan.mechanisms if role != "rows"] == ["labels 1"]
-    assert "cost nothing" in str(plan)
+    assert "at no cost" in str(plan)
     assert lower_bound(plan.problem, plan.budget) is None
 
 

@@ -11,6 +11,7 @@ from riata.losses import (
     Huber,
     Linear,
     Logistic,
+    NuisanceLoss,
     OneAgainstRest,
     Quantile,
     SmoothedHinge,
@@ -28,6 +29,9 @@ LIMITS = [(0.0, 1.0), (0.3, 0.2), (1.0, 1.0), (4.0, 1.0), (2.0, 3.0), (50.0, 0.5
 PLAIN = [loss for loss in losses.REGISTRY.complete(NUMERIC + LABELLED) if loss.inner is None]
 
 every_loss = pytest.mark.parametrize("loss", PLAIN, ids=repr)
+#: Those whose bounds are reached by targets of any size. Targets of the others are codes, and
+#: tests/sensitivity/test_nuisance_sums.py reaches their bounds.
+REACHED = [loss for loss in PLAIN if not isinstance(loss, NuisanceLoss)]
 #: Those with a bounded, positive second derivative: no corner, and not straight.
 SMOOTH = [loss for loss in PLAIN if 0 < loss.curvature_bound(1.0) < np.inf]
 every_smooth_loss = pytest.mark.parametrize("loss", SMOOTH, ids=repr)
@@ -130,7 +134,7 @@ def test_slope_bound_holds_inside_the_limits_and_is_reached(loss, margin, y):
     bound = loss.slope_bound(margin, y)
     largest = np.abs(loss.slope(*inside(margin, y))).max()
     assert largest <= bound * (1 + 1e-12)
-    assert largest >= bound * (1 - 1e-9)
+    assert loss not in REACHED or largest >= bound * (1 - 1e-9)
 
 
 @every_limit
@@ -153,7 +157,7 @@ def test_curvature_bound_holds_everywhere_and_is_reached(loss, y):
         largest = max(largest, np.max(change) / (2 * h))
     bound = loss.curvature_bound(y)
     assert largest <= bound * (1 + 1e-6)
-    assert largest >= bound * (1 - 1e-3)
+    assert loss not in REACHED or largest >= bound * (1 - 1e-3)
 
 
 def test_squared_loss_has_no_factor_one_half():

@@ -30,4 +30,4 @@ class PublicAnswer(Mechanism):
         return query.from_total(engine.total(query))
 
     def describe(self, times: int) -> str:
-        return f"exact, since rows are public: up to {number_of(times, 'answer')} that cost nothing"
+        return f"exact, since rows are public: up to {number_of(times, 'answer')} at no cost"
