@@ -31,8 +31,9 @@ from riata.solvers.empirical_bayes import (
 from riata.solvers.measured_constant import releases
 from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Solution
+from riata.solvers.whitened_defaults import MOST_MARGINS, REACH, SAFE, in_range, limited
 from riata.solvers.whitened_gradient import WhitenedGradient
-from riata.solvers.whitened_run import MOST_MARGINS, REACH, SAFE, Run, in_range, limited
+from riata.solvers.whitened_run import Run
 from riata.solvers.whitened_shares import CONSTANTS, along_share, scale_share
 from riata.vectors import Vector
 

@@ -33,7 +33,7 @@ from riata.solvers.requirements import (
 )
 from riata.solvers.solution import Callback, Solution, Step
 from riata.solvers.step_count import zero_risk
-from riata.solvers.whitened_run import (
+from riata.solvers.whitened_defaults import (
     CUT,
     CUT_FROM,
     LONGEST_FROM,

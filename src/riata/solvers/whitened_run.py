@@ -27,19 +27,15 @@ from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import (
     GOOD,
-    averaged_noise,
     best_constant,
-    covariances,
     high_quantile,
     known_errors,
     likely_columns,
     likely_size,
     lost_in_noise,
     part_to_keep,
-    shortened_slopes,
     shrunken,
     signal_part,
-    without,
 )
 from riata.solvers.measured_constant import MeasuredConstant, likely_shift
 from riata.solvers.plan import (
@@ -47,72 +43,35 @@ from riata.solvers.plan import (
     count_steps,
 )
 from riata.solvers.solution import Callback, Fit, Solution
+from riata.solvers.whitened_defaults import (
+    CENTRED,
+    CONSTANT,
+    CUT,
+    CUT_ALONG,
+    CUT_FROM,
+    FLOOR,
+    FLOOR_OF_CLASSES,
+    LARGEST,
+    LONGEST,
+    LONGEST_FROM,
+    MOST_CUT,
+    MOST_KEPT,
+    MOST_LONG,
+    MOST_MARGINS,
+    MOST_STEEP,
+    RATE,
+    RATE_OF_CLASSES,
+    REACH,
+    SAFE,
+    SKEW,
+    SKEWED,
+    STRETCH,
+    in_range,
+    limited,
+)
+from riata.solvers.whitened_errors import covariance_of, gradient_errors
 from riata.solvers.whitened_shares import CONSTANTS, strength_of
 from riata.vectors import Vector
-
-# The numbers below began as those of a prototype that was made with housing, diamonds and bank in
-# sight, and were kept or changed by the scores of the designs in benchmarks/arena_data.py, which
-# are thus no independent check; no set was left out. 8 and 20 STEPS and a CUT of 1.2 and 2 hardly
-# move housing, but 2,000 x 100 at epsilon 0.3 from 0.29 to 0.51 and from 0.30 to 0.42 of R2.
-
-#: Rows and slopes begin in units of a high quantile of their sizes, stretched by this.
-STRETCH = 1.2
-
-#: The constant beside a row, as a part of the row's length.
-CONSTANT = 0.5
-
-#: Rows are shortened to this multiple of their typical length in a round, and summands of a
-#: gradient to this multiple of theirs; and to more, up to a limit, where rows times strength are
-#: more than that many times the columns. Long rows were then seen to matter in housing.
-LONGEST, LONGEST_FROM, MOST_LONG = 1.5, 200.0, 3.0
-CUT, CUT_FROM, MOST_CUT = 1.5, 150.0, 5.0
-
-#: But the slope of a rare class is not cut, up to this multiple of the slopes' scale.
-MOST_STEEP = 8.0
-
-#: Nor are large counts, up to this multiple.
-SKEW = 5.0
-
-#: The same in gradients along the model alone.
-CUT_ALONG = 2.0
-
-#: Eigenvalues are lifted to this part of the length of the noise matrix. On the small ones, of
-#: which one-hot rows have many, noise adds up.
-FLOOR, FLOOR_OF_CLASSES = 0.5, 1.0
-
-#: A scale that is lost in noise is taken at this quantile of where it may be, on its safe side.
-SAFE = 0.05
-
-#: Coordinates beyond this multiple of a typical row's length are clamped.
-REACH = 8.0
-
-#: A step goes this far along the gradient over the curvature. That of a classifier differs between
-#: rows, and a whole step would go too far where it is large.
-RATE, RATE_OF_CLASSES = 1.0, 0.4
-
-#: The largest multiple of a model that is kept.
-MOST_KEPT = 1e9
-
-#: How far skewed residuals may have moved the intercept, in their standard deviations.
-SKEWED = 0.1
-
-#: Margins of a classifier have at most this variance. Before anything is seen, the intercept of a
-#: regression lies within this part of the largest usual target.
-MOST_MARGINS, CENTRED = 16.0, 0.5
-
-#: Scales stay in this range, and coefficients and intercepts are no larger: then the numbers of all
-#: queries are ordinary ones, whatever was released.
-_SMALLEST, _LARGEST = 1e-60, 1e60
-
-
-def in_range(size: float) -> float:
-    """A positive scale, within its range."""
-    return float(np.clip(size, _SMALLEST, _LARGEST))
-
-
-def limited(values: np.ndarray) -> np.ndarray:
-    """Coefficients, within their range."""
-    return np.clip(values, -_LARGEST, _LARGEST)
 
 
 @dataclass
@@ -301,7 +260,7 @@ class Run:
 
     def model(self, w: np.ndarray, offset: float) -> Vector:
         """The model of the rows as they are."""
-        offset = float(np.clip(offset - w @ self.whitening.centre, -_LARGEST, _LARGEST))
+        offset = float(np.clip(offset - w @ self.whitening.centre, -LARGEST, LARGEST))
         return Vector.of(limited(self.whitening.matrix.T @ w) / self.units).with_offset(offset)
 
     # Gradients.
@@ -336,7 +295,7 @@ class Run:
                 self.offset += offset / (steps - first)
             offset = self.after_step(t, w, offset)
         self.most = MOST_MARGINS if classifies else self.explained
-        noise, sampled = self._gradient_errors(np.array(noises), rate, steps - first, cut)
+        noise, sampled = gradient_errors(self, np.array(noises), rate, steps - first, cut)
         self.error = math.hypot(noise, sampled)
         w, self.columns = likely_columns(self.w, self.whitening.matrix, self.error, self.most)
         w = shrunken(w, np.full(len(w), self.error), self.most)
@@ -364,18 +323,6 @@ class Run:
     def problem_of_constant(self) -> Problem:
         """What the best constant is the best constant of."""
         return self.problem
-
-    def _gradient_errors(
-        self, noises: np.ndarray, rate: float, averaged: int, cut: float
-    ) -> tuple[float, float]:
-        """The errors of w: of the noise, and of sampling rows."""
-        bend, square, loss = 1.0, 1.0, self.problem.loss
-        if loss.classifies and loss.innermost.link == "logit":
-            spread = math.sqrt(min(float(self.ratios @ np.square(self.w)), MOST_MARGINS))
-            bend, square = shortened_slopes(loss, self.offset, spread, cut * self.scale)
-        noise = averaged_noise(noises / self.curvature, rate, rate * bend, averaged)
-        sampled = self.scale / self.curvature / math.sqrt(self.problem.n_rows)
-        return noise, sampled * math.sqrt(square) / bend
 
     def shrink(self) -> None:
         """Go from the constant towards the model as far as two gradients say, and mend the offset.
@@ -428,10 +375,10 @@ class Run:
         """The model, its errors, and a private estimate of its fit."""
         problem, theta = self.problem, self.model(self.w, self.offset)
         offset = (1 - self.kept) * self.constant.offset + self.kept * theta.offset + self.shift
-        offset = float(np.clip(offset, -_LARGEST, _LARGEST))
+        offset = float(np.clip(offset, -LARGEST, LARGEST))
         dense = problem.set.project(np.where(self.columns, self.kept * theta.dense(), 0.0))
         model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
-        covariance = self._covariance(theta, model.support)
+        covariance = covariance_of(self, theta, model.support)
         return Solution(
             model, self.plan.steps, errors=known_errors(covariance)[:-1], fit=self.fit_of(model),
             offset_error=math.sqrt(covariance[0, -1, -1]) if problem.fit_intercept else None,
@@ -444,21 +391,3 @@ class Run:
         curvature = self.curvature if problem.loss.measured_curvature else None
         query = comparison(problem, model, self.constant, 2 * self.spread, curvature)
         return read_comparison(*self.release("check", query))[0]
-
-    def _covariance(self, theta: Vector, support: np.ndarray) -> np.ndarray:
-        """Of coefficients and intercept: of w, of the mean row, and of how much is kept.
-
-        To leave out columns projects w, and with it its errors, onto what is orthogonal to them.
-        """
-        matrix, error = self.whitening.matrix, min(self.error, _LARGEST)
-        maps = np.column_stack([matrix[:, support] / self.units[support], -self.whitening.centre])
-        left = without(matrix, ~self.columns) if not self.columns.all() else np.eye(len(matrix))
-        sampled = self.scale / self.curvature / math.sqrt(self.problem.n_rows)
-        of_mean, of_part = np.zeros((2, len(support) + 1))
-        of_mean[-1] = math.hypot(self.shift_error, sampled)
-        of_part[:-1] = self.kept_error * theta.dense()[support]
-        of_part[-1] = self.kept_error * (theta.offset - self.constant.offset)
-        root = np.vstack([error * (left @ maps), of_mean, of_part])
-        if not self.problem.fit_intercept:
-            root[:, -1] = 0.0
-        return covariances(root, np.append(self.flat, [False, False]))
