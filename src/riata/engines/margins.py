@@ -104,7 +104,7 @@ class RowBlock(Block):
         self._margins = margins
 
     def inner(self, model: Coefficients) -> np.ndarray:
-        return self._margins.inner(model)[self.start : self.start + len(self.y)]
+        return self._margins.inner(model)[self.start : self.start + self.shape[0]]
 
 
 class ColumnBlock(Block):
@@ -128,13 +128,13 @@ class ColumnBlock(Block):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.y), self._columns.shape[1]
+        return self._last - self._first, self._columns.shape[1]
 
     def inner(self, model: Coefficients) -> np.ndarray:
         return self._margins.inner(model)[self._first : self._last]
 
     def columns(self, columns: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
-        start, stop, _ = rows.indices(len(self.y))
+        start, stop, _ = rows.indices(self.shape[0])
         found = np.zeros((stop - start, len(columns)))
         for i, column in enumerate(columns):
             found[:, i] = self._columns.dense(int(column), self._first + start, self._first + stop)

@@ -63,7 +63,7 @@ class Block:
     def some_columns(self, columns: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """The same for all rows, a few at a time, and which rows these are."""
         step = max(1, _ENTRIES_AT_ONCE // max(len(columns), 1))
-        for start in range(0, len(self.y), step):
+        for start in range(0, self.shape[0], step):
             few = slice(start, start + step)
             yield few, self.columns(columns, few)
 
