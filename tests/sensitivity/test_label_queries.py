@@ -151,7 +151,7 @@ def test_a_row_query_sees_no_target():
 def test_every_kind_of_block_answers_without_targets(layout):
     x, y = np.random.default_rng(8).uniform(-0.4, 0.4, (40, P)), np.ones(40)
     theta, columns = Vector.of(np.ones(P)), np.arange(1, P)
-    query = DesignCurve(problem_of(n_rows=40, adjacency=REPLACE_LABEL), theta, ROWS["long"])
+    query = DesignCurve(problem_of(n=40, adjacency=REPLACE_LABEL), theta, ROWS["long"])
     model = query.coefficients
     engine = LocalEngine(layout(x), y, LENGTH, block_rows=16)
     blocks = [*engine._blocks, *engine._column_blocks]
