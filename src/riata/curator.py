@@ -222,6 +222,11 @@ class Curator:
             raise ValueError(f"There is no part {part}: the rows have {len(self._paid_for)}.")
         if view not in self._views:
             raise ValueError(f"There is no view {view!r} of the rows: {list(self._views)}.")
+        if view != ROWS and not leaves(mechanism.event):
+            raise ValueError(
+                f"The view {view!r} may show targets among its columns, so no answer about it is "
+                "free. Ask by a mechanism that costs something."
+            )
         with self._turn:
             self._paid_for[part].take(mechanism.event)
             if self._checkpoint is None:

@@ -100,8 +100,10 @@ def on_release(callback: Observer) -> Iterator[None]:
     Notes
     -----
     *Privacy.* A record shows what is released and charged anyway, and public facts: never a row,
-    nor an exact sum. It is a copy, so a callback cannot change a fit. Of a `PrivateSearch` only the
-    model that it returns is released, and so one record is made of a whole search.
+    nor an exact sum. Where rows are public (`adjacency="replace-label"`) answers about rows alone
+    are exact, and records of them may show rows. A record is a copy, so a callback cannot change a
+    fit. Of a `PrivateSearch` only the model that it returns is released, and so one record is made
+    of a whole search.
 
     Blocks nest: each callback is called, the outermost first. They hold for the thread or the
     asyncio task that they are in, as `contextvars` do. A run that goes on from a checkpoint shows

@@ -14,12 +14,16 @@ from riata.engines.choice import open_engine
 from riata.errors import BudgetExceeded
 from riata.fitting.rows import SourceRows
 from riata.grid import X_STEPS
-from riata.mechanisms import GaussianMechanism
+from riata.losses import Squared
+from riata.mechanisms import GaussianMechanism, PublicAnswer
 from riata.mechanisms.noise import Noise
 from riata.preparation import Preparation
-from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
 from riata.privacy.events import Gaussian
-from riata.queries import FlagCounts
+from riata.problem import Problem
+from riata.queries import DesignCurve, DesignRows, FlagCounts, Whitening
+from riata.sets import L1Ball
+from riata.vectors import Vector
 
 SCHEMA = Schema.from_table(
     {
@@ -143,6 +147,17 @@ def test_another_view_of_the_rows_is_paid_for_as_any_release():
     assert curator.release(asked, mechanism, view="flags").shape == (12,)
     with pytest.raises(BudgetExceeded):
         curator.release(asked, mechanism, view="flags")
+
+
+def test_no_answer_about_flags_is_free_where_rows_are_public():
+    """Flags of the target are columns there: an exact answer would tell which label is good."""
+    source = SourceRows(read(frame(HOSTILE), SCHEMA), False)
+    curator = Curator(None, Gaussian(2.0), Noise(0), views={"flags": flags_of(source)})
+    problem = Problem(Squared(), L1Ball(1.0), FLAGGED.bounds, len(HOSTILE), 12, REPLACE_LABEL)
+    rows = DesignRows(Whitening.of(np.eye(12), np.zeros(12)), 1.0, 0.0, 5.0)
+    asked = DesignCurve(problem, Vector.zero(12), rows)
+    with pytest.raises(ValueError, match="may show targets"):
+        curator.release(asked, PublicAnswer(), view="flags")
 
 
 def test_a_view_that_the_curator_was_not_opened_with_is_refused():

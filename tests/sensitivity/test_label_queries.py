@@ -3,6 +3,7 @@
 Rows are hostile, and the same on both sides; targets are bounds, rubbish and class codes.
 """
 
+import copy
 import itertools
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from riata.audit.grey_box import replays
 from riata.audit.pairs import random_pairs, worst_pair
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
+from riata.engines.margins import ColumnBlock, RowBlock
 from riata.estimators import PrivateLasso, PrivateLogisticRegression
 from riata.losses import Logistic, Squared
 from riata.losses.one_against_rest import OneAgainstRest
@@ -143,6 +145,25 @@ def test_a_row_query_sees_no_target():
     query.block_sum(block)
     assert seen == [None]
     np.testing.assert_array_equal(block.y, np.ones(2))
+
+
+@every_layout
+def test_every_kind_of_block_answers_without_targets(layout):
+    x, y = np.random.default_rng(8).uniform(-0.4, 0.4, (40, P)), np.ones(40)
+    theta, columns = Vector.of(np.ones(P)), np.arange(1, P)
+    query = DesignCurve(problem_of(n=40, adjacency=REPLACE_LABEL), theta, ROWS["long"])
+    model = query.coefficients
+    engine = LocalEngine(layout(x), y, LENGTH, block_rows=16)
+    blocks = [*engine._blocks, *engine._column_blocks]
+    assert {type(block) for block in blocks} == {RowBlock, ColumnBlock}
+    for block in blocks:
+        alone = copy.copy(block)
+        alone.y = None
+        np.testing.assert_array_equal(alone.inner(model), block.inner(model))
+        for one, other in zip(
+            alone.some_columns(columns), block.some_columns(columns), strict=True
+        ):
+            np.testing.assert_array_equal(one[1], other[1])
 
 
 def test_an_exact_answer_is_refused_where_it_would_tell_something():

@@ -15,6 +15,7 @@ from riata import (
     PrivateErm,
     PrivateLasso,
     PrivateLogisticRegression,
+    PrivateSearch,
     forecast,
     load,
     peel,
@@ -85,6 +86,16 @@ def test_without_noise_it_is_the_maximum_of_the_likelihood():
     np.testing.assert_allclose(model.intercept_[0], reference.intercept_[0], atol=0.1)
 
 
+def test_errors_of_numbers_are_those_of_least_squares_where_noise_is_small():
+    """Wherever residuals are clipped: further out where noise is small."""
+    model = lasso(epsilon=1e3, random_state=0, radius=10.0).fit(X, Y)
+    moments = np.cov(X.T) * (len(X) - 1)
+    expected = np.std(Y - model.predict(X)) * np.sqrt(np.diag(np.linalg.inv(moments)))
+    ratio = model.coef_error_ / expected
+    assert (ratio > 0.8).all()
+    assert (ratio < 2.0).all()
+
+
 def test_without_an_intercept_there_is_none():
     model = lasso(epsilon=3.0, fit_intercept=False, random_state=0).fit(X, Y)
     assert model.intercept_ == 0
@@ -150,6 +161,10 @@ def test_the_statement_says_that_rows_are_not_protected(tmp_path):
     assert "one row's target" in model.privacy_.sentence
     assert "public and NOT protected" in model.privacy_.sentence
     assert LABEL_NOTE in model.privacy_.notes
+    search = PrivateSearch(
+        lasso(epsilon=None, delta=None), {"radius": [1.0, 2.0]}, epsilon=1.0, delta=1e-6
+    ).fit(X, Y)
+    assert LABEL_NOTE in search.privacy_.notes
     assert LABEL_NOTE not in lasso(adjacency="replace-one").fit(X, Y).privacy_.notes
     save(model, tmp_path / "model.riata")
     assert load(tmp_path / "model.riata").privacy_ == model.privacy_

@@ -134,7 +134,7 @@ class ColumnBlock(Block):
         return self._margins.inner(model)[self._first : self._last]
 
     def columns(self, columns: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
-        start, stop, _ = rows.indices(self._last - self._first)
+        start, stop, _ = rows.indices(self.shape[0])
         found = np.zeros((stop - start, len(columns)))
         for i, column in enumerate(columns):
             found[:, i] = self._columns.dense(int(column), self._first + start, self._first + stop)

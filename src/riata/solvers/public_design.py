@@ -56,9 +56,9 @@ FIRST = 0.3
 #: A scale gets at most this part where delta is 0, so that the sums have most of the budget.
 MOST_FOR_PURE = 0.15
 
-#: Residuals are clipped at a multiple of a high quantile, as in whitened gradients: of normal ones
-#: the quantile is at 1 / 0.6 standard deviations, and this is what they have of the multiple.
-DEVIATIONS = CUT / 0.6
+#: Residuals are clipped at a multiple of a high quantile, as in whitened gradients. Of normal ones
+#: the quantile is at 1 / 0.6 standard deviations: what a deviation is of the quantile.
+DEVIATION = 0.6
 
 #: Rows longer than this multiple of a typical row weigh less (or than a larger one, as in whitened
 #: gradients, where rows times strength are many times the columns), and the constant beside a row
@@ -162,7 +162,7 @@ class Run:
         self.units = problem.bounds.per_column(problem.n_features)
         self.theta = Vector.zero(problem.n_features)
         self.curvature = in_range(problem.loss.curvature_bound(problem.y_bound))
-        self.strength, self.unit = self._strength(), 0.0
+        self.strength, self.unit, self.spread = self._strength(), 0.0, 0.0
         self.rows: DesignRows | None = None
         self.known = np.zeros(0), math.inf
 
@@ -212,9 +212,9 @@ class Run:
         return DesignRows(rows.whitening, rows.reach, rows.constant, length)
 
     def _variance(self, query: LabelSums) -> float:
-        """About the variance of slopes."""
+        """About the variance of slopes. That of numbers does not grow with where they are cut."""
         most = query.slope_bound()
-        return (most if self.problem.loss.classifies else most / DEVIATIONS) ** 2
+        return (most if self.problem.loss.classifies else min(self.spread, most)) ** 2
 
     # Targets.
 
@@ -223,7 +223,9 @@ class Run:
         query, mechanism = SlopeSizes(self.problem, self.theta), self.plan[role]
         counts, noise = self.curator.release(query, mechanism), noise_std(mechanism, query)
         cut = min(max(CUT, self.strength / CUT_FROM), MOST_CUT)
-        return in_range(cut * query.top * high_quantile(counts, noise, query.edges, SAFE))
+        high = query.top * high_quantile(counts, noise, query.edges, SAFE)
+        self.spread = in_range(DEVIATION * high)
+        return in_range(cut * high)
 
     def learn(self, role: str, limit: float) -> None:
         """Release the label sums at the present model, and find the next one."""

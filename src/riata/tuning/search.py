@@ -23,10 +23,10 @@ from riata.fitting import Request, release_score, search_digest
 from riata.fitting.arguments import budget_of, check_ledger, seed_from
 from riata.fitting.dask_rows import is_collection
 from riata.fitting.prediction_rows import bounds_with_schema, signs
-from riata.fitting.statement import CLIPPING_NOTE, DELTA_NOTE, default_delta_note
+from riata.fitting.statement import CLIPPING_NOTE, DELTA_NOTE, LABEL_NOTE, default_delta_note
 from riata.mechanisms.discrete import geometric, uniform_int
 from riata.mechanisms.noise import Noise
-from riata.privacy.budget import Budget
+from riata.privacy.budget import REPLACE_LABEL, Budget
 from riata.privacy.statement import Statement
 from riata.releases import notify_of_search, unobserved
 from riata.tuning.candidates import check_estimator, check_expected, check_fits, grid_points
@@ -254,6 +254,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     ) -> Statement:
         fitted, total = self.best_estimator_.privacy_, plan.spent
         notes = (CLIPPING_NOTE, *request.notes)
+        if plan.budget.adjacency == REPLACE_LABEL:
+            notes += (LABEL_NOTE,)
         if self.delta is None:
             notes += (default_delta_note(total.delta),)
         if total.delta * request.n_rows >= 1:
