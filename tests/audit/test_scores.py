@@ -260,9 +260,9 @@ def test_a_search_catches_a_hole_that_the_pair_of_the_first_gradient_misses(monk
     model = class_sums(1)
     honest = SumsByClass.row_bound
     monkeypatch.setattr(SumsByClass, "row_bound", lambda self, norm: honest(self, norm) / 2)
-    pair = worst_pair(model, 60, 4)
+    pair = worst_pair(model, 300, 4)
     assert replay(model, pair.data, pair.neighbour, seed=1).sound
-    assert not search_pair(model, 60, 4, tries=4, runs=1).sound
+    assert not search_pair(model, 300, 4, tries=4, runs=1).sound
 
 
 @pytest.mark.parametrize(

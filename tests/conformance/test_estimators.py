@@ -266,7 +266,8 @@ class TestClassifier:
         labels[0] = "odd"
         other = logistic(classes=[0, 1], random_state=0).fit(X, labels)
         # a type inferred from all labels would turn every one of them into no class
-        assert np.abs(honest.intercept_ - other.intercept_) < 0.1
+        # which would move the intercept by its whole length; one row moves it a little
+        assert np.abs(honest.intercept_ - other.intercept_) < 0.2 * np.abs(honest.intercept_)
         assert other.score(X, (LABELS == "yes").astype(int)) > 0.7
 
     def test_a_label_outside_the_classes_is_no_error(self):
