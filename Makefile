@@ -9,7 +9,7 @@ LOCK := requirements/ci.txt
 LOCKED ?= $(CI)
 CONSTRAINTS := $(if $(LOCKED),--constraint $(LOCK))
 
-.PHONY: help demo quick test test-all test-services audit mutants lint bench docs package lock sbom clean
+.PHONY: help demo quick test test-all test-services audit mutants lint bench docs docs-versions package lock sbom clean
 
 help:
 	@echo "make demo           fit a private model on packaged data and write demo.html"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint           format, lint, types and import rules"
 	@echo "make bench          the benchmarks, with tables and plots in benchmarks/results"
 	@echo "make docs           the documentation, in docs/_build/html"
+	@echo "make docs-versions  the documentation of every release, in docs/_build/versions"
 	@echo "make package        wheel and source distribution in dist, checked as a package index would"
 	@echo "make lock           the newest versions that fit, into requirements/ci.txt"
 	@echo "make sbom           what is installed here, as CycloneDX in sbom.json"
@@ -53,9 +54,16 @@ test: $(VENV)/.test-group
 test-all: test
 	$(BIN)/python -m pytest -n 2 -m "long and not slow and not services"
 
-test-services: $(VENV)/.test-group
+# lifelines needs a pandas below 3, so it has an environment of its own.
+$(VENV)/.lifelines: requirements/lifelines.txt
+	$(PYTHON) -m venv $(VENV)/lifelines
+	$(VENV)/lifelines$(BIN:$(VENV)%=%)/python -m pip install --requirement requirements/lifelines.txt
+	@touch $@
+
+test-services: $(VENV)/.test-group $(VENV)/.lifelines
 	tests/services/install.sh
-	$(BIN)/python -m pytest -m services
+	LIFELINES_PYTHON=$(abspath $(VENV)/lifelines$(BIN:$(VENV)%=%)/python) \
+	  $(BIN)/python -m pytest -m services
 
 audit: $(VENV)/.test-group
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -107,6 +115,9 @@ bench: $(VENV)/.bench-group
 docs: $(VENV)/.docs-group
 	rm -rf docs/api/generated
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+docs-versions: $(VENV)/.docs-group
+	$(BIN)/python tools/versioned_docs.py --url "$(or $(DOCS_URL),/)"
 
 package: $(VENV)/.supply-group
 	$(BIN)/python -m build --outdir dist

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from riata import Bounds, PrivateLasso, PrivateLogisticRegression, PrivatePoissonRegression
 from riata.privacy import Budget
-from riata.solvers.plan import gaussian_mechanisms
+from riata.solvers.calibrated import gaussian_mechanisms
 
 #: Rows that the models are judged on.
 FRESH = 2_000

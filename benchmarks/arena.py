@@ -7,7 +7,15 @@ results/arena.json, and a rival is not run again for a split that is there, unle
 it.
 
     python benchmarks/arena.py [--quick] [--set housing ...] [--epsilon 0.3 1 3] [--own]
-                               [--again auto ...] [--widened 10] [--only RIVAL ...]
+                               [--again auto ...] [--only RIVAL ...] [--rows 10000]
+
+Other questions about the default have a table of their own, in benchmarks/arena_checks.py:
+
+    --widened 10 100    what bounds cost that are so many times too wide
+    --regret            the best of riata's own solvers, without peers
+    --probabilities     the log-loss beside that of private class frequencies
+    --forecast          forecasts from a good guess beside the scores
+    --pure              delta 0 beside delta 1e-6
 """
 
 from __future__ import annotations
@@ -17,14 +25,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from time import process_time
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
-from sklearn.model_selection import train_test_split
 
+import arena_checks
+from arena_checks import split
 from riata import PrivateLasso, PrivateLogisticRegression
 from riata.errors import Incompatible
 
@@ -44,6 +54,9 @@ SETS = arena_data.TABLES | arena_wide.WIDE | arena_designs.DESIGNS | arena_rdata
 OWN = ("whitened-gradient", "scaled-gradient", "noisy-gradient", "greedy", "class-sums")
 JOINT = ("joint-class-sums", "softmax-gradient")
 
+#: Those that are asked for with delta 0.
+PURE = ("noisy-gradient", "greedy", "sufficient-statistics")
+
 AUTO, CEILING = "auto", "without privacy"
 
 Scores = dict[str, float]
@@ -60,21 +73,16 @@ def score(table: Table, y: np.ndarray, margins: np.ndarray) -> float:
     return float(r2_score(y, np.clip(margins, -table.bounds.y, table.bounds.y)))
 
 
-def split(table: Table, seed: int) -> list[Any]:
-    found: list[Any] = train_test_split(table.x, table.y, test_size=0.25, random_state=seed)
-    return found
-
-
-def own(table: Table, solver: str, epsilon: float, seed: int) -> float | None:
+def own(table: Table, solver: str, epsilon: float, seed: int, delta: float = DELTA) -> float | None:
     """The score of a solver of riata, None if it does not take such a problem."""
     x, held, y, truth = split(table, seed)
     facts = {"bounds": table.bounds, "solver": solver, "random_state": seed}
     try:
         if table.classifies:
             facts["classes"] = table.classes
-            model = PrivateLogisticRegression(epsilon, DELTA, **facts).fit(x, y)
+            model = PrivateLogisticRegression(epsilon, delta, **facts).fit(x, y)
             return score(table, truth, model.decision_function(held))
-        return score(table, truth, PrivateLasso(epsilon, DELTA, **facts).fit(x, y).predict(held))
+        return score(table, truth, PrivateLasso(epsilon, delta, **facts).fit(x, y).predict(held))
     except Incompatible:
         return None
 
@@ -203,6 +211,61 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"regret: {small:.0%} at most .01, the largest {max(regrets):.3f}"
 
 
+def of_pure(
+    store: Store, name: str, table: Table, epsilon: float, given: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """Scores of the default and of riata's purely private solvers, beside those with delta."""
+    row: dict[str, Any] = {"set": name, "epsilon": epsilon}
+    for delta, solver in ((DELTA, AUTO), *((0.0, each) for each in (AUTO, *PURE))):
+        if given.only and solver not in given.only:
+            continue
+        each = [
+            store.get(
+                f"{name}|{epsilon:g}|{solver}, delta {delta:g}|{k}", solver,
+                partial(own, table, solver, epsilon, k, delta),
+            )
+            for k in range(given.splits)
+        ]  # fmt: skip
+        known = None not in each
+        row[f"{solver}, delta {delta:g}"] = float(np.mean(each)) if known else float("nan")
+    return [row]
+
+
+def checked(
+    store: Store, name: str, table: Table, epsilon: float, best: float, given: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """The lines of the check that is asked for, of one set at one epsilon."""
+
+    def of_auto(which: Table, strength: float, seed: int) -> float | None:
+        facts = (which.bounds.x, which.bounds.y, which.bounds.length)
+        key = f"{name}|{strength:g}|{AUTO}, {facts}|{seed}"
+        return store.get(key, AUTO, partial(own, which, AUTO, strength, seed))
+
+    if given.widened:
+        return arena_checks.of_widths(name, table, epsilon, given.splits, given.widened, of_auto)
+    if given.probabilities:
+        return arena_checks.of_probabilities(name, table, epsilon, DELTA, given.splits)
+    if given.forecast:
+        truth = float(np.mean([of_auto(table, epsilon, k) for k in range(given.splits)]))
+        best = float(np.mean([ceiling(table, k) for k in range(given.splits)]))
+        return arena_checks.of_forecast(name, table, epsilon, DELTA, truth, best, repeats=8)
+    if given.pure:
+        return of_pure(store, name, table, epsilon, given)
+    return [line(name, epsilon, scores_of(store, name, table, epsilon, given), best)]
+
+
+def said(rows: list[dict[str, Any]], given: argparse.Namespace) -> Iterator[str]:
+    """What all lines say together."""
+    if given.widened:
+        yield arena_checks.about_widths(rows)
+    elif given.probabilities:
+        yield arena_checks.about_probabilities(rows)
+    elif given.forecast:
+        yield arena_checks.about_forecasts(rows)
+    elif not given.pure:
+        yield from summary(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", nargs="+", default=list(SETS), choices=list(SETS))
@@ -210,8 +273,11 @@ def main() -> None:
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 0.3, 1.0, 3.0, 8.0])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--bounds", choices=["as stated", "inf"], default="as stated")
-    parser.add_argument("--widened", type=float, default=1.0, help="bounds too wide by this factor")
     parser.add_argument("--own", action="store_true", help="riata's other solvers too: the regret")
+    parser.add_argument("--widened", nargs="+", type=float, default=[], metavar="FACTOR")
+    for check in ("regret", "probabilities", "forecast", "pure"):
+        parser.add_argument(f"--{check}", action="store_true")
+    parser.add_argument("--rows", type=int, default=10**9, help="larger tables are sampled")
     parser.add_argument("--only", nargs="+", default=[], help="run these alone")
     parser.add_argument("--again", nargs="+", default=[], help="run these again")
     parser.add_argument("--quick", action="store_true", help="three splits, three epsilons")
@@ -221,17 +287,21 @@ def main() -> None:
         given.set = list(arena_rdatasets.RDATASETS)
     if given.quick:
         given.splits, given.epsilon = 3, [0.3, 1.0, 3.0]
-    store, rows = Store(given.file, given.again), []
+    if given.regret:
+        given.only = [AUTO, *OWN, *JOINT]
+    given.own |= given.regret
+    store, rows, begun = Store(given.file, given.again), [], process_time()
     for name in given.set:
-        table = SETS[name]()
-        table = (table.entrywise() if given.bounds == "inf" else table).widened(given.widened)
+        table = SETS[name]().sample(given.rows)
+        table = table.entrywise() if given.bounds == "inf" else table
         best = store.get(f"{name}|{CEILING}", CEILING, partial(ceiling, table, 0))
         for epsilon in given.epsilon:
-            rows.append(line(name, epsilon, scores_of(store, name, table, epsilon, given), best))
-            shown = {k: round(v, 4) if isinstance(v, float) else v for k, v in rows[-1].items()}
-            print(*shown.values(), sep=" | ", flush=True)
+            for row in checked(store, name, table, epsilon, best, given):
+                rows.append(row)
+                shown = {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
+                print(*shown.values(), f"{process_time() - begun:.0f} s", sep=" | ", flush=True)
     show("arena", rows)
-    print(*summary(rows), sep="\n")
+    print(*said(rows, given), sep="\n")
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ are fitted, with no negative part and relative errors, by
 
 and memory by bytes for each entry, over what the rows take themselves.
 
-    python benchmarks/costs.py [--solvers greedy ...]
+    python benchmarks/costs.py [--solvers greedy ...] [--check]
 
-The constants that are printed go into src/riata/forecasting/costs.py.
+The constants that are printed go into src/riata/forecasting/costs.py. With --check nothing is
+fitted: fits of other shapes are compared with what these constants say.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from riata import Bounds, PrivateErm
+from riata.forecasting import cost_of
 from riata.losses import Logistic, Squared
 from riata.sets import L1Ball, L2Ball, SparseBall
 from riata.solvers import SOLVERS
@@ -36,6 +38,8 @@ SIZES = (
     (1_000, 50, 1.0), (5_000, 50, 1.0), (5_000, 300, 1.0), (20_000, 100, 1.0),
     (20_000, 400, 0.1), (2_000, 2_000, 0.1), (60_000, 20, 1.0),
 )  # fmt: skip
+
+OTHER_SIZES = ((10_000, 200, 1.0), (40_000, 60, 0.3), (3_000, 800, 0.2))
 
 
 def estimator(solver: str) -> Any:
@@ -58,14 +62,13 @@ def measured(solver: str, x: Any, y: np.ndarray, answer: Any) -> None:
     (n, p), model = x.shape, estimator(solver)
     if solver == "class-sums":
         y = np.where(y > np.median(y), 1, -1)
-    plan = model.plan(n, p)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     begun = time.process_time()
     model.fit(x, y)
     seconds = time.process_time() - begun
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     answer.put({"solver": solver, "rows": n, "columns": p, "entries": int(x.nnz),
-                "steps": plan.steps, "seconds": seconds, "bytes": grown})  # fmt: skip
+                "steps": model.privacy_.steps, "seconds": seconds, "bytes": grown})  # fmt: skip
 
 
 def constants(found: list[dict[str, Any]]) -> tuple[np.ndarray, float]:
@@ -83,23 +86,46 @@ def constants(found: list[dict[str, Any]]) -> tuple[np.ndarray, float]:
     return parts, float(np.max(np.maximum(ratio, 1 / ratio)))
 
 
+def fitted(solver: str, table: tuple[Any, np.ndarray]) -> dict[str, Any] | None:
+    """One fit in a process of its own; None if the solver refuses the shape."""
+    fork = multiprocessing.get_context("fork")
+    answer = fork.Queue()
+    child = fork.Process(target=measured, args=(solver, *table, answer))
+    child.start()
+    child.join()
+    return answer.get() if child.exitcode == 0 else None
+
+
+def check(solvers: list[str]) -> None:
+    """Seconds that the constants say, over those of fits of other shapes."""
+    found = []
+    for size in OTHER_SIZES:
+        table = rows(*size)
+        for solver in solvers:
+            if (one := fitted(solver, table)) is not None:
+                plan = estimator(solver).plan(*table[0].shape)
+                steps = one["steps"] if plan.adaptive else None
+                said = cost_of(plan, one["entries"], steps).seconds
+                found.append({"solver": solver, "size": str(size), "ratio": said / one["seconds"]})
+    show("Seconds by the constants over those measured", found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--solvers", nargs="*", default=list(SOLVERS))
+    parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    fork = multiprocessing.get_context("fork")
+    if options.check:
+        check(options.solvers)
+        return
     found, table = [], []
     tables = {size: rows(*size) for size in SIZES}
     for solver in options.solvers:
         mine = []
         for size in SIZES:
-            answer = fork.Queue()
-            child = fork.Process(target=measured, args=(solver, *tables[size], answer))
-            child.start()
-            child.join()
-            if child.exitcode == 0:
-                mine.append(answer.get())
-                print(mine[-1], flush=True)
+            if (one := fitted(solver, tables[size])) is not None:
+                mine.append(one)
+                print(one, flush=True)
         if not mine:
             continue
         parts, worst = constants(mine)

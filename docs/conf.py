@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 from pathlib import Path
@@ -54,7 +55,7 @@ mathjax3_config = {"tex": {"tags": "none"}, "svg": {"fontCache": "global"}}
 
 # Pages
 html_theme = "pydata_sphinx_theme"
-html_title = "riata"
+html_title = f"riata {release}"
 html_static_path = ["_static", str(_mathjax_file)]
 html_css_files = ["riata.css"]
 html_favicon = "_static/logo.svg"
@@ -73,6 +74,14 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
+# One of several versions beside each other (tools/versioned_docs.py): a list of them on every page.
+if _version := os.environ.get("RIATA_DOCS_VERSION"):
+    html_theme_options |= {
+        "navbar_end": ["version-switcher", "theme-switcher"],
+        "switcher": {"json_url": "../versions.json", "version_match": _version},
+        "check_switcher": False,  # it is written above this version, after all of them
+        "show_version_warning_banner": True,
+    }
 # Pages that are not part of a section have no navigation beside them.
 _whole_width = [page.stem for page in Path(__file__).parent.glob("*.md")] + ["algorithms/*"]
 html_sidebars: dict[str, list[str]] = {page: [] for page in _whole_width}

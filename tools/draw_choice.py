@@ -62,7 +62,7 @@ LADDERS = (
             Rung(
                 "scaled-gradient",
                 "scaled_gradient",
-                "L1Ball or L2Ball, columns|at most rows / 3?",
+                "L1Ball or L2Ball, numbers|or columns at most rows / 3?",
             ),
             Rung("noisy-gradient", "noisy_gradient"),
         ),
@@ -80,6 +80,12 @@ LADDERS = (
                 "whitened-gradient",
                 "whitened_gradient",
                 "L1Ball or L2Ball, delta > 0,|few columns*?",
+            ),
+            Rung(
+                "averaged-gradient",
+                "averaged_gradient",
+                "L1Ball or L2Ball, delta 0,|few columns*, more than .13|"
+                "√(rows · epsilon) (labels: .065)?",
             ),
             Rung(
                 "sufficient-statistics",

@@ -58,6 +58,7 @@ SOLVERS = ("tests/audit/test_solvers.py",)
 COSTS = ("tests/unit/test_solver_accounting.py",)
 JOINT = ("tests/sensitivity/test_softmax_queries.py",)
 PAIRS = ("tests/sensitivity/test_row_pairs.py",)
+PIECES = ("tests/unit/test_sparse_pieces.py",)
 REFITS = ("tests/sensitivity/test_refit_queries.py",)
 FAMILIES = ("tests/sensitivity/test_weighted_rows.py",)
 WHITENED = ("tests/sensitivity/test_whitening.py",)
@@ -221,8 +222,8 @@ MUTANTS = [
     ),
     Mutant(
         "sums of powers that wrap around in wide rows", "row_norms.py",
-        "return MOST_COLUMNS if isinstance(norm, str) else MOST_COLUMNS_OF_POWERS",
-        "return MOST_COLUMNS",
+        "most = MOST_COLUMNS if isinstance(norm, str) else MOST_COLUMNS_OF_POWERS",
+        "most = MOST_COLUMNS",
         (f"{BOUNDS[0]}::test_rows_too_wide_for_an_exact_length_are_refused",),
     ),
     Mutant(
@@ -578,17 +579,18 @@ MUTANTS = [
     ),
     Mutant(
         "margins that round as they follow", "engines/margins.py",
-        "self._inner = model.in_units(self._sums)",
-        "self._inner = (self._sums * 0.1) * (model.unit * 10)", ("tests/unit/test_margins.py",),
+        "self._inner = model.in_units(self._sums)\n        else:",
+        "self._inner = (self._sums * 0.1) * (model.unit * 10)\n        else:", PIECES,
     ),
     Mutant(
         "dense rows of which other columns count", "queries/sizes.py",
-        "most = _most_rank(np.count_nonzero(x, axis=1), p)",
-        "most = _most_rank(np.full(n, p), p)", SAME,
+        "most = _most_rank(np.add.reduce(x[few] != 0, axis=1, dtype=np.int64), p)",
+        "most = _most_rank(np.full(len(x[few]), p), p)", SAME,
     ),
     Mutant(
         "rows shortened by the number of columns", "bounds.py",
-        "entries = np.count_nonzero(rows, axis=1)", "entries = np.full(len(rows), rows.shape[1])",
+        "entries[too_long] = np.count_nonzero(rows[too_long], axis=1)",
+        "entries[too_long] = rows.shape[1]",
         SAME,
     ),
     Mutant(
@@ -658,9 +660,21 @@ MUTANTS = [
     ),
     Mutant(
         "inner products of the first rows for every block", "engines/margins.py",
-        "return self._margins.inner(model)[self.start : self.start + self.shape[0]]",
-        "return self._margins.inner(model)[: self.shape[0]]",
-        ("tests/sensitivity/test_columns.py",),
+        "return slice(self.start, self.start + self.shape[0])",
+        "return slice(0, self.shape[0])", PIECES,
+    ),
+    Mutant(
+        "slopes that are kept for another loss", "engines/margins.py",
+        "asked = query.loss, query.theta,", "asked = query.theta, query.theta,", PIECES,
+    ),
+    Mutant(
+        "slopes that are kept for another model", "engines/margins.py",
+        "asked = query.loss, query.theta, query.coefficients", "asked = (query.loss,) * 3", PIECES,
+    ),
+    Mutant(
+        "rows shortened as for another length", "queries/columns.py",
+        'block.once("shortening", (self, length), shortening)',
+        'block.once("shortening", (self,), shortening)', PIECES,
     ),
     Mutant(
         "a line along the places of another cut", "queries/softmax.py",
@@ -718,7 +732,7 @@ MUTANTS = [
     ),
     Mutant(
         "negative entries in sums that are called nonnegative_inner", "queries/class_sums.py",
-        "np.maximum(x.data, 0.0), x.indices", "x.data, x.indices",
+        "with_entries(x, np.maximum(x.data, 0.0))", "with_entries(x, x.data)",
         ("tests/sensitivity/test_sums_by_class.py",),
     ),
     Mutant(
@@ -769,8 +783,8 @@ MUTANTS = [
     ),
     Mutant(
         "a softmax slope that is not shortened", "queries/softmax.py",
-        "shorter = np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)",
-        "shorter = np.ones(len(sizes))",
+        "cut = np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)",
+        "cut = np.ones(len(sizes))",
         JOINT,
     ),
     Mutant(
@@ -781,8 +795,8 @@ MUTANTS = [
     ),
     Mutant(
         "softmax rows that are not shortened", "queries/softmax.py",
-        "        rows = self.scaling.shortening(block, self.length)\n",
-        "        rows = np.ones(len(block.y))\n",
+        "            shorter = self.scaling.shortening(few, self.length)\n",
+        "            shorter = np.ones(len(few.y))\n",
         JOINT,
     ),
     Mutant(
@@ -804,7 +818,7 @@ MUTANTS = [
     ),
     Mutant(
         "Gaussian releases that are charged once for all steps",
-        "solvers/plan.py",
+        "solvers/calibrated.py",
         "calibrate_mechanisms(at, {role: fits * k for role, k in times.items()}, budget)",
         "calibrate_mechanisms(at, dict.fromkeys(times, 1), budget)",
         ("tests/unit/test_scaled_gradient.py",),
@@ -824,7 +838,7 @@ MUTANTS = [
     # The later solvers
     Mutant(
         "gradients that are not clipped", "queries/gradient.py",
-        "return block.sums(np.clip(steps, -limit, limit))", "return block.sums(steps)",
+        "return np.clip(steps, -limit, limit)", "return steps",
         (f"{CLIPS[0]}::test_no_row_adds_more_than_the_clip",),
     ),
     Mutant(
@@ -1068,14 +1082,25 @@ MUTANTS = [
     ),
     Mutant(
         "every entry with a vote of its own", "queries/sizes.py",
-        "counts[row, place] * SHARE_STEPS // entries",
-        "counts[row, place] * SHARE_STEPS", REFITS,
+        "np.floor(counts * float(SHARE_STEPS) / entries)",
+        "counts * float(SHARE_STEPS)", REFITS,
     ),
     Mutant(
         "votes that are rounded up", "queries/sizes.py",
-        "counts[row, place] * SHARE_STEPS // entries",
-        "-(-counts[row, place] * SHARE_STEPS // entries)",
+        "np.floor(counts * float(SHARE_STEPS) / entries)",
+        "np.ceil(counts * float(SHARE_STEPS) / entries)",
         (f"{REFITS[0]}::test_a_row_has_one_vote_on_the_sizes_of_its_entries",),
+    ),
+    Mutant(
+        "rows that keep their length", "queries/short_rows.py",
+        "rows[few] = bounds.grid_x(some * step)",
+        "rows[few] = np.rint(some * step / bounds.x * X_STEPS)",
+        ("tests/sensitivity/test_short_rows.py",),
+    ),
+    Mutant(
+        "sensitivity of the wide bounds' query alone", "queries/short_rows.py",
+        "return self.query.sensitivity(norm)", "return self.query.sensitivity(norm) / 2",
+        ("tests/sensitivity/test_short_rows.py",),
     ),
     Mutant(
         "parts of a table that are not cut", "queries/nuisance.py",
@@ -1096,6 +1121,14 @@ MUTANTS = [
         "events after the horizon", "losses/cox.py",
         "happened = (event > 0) & (duration <= horizon)", "happened = event > 0",
         ("tests/unit/test_ordinal_and_survival.py::test_hostile_durations_are_clipped_and_censored",),
+    ),
+    Mutant(
+        "curvatures of ordered classes above their bound", "losses/ordered_logistic.py",
+        "return 0.25 if self.n_classes == 2 else 0.5", "return 0.25",
+        (
+            "tests/unit/test_ordinal_and_survival.py::"
+            "test_the_curvature_of_ordered_classes_keeps_its_bound_and_narrow_classes_reach_it",
+        ),
     ),
     Mutant(
         "slopes of ordered classes above their bound", "losses/ordered_logistic.py",
@@ -1135,14 +1168,25 @@ MUTANTS = [
     ),
     Mutant(
         "gradients of whitened rows that are not clipped", "queries/whitening.py",
-        "kept = np.clip(kept, -most, most)", "pass",
+        "yield np.clip(kept, -most, most), u", "yield kept, u",
         (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient",),
     ),
     Mutant(
         "slopes of labels that are trusted to be the larger of two", "queries/whitening.py",
-        "kept = np.clip(kept, -most, most)",
-        "kept = np.clip(kept, -most, most) if largest is None else kept",
+        "yield np.clip(kept, -most, most), u",
+        "yield (np.clip(kept, -most, most) if largest is None else kept), u",
         (f"{WHITENED[0]}::test_a_label_of_a_weight_beyond_the_two_that_are_compared_is_clipped",),
+    ),
+    Mutant(
+        "moments of gradients in which each row counts twice", "queries/whitening.py",
+        "            total += g.T @ g\n        return total[np.triu_indices(self.width)]",
+        "            total += 2 * g.T @ g\n        return total[np.triu_indices(self.width)]",
+        (f"{WHITENED[0]}::test_no_row_adds_more_than_the_squared_clip_of_its_gradient",),
+    ),
+    Mutant(
+        "moments of gradients that are rounded to the next number", "queries/whitening.py",
+        "            np.trunc(g, out=g)\n", "            np.ceil(g, out=g)\n",
+        (f"{WHITENED[0]}::test_no_row_adds_more_than_the_squared_clip_of_its_gradient",),
     ),
     Mutant(
         "a clip that forgets the constant", "queries/whitening.py",
@@ -1170,9 +1214,21 @@ MUTANTS = [
         WHITENED,
     ),
     Mutant(
-        "queries about rows that are handed targets", "queries/public_rows.py",
+        "queries about rows that are handed targets", "queries/block.py",
         "        alone.y = None  # type: ignore[assignment]\n", "",
         (f"{TARGETS}::test_a_row_query_sees_no_target",),
+    ),
+    Mutant(
+        "queries about rows that are handed what was kept of targets", "queries/block.py",
+        "        alone._once, alone._pieces = {}, []\n", "",
+        (f"{TARGETS}::test_nothing_that_was_kept_of_targets_answers_a_row_query",),
+    ),
+    Mutant(
+        "slopes that were kept of hidden targets", "engines/margins.py",
+        "            return super().slopes(query)\n"
+        "        return self._margins.slopes(query, self.y, self._place",
+        "            pass\n        return self._margins.slopes(query, self.y, self._place",
+        (f"{TARGETS}::test_nothing_that_was_kept_of_targets_answers_a_row_query",),
     ),
     Mutant(
         "answers about secret rows without a sensitivity", "queries/public_rows.py",
@@ -1191,7 +1247,7 @@ MUTANTS = [
     ),
     Mutant(
         "weights of rows that forget the constant", "queries/public_rows.py",
-        "np.sqrt(squares + float(beside) ** 2)", "np.sqrt(squares)",
+        "np.sqrt(squares + float(constant_steps) ** 2)", "np.sqrt(squares)",
         (f"{TARGETS}::test_no_other_target_changes_label_sums_by_more",),
     ),
     Mutant(
@@ -1467,7 +1523,13 @@ MUTANTS = [
     ),
     Mutant(
         "data: a first line that is quoted", "data/readers/base.py",
-        'f"{self.hint}"', 'f"{self.hint} {list(kinds)}"', BAD_FILES,
+        '{_respelt(missing, kinds)}{self.hint}"', '{self.hint} {list(kinds)}"', BAD_FILES,
+    ),
+    Mutant(
+        "data: a first line that is quoted where it is spelt otherwise", "data/readers/base.py",
+        "found = [name for name in missing if _letters(name) and _letters(name) in there]",
+        "found = [name for name in names if _letters(name) in set(map(_letters, missing))]",
+        ("tests/conformance/test_natural_mistakes.py",),
     ),
     Mutant(
         "data: a chain of errors that quotes the file", "data/readers/base.py",
@@ -1584,7 +1646,7 @@ MUTANTS = [
     ),
     Mutant(
         "data: bounds that disagree with the schema", "fitting/prediction_rows.py",
-        "if wider or (said.y", "if (said.y", FROM_SOURCES,
+        "if wider or (own.y", "if (own.y", FROM_SOURCES,
     ),
     Mutant(
         "data: a schema from rows that nobody declared public", "cli/schema.py",
@@ -2009,7 +2071,7 @@ MUTANTS = [
         "self.privacy_ = best.privacy_ = ", "self.privacy_ = ", SEARCHES,
     ),
     Mutant(
-        "tuning: another law of repetitions", "mechanisms/discrete.py",
+        "tuning: another distribution of repetitions", "mechanisms/discrete.py",
         "count = 1\n", "count = 2\n", CHANCE,
     ),
     Mutant(

@@ -12,13 +12,13 @@ from scipy import sparse
 
 from riata.errors import InvalidArgument
 from riata.grid import ROUNDED_UP, X_STEPS, canonical_rows, pieces, row_sums, squared_lengths
-from riata.privacy.budget import check_scale
+from riata.privacy.budget import LARGEST_SCALE, SMALLEST_SCALE, check_scale
 from riata.row_norms import (
+    check_most_columns,
     checked_norm,
     conjugate,
     embedding_norm,
     lr_norm,
-    most_columns,
     norm_order,
 )
 from riata.row_norms import (
@@ -160,7 +160,7 @@ class Bounds:
             return self.x if self.norm == "l2" else self.length
         # A little more than the root: so many entries at their bound are not too long.
         longest = math.sqrt(self.nonzeros) * (1 + 2.0**-50) * self.largest
-        return longest if self.length is None else min(longest, self.length)
+        return min(longest, self.length or longest)
 
     @property
     def order(self) -> float:
@@ -186,6 +186,13 @@ class Bounds:
     def with_y(self, y: float) -> Bounds:
         return replace(self, y=y)
 
+    def shortened(self, length: float) -> Bounds:
+        """The same bounds of rows that are no longer than this either, in the Euclidean norm."""
+        if self._other or (self.max_length or math.inf) <= length:
+            return self
+        length = min(max(length, SMALLEST_SCALE), LARGEST_SCALE)
+        return replace(self, x=length) if self.norm == "l2" else replace(self, length=length)
+
     def check_size(self, n_features: int) -> None:
         """Raise unless rows of `n_features` columns can be put inside these bounds, exactly."""
         if np.ndim(self.x) == 1 and len(self.x) != n_features:
@@ -193,14 +200,7 @@ class Bounds:
                 f"Bounds x has {len(self.x)} entries and the data {n_features} columns: each "
                 "column needs its own public bound. Pass one number for all, or one for each."
             )
-        most = most_columns(self.norm)
-        if n_features > most:
-            other = "" if isinstance(self.norm, str) else ', or use norm="l2" or norm="inf"'
-            raise InvalidArgument(
-                f"The data has {n_features:,} columns, and with norm={self.norm!r} {most:,} is the "
-                "most: the length of a longer row does not fit a 64-bit integer. Hash or project "
-                f"the columns to fewer{other}."
-            )
+        check_most_columns(self.norm, n_features)
 
     def per_column(self, n_features: int) -> np.ndarray:
         """The largest |x_j| of each column."""
@@ -266,9 +266,7 @@ class Bounds:
     @property
     def _longest(self) -> float:
         """The largest norm of a row that is shortened as a whole, in the norm of `_power`."""
-        longest = self.x if self._other else self.max_length
-        assert longest is not None
-        return float(longest)
+        return float(self.x if self._other else self.max_length or math.inf)
 
     @property
     def _power(self) -> float:
@@ -284,16 +282,23 @@ class Bounds:
             rows = canonical_rows(x)
             for _, few in pieces(rows):
                 self._round_entries(few.data, self.of_columns(few.indices), few.data)
-                if self.shortens:
-                    few.data *= np.repeat(self._shrinks_of(few), np.diff(few.indptr))
+                shrinks = self._shrinks_of(few) if self.shortens else np.ones(1)
+                if shrinks.min(initial=1.0) < 1:  # times 1, whole numbers are what they are
+                    few.data *= np.repeat(shrinks, np.diff(few.indptr))
                     self._round_again(few.data)
             return rows
         steps = np.empty(x.shape)
-        several = max(1, ENTRIES_AT_ONCE // max(x.shape[1], 1))
-        for start in range(0, len(x), several):
-            few = slice(start, start + several)
-            self.grid_entries(x[few], self.shrinks(x[few]), self.x, steps[few])
+        for few, rows in pieces(x, ENTRIES_AT_ONCE):
+            self.grid_rows(rows, steps[few])
         return steps
+
+    def grid_rows(self, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """A few dense rows on the grid, written to `out`."""
+        self._round_entries(x, self.x, out)
+        if self.shortens and ((shrinks := self._shrinks_of(out)) < 1).any():
+            np.multiply(out, shrinks[:, None], out=out)  # times 1 nothing changes
+            self._round_again(out)
+        return out
 
     def shrinks(self, x: np.ndarray) -> np.ndarray | None:
         """What dense rows on the grid are multiplied by to be short enough, each; None for 1."""
@@ -304,17 +309,14 @@ class Bounds:
     def grid_entries(
         self, x: np.ndarray, shrinks: np.ndarray | None, limit: Any, out: np.ndarray
     ) -> np.ndarray:
-        """Entries of dense rows on the grid, written to `out`.
+        """Entries of some dense rows, or of some columns of them, on the grid, written to `out`.
 
         Parameters
         ----------
-        x : ndarray
-            Some rows, or some columns of them.
         shrinks : ndarray or None
             What `shrinks` says about the rows.
         limit : float or ndarray
             The bounds of the columns.
-        out : ndarray of float64
         """
         self._round_entries(x, limit, out)
         if shrinks is not None:
@@ -346,10 +348,13 @@ class Bounds:
             return shrinks_in(rows, self.order)
         assert self.max_length is not None
         squares, most = self.squared_lengths(rows), X_STEPS * (self.max_length / self.largest)
+        if not (squares > most**2).any():
+            return np.ones(len(squares))
         if sparse.issparse(rows):
             entries = row_sums((rows.data != 0).astype(np.int64), rows.indptr)
-        else:
-            entries = np.count_nonzero(rows, axis=1)
+        else:  # of those that are too long
+            entries, too_long = np.zeros(len(rows)), squares > most**2
+            entries[too_long] = np.count_nonzero(rows[too_long], axis=1)
         room = np.maximum(most * (1 - 2.0**-40) - np.sqrt(entries) / 2, 0.0)
         return np.where(squares > most**2, room / np.sqrt(np.maximum(squares, 1)), 1.0)
 

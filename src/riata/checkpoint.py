@@ -94,8 +94,8 @@ class Checkpoint:
     def code_of(self, totals: Mapping[str, np.ndarray]) -> str:
         """The code of the rows whose views, by name, have these sums of `row_digest`."""
         each = sorted(totals.items())
-        said = [(name.encode(), np.asarray(found, "<i8").tobytes()) for name, found in each]
-        return self._keyed(b"rows", *itertools.chain(*said)).hex()
+        parts = [(name.encode(), np.asarray(found, "<i8").tobytes()) for name, found in each]
+        return self._keyed(b"rows", *itertools.chain(*parts)).hex()
 
     def bind(self, code: str, record: Callable[[str], str] | None = None) -> None:
         """Go on only with the rows that the run began with, by their code.
@@ -268,15 +268,15 @@ class Checkpoint:
                 f"{self.path} was written by another version of riata, which may mean something "
                 f"else by it. {_CHARGED} Finish the run with that version."
             )
-        said = first.get("facts")
+        recorded = first.get("facts")
         if first.get("request") != self.request or first.get("seed") != self._seed:
-            known = said if isinstance(said, dict) else {}
+            known = recorded if isinstance(recorded, dict) else {}
             names = {*known, *self._facts}
             different = sorted(k for k in names if known.get(k) != self._facts.get(k))
             named = [k for k in different if k not in _DERIVED]
-            said_of = ", ".join(named or different or ["random_state"])
+            fields = ", ".join(named or different or ["random_state"])
             raise CheckpointError(
-                f"{self.path} belongs to another run: {said_of} differ. Go on with the parameters "
+                f"{self.path} belongs to another run: {fields} differ. Go on with the parameters "
                 "of that run, or name another file for this one."
             )
 

@@ -1,4 +1,4 @@
-"""The only object that holds rows, and its one door."""
+"""The only object that gives access to rows, through one method: `release`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from riata.privacy.events import Event, Pure, compose, leaves, to_json
 from riata.privacy.unit import PrivacyUnit
 from riata.queries import FrankWolfePath, Query
 from riata.releases import notify
+from riata.wording import number_of
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import, and most fits have no ledger
     from riata.privacy.ledger import Charge, Ledger
@@ -53,7 +54,7 @@ class Listed(Account):
         self._left -= cost
 
     def __repr__(self) -> str:
-        return f"{sum(self._left.values())} releases left"
+        return f"{number_of(sum(self._left.values()), 'release')} left"
 
 
 class Filter(Account):

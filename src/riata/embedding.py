@@ -36,7 +36,7 @@ def embedding_failure(dimension: int, width: float, distortion: float) -> float:
         Between 0 and 1.
     """
     m, gamma = _dimension(dimension), check_open_unit("distortion", distortion)
-    width = _size("width", width)
+    width = finite_size("width", width)
     root = math.sqrt(m)
     above = root * (math.sqrt(1 + gamma) - 1) - width
     below = _mean_length(m) - root * math.sqrt(1 - gamma) - width
@@ -93,7 +93,8 @@ def margin_distortion(
     failure : float
         Between 0 and 1.
     """
-    m, width, radius = _dimension(dimension), _size("width", width), _size("radius", radius)
+    width, radius = finite_size("width", width), finite_size("radius", radius)
+    m = _dimension(dimension)
     s = math.sqrt(2 * math.log(3 * n_rows / check_open_unit("failure", failure)))
     root = math.sqrt(m)
     longest, shortest = 1 + s / root, max(0.0, (_mean_length(m) - s) / root)
@@ -110,7 +111,7 @@ def expected_margin_distortion(dimension: int, width: float, radius: float) -> f
     width, radius : float
         As in `margin_distortion`.
     """
-    spread = _size("width", width) + math.sqrt(2) * _size("radius", radius)
+    spread = finite_size("width", width) + math.sqrt(2) * finite_size("radius", radius)
     return spread / math.sqrt(_dimension(dimension))
 
 
@@ -134,11 +135,12 @@ def lift_error(
     missed : float, default=0.0
         The largest distance of the two projections, if they agree only nearly.
     """
-    m, width, radius = _dimension(dimension), _size("width", width), _size("radius", radius)
+    width, radius = finite_size("width", width), finite_size("radius", radius)
+    m = _dimension(dimension)
     room = _mean_length(m) - math.sqrt(2 * math.log(1 / check_open_unit("failure", failure)))
     if room <= 0:
         return 2 * radius
-    return min(2 * radius, (2 * width + _size("missed", missed) * math.sqrt(m)) / room)
+    return min(2 * radius, (2 * width + finite_size("missed", missed) * math.sqrt(m)) / room)
 
 
 def psi2_norm(values: ArrayLike, probabilities: ArrayLike | None = None) -> float:
@@ -184,7 +186,7 @@ def _dimension(dimension: int) -> int:
     return int(dimension)
 
 
-def _size(name: str, value: float) -> float:
+def finite_size(name: str, value: float) -> float:
     number = check_number(name, value)
     if not 0 <= number < math.inf:
         raise InvalidArgument(f"{name}={value!r} must be a finite number that is not negative.")

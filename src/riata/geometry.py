@@ -65,11 +65,6 @@ def smoothness(problem: Problem, q: float) -> float:
     """lambda of Remark 1: the largest ||H v||_r over ||v||_q = 1, for every Hessian H of the risk.
 
     r is conjugate to q. A row x has the Hessian c x x', whose lambda is c ||x||_r^2.
-
-    Parameters
-    ----------
-    problem : Problem
-    q : float
     """
     longest = row_norm(problem.bounds, conjugate(_order(q)), problem.n_features)
     return problem.loss.curvature_bound(problem.y_bound) * longest**2
@@ -80,11 +75,6 @@ def smoothness_curvature(problem: Problem, q: float) -> float:
 
     The remark prints lambda ||C||_q^2, which is too small by the factor 4 unless ||C||_q is the
     diameter. `Problem.curvature` is never larger.
-
-    Parameters
-    ----------
-    problem : Problem
-    q : float
     """
     return 4 * smoothness(problem, q) * set_norm(problem.set, q) ** 2
 

@@ -84,10 +84,27 @@ def some_rows(x: Any, start: int, stop: int) -> Any:
         return x[start:stop]
     indptr = x.indptr[start : stop + 1]
     few = slice(indptr[0], indptr[-1])
-    rows = sparse.csr_array((len(indptr) - 1, x.shape[1]), dtype=x.dtype)
-    # Not by the constructor, which copies what is less than half of an array.
-    rows.data, rows.indices, rows.indptr = x.data[few], x.indices[few], indptr - indptr[0]
-    return rows
+    shape = (len(indptr) - 1, x.shape[1])
+    return _viewed(sparse.csr_array, shape, x.data[few], x.indices[few], indptr - indptr[0])
+
+
+def transposed(x: Any) -> Any:
+    """Rows as columns, a view of their entries. Sparse ones in CSR format."""
+    if not sparse.issparse(x):
+        return x.T
+    return _viewed(sparse.csc_array, x.shape[::-1], x.data, x.indices, x.indptr)
+
+
+def with_entries(x: Any, entries: np.ndarray) -> Any:
+    """Sparse rows in CSR format with other entries at the same places."""
+    return _viewed(sparse.csr_array, x.shape, entries, x.indices, x.indptr)
+
+
+def _viewed(kind: Any, shape: Any, data: Any, indices: Any, indptr: Any) -> Any:
+    """Not by the constructor, which copies what is less than half of an array."""
+    found = kind(shape, dtype=data.dtype)
+    found.data, found.indices, found.indptr = data, indices, indptr
+    return found
 
 
 def pieces(x: Any, entries: int = _ENTRIES_AT_ONCE) -> Iterator[tuple[slice, Any]]:

@@ -72,8 +72,8 @@ class HardInstance:
     -----
     *Differences from the paper.* The constants are free: the printed ones need p > 10^10. Each
     column decides by itself whether it is padding, where the paper permutes fixed numbers of
-    them, and biases have the whole arcsine law, where Tardos cuts its ends off; both make the
-    proof exact. The lower bound is an average over instances, and must be: with the code fixed
+    them, and biases have the whole arcsine distribution, where Tardos cuts its ends off; both make
+    the proof exact. The lower bound is an average over instances, and must be: with the code fixed
     first, as printed, a model that ignores its data can know the signs.
 
     References
@@ -357,10 +357,6 @@ class HardInstance:
         For each (epsilon, delta)-differentially private algorithm, under replace-one adjacency,
         whose models lie in the unit l1 ball, there are seeds on which its expected excess risk is
         at least this large. 0 says nothing.
-
-        Parameters
-        ----------
-        epsilon, delta : float
         """
         budget = Budget(epsilon, delta)
         w, p, share = self.code_rows, self.n_features, self.code_share

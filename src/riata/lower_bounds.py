@@ -85,13 +85,7 @@ class _Case(NamedTuple):
 
 
 def lower_bounds(problem: Problem, budget: Budget) -> list[LowerBound]:
-    """Every lower bound on the excess risk that is known for these facts, the largest first.
-
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
-    """
+    """Every lower bound on the excess risk that is known for these facts, the largest first."""
     case = _case(problem, budget)
     if case is None:
         return []
@@ -107,13 +101,7 @@ def lower_bounds(problem: Problem, budget: Budget) -> list[LowerBound]:
 
 
 def lower_bound(problem: Problem, budget: Budget) -> LowerBound | None:
-    """The largest of `lower_bounds`, None if none is known.
-
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
-    """
+    """The largest of `lower_bounds`, None if none is known."""
     return next(iter(lower_bounds(problem, budget)), None)
 
 
@@ -136,14 +124,14 @@ def _case(problem: Problem, budget: Budget) -> _Case | None:
     if problem.fit_intercept and problem.bounds.nonnegative:
         return None  # an intercept would learn the labels
     needs_mirror = problem.fit_intercept or problem.bounds.nonnegative
-    if needs_mirror and not _mirrored(problem, label):
+    if needs_mirror and not _symmetric(problem, label):
         return None
     if problem.fit_intercept and problem.loss.classifies and problem.n_rows % 2:
         return None
     return case
 
 
-def _mirrored(problem: Problem, label: float) -> bool:
+def _symmetric(problem: Problem, label: float) -> bool:
     """Whether the loss of (-m, -y) is that of (m, y)."""
     margins = np.linspace(-3.0, 3.0, 41) * max(problem.margin_bound, label)
     one = problem.loss.value(margins, np.full(41, label))

@@ -99,7 +99,7 @@ def as_labels(values: Any, name: str = "y") -> np.ndarray:
     return _labels_of_column(values)
 
 
-def as_cells(values: Any, name: str = "X") -> Any:
+def as_cells(values: Any) -> Any:
     """Cells of rows as they are, in an array whose type does not follow from any of them.
 
     Arrays and sparse rows are passed on. A list of rows becomes an array of objects: of each row
@@ -108,8 +108,8 @@ def as_cells(values: Any, name: str = "X") -> Any:
     if sparse.issparse(values) or isinstance(values, np.ma.MaskedArray):
         return values
     if not _is_list(values):
-        return _array(values, name)
-    shape = _shape(values, name)
+        return _array(values, "X")
+    shape = _shape(values, "X")
     return _objects([cell for row in values for cell in row]).reshape(shape)
 
 

@@ -145,9 +145,9 @@ class _Graph:
             producer_version=__version__,
             doc_string=model.privacy_.sentence,
         )
-        said = json.dumps(model.privacy_.to_dict(), default=str)
+        statement = json.dumps(model.privacy_.to_dict(), default=str)
         more = {"riata.schema": schema} if schema else {}
-        self._helper.set_model_props(made, {"riata.statement": said, **more})
+        self._helper.set_model_props(made, {"riata.statement": statement, **more})
         onnx.checker.check_model(made, full_check=True)
         content: bytes = made.SerializeToString(deterministic=True)
         return content

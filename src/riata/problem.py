@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.grid import MOST_ROWS
@@ -29,6 +31,9 @@ class Problem:
     adjacency : {"replace-one", "add-remove", "replace-label"}
     fit_intercept : bool
         Whether an unconstrained offset is fitted beside theta.
+    unpenalized : tuple of int
+        Columns that are always in the model, in increasing order: the set says nothing about their
+        coefficients.
     """
 
     loss: Loss
@@ -38,6 +43,7 @@ class Problem:
     n_features: int
     adjacency: str = REPLACE_ONE
     fit_intercept: bool = False
+    unpenalized: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("n_rows", "n_features"):
@@ -59,6 +65,12 @@ class Problem:
                 "fit_intercept=False, and give the rows a column of ones if the loss needs one."
             )
         check_adjacency(self.adjacency)
+        places = np.unique(np.asarray(self.unpenalized, dtype=np.int64)).tolist()
+        if places and not 0 <= places[0] <= places[-1] < self.n_features:
+            raise InvalidArgument(
+                f"unpenalized={self.unpenalized!r} must be indices of {self.n_features} columns."
+            )
+        object.__setattr__(self, "unpenalized", tuple(places))
         for bounds in (self.bounds, self.gradient_bounds):
             bounds.check_size(self.n_features)
         object.__setattr__(self, "set", self.set.sized(self.n_features))
@@ -96,6 +108,20 @@ class Problem:
     def worst_excess_risk(self) -> float:
         """The largest difference of the risks of two models in the set."""
         return 2 * self.slope_bound * self.margin_bound
+
+    @property
+    def penalized(self) -> np.ndarray:
+        """The columns whose coefficients the set is about."""
+        return np.setdiff1d(np.arange(self.n_features), self.unpenalized)
+
+    def project(self, theta: np.ndarray) -> np.ndarray:
+        """The nearest coefficients in the set; those of unpenalized columns stay as they are."""
+        free = list(self.unpenalized)
+        rest = theta.copy()
+        rest[free] = 0.0
+        found = self.set.project(rest)
+        found[free] = theta[free]
+        return found
 
     def worst_sensitivity(self, row_length: float) -> float:
         """The largest change between neighbours of a mean of slope * x, anywhere in the set.

@@ -70,9 +70,16 @@ def shrinks(rows: Any, order: float) -> np.ndarray:
     return np.where(sums > UNIT, found, 1.0)
 
 
-def most_columns(norm: str | float) -> int:
-    """How many columns rows may have that are bounded in this norm: their lengths are exact."""
-    return MOST_COLUMNS if isinstance(norm, str) else MOST_COLUMNS_OF_POWERS
+def check_most_columns(norm: str | float, n_features: int) -> None:
+    """Raise if rows have more columns than their lengths in this norm are exact for."""
+    most = MOST_COLUMNS if isinstance(norm, str) else MOST_COLUMNS_OF_POWERS
+    if n_features > most:
+        other = "" if isinstance(norm, str) else ', or use norm="l2" or norm="inf"'
+        raise InvalidArgument(
+            f"The data has {n_features:,} columns, and with norm={norm!r} {most:,} is the "
+            "most: the length of a longer row does not fit a 64-bit integer. Hash or project "
+            f"the columns to fewer{other}."
+        )
 
 
 def conjugate(order: float) -> float:

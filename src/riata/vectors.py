@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,8 @@ class Vector:
 
     @classmethod
     def of(cls, dense: np.ndarray) -> Vector:
+        if np.count_nonzero(dense) == len(dense):
+            return cls(len(dense), _everywhere(len(dense)), np.array(dense, dtype=np.float64))
         support = np.flatnonzero(dense)
         return cls(len(dense), support, np.asarray(dense, dtype=np.float64)[support])
 
@@ -124,10 +126,20 @@ class Vector:
         return float(self.values @ dense[self.support])
 
 
+@lru_cache(maxsize=1)
+def _everywhere(size: int) -> np.ndarray:
+    """All coordinates: one array for all classes of a model."""
+    found = np.arange(size)
+    found.flags.writeable = False
+    return found
+
+
 def product(x: Any, support: np.ndarray, values: np.ndarray) -> np.ndarray:
     """x @ v, for dense or sparse rows and a vector v with a support."""
     if isinstance(x, np.ndarray) and 4 * len(support) < x.shape[1]:
         return np.asarray(x[:, support] @ values)
+    if len(support) == x.shape[1]:
+        return np.asarray(x @ values)
     dense = np.zeros(x.shape[1])
     dense[support] = values
     return np.asarray(x @ dense)

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import difflib
 import html
+import re
 import reprlib
 from collections.abc import Iterable
 
 #: Characters of a wrong value that an error quotes.
 _QUOTED = 80
 
+#: A number with more decimals than a person reads.
+_LONG = re.compile(r"(?<![\w.])\d+\.\d{4,}(?:e[-+]?\d+)?")
+
 
 def number_of(n: int, one: str, many: str | None = None) -> str:
     """Such as "1 report" or "2,000 reports"."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def rounded(text: str) -> str:
+    """The text, with numbers of many decimals to six digits: for people, and not to be read."""
+    return _LONG.sub(lambda found: f"{float(found[0]):.6g}", text)
 
 
 def near_word(value: object, known: Iterable[str]) -> str:
@@ -45,10 +54,10 @@ def facts_html(sentence: str, rows: Iterable[tuple[str, str]], edge: str, colour
 def shown(value: object) -> str:
     """A value of any size for an error: its beginning, made without making the whole."""
     try:
-        said = _Short().repr(value)
+        text = _Short().repr(value)
     except (ValueError, RecursionError):  # too many digits, too deep
         return "not printable"
-    return said if len(said) <= _QUOTED else f"{said[:_QUOTED]}..."
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
 
 
 class _Short(reprlib.Repr):
@@ -62,3 +71,8 @@ class _Short(reprlib.Repr):
 
     def repr_str(self, x: str, level: int) -> str:
         return repr(x[: 2 * _QUOTED])
+
+
+def listed(names: list[str], most: int = 10) -> str:
+    """Names in a row, the first ones of many."""
+    return ", ".join(names[:most]) + f" and {len(names) - most:,} more" * (len(names) > most)

@@ -43,6 +43,12 @@ ESTIMATORS = {
     "lasso, refitted": lambda **common: PrivateLasso(
         1.0, 1e-6, solver="refitted-frank-wolfe", **common
     ),
+    "lasso, greedy, unpenalized": lambda **common: PrivateLasso(
+        1.0, 1e-6, solver="greedy", unpenalized=[0, 2], **common
+    ),
+    "lasso, unpenalized": lambda **common: PrivateLasso(
+        1.0, 1e-6, steps=STEPS, solver="whitened-gradient", unpenalized=[0, 2], **common
+    ),
     "lasso, frank-wolfe": lambda **common: PrivateLasso(
         1.0, 1e-6, steps=STEPS, solver="frank-wolfe", **common
     ),
@@ -76,6 +82,9 @@ ESTIMATORS = {
         1.0, 1e-6, classes=["a", "b", "c"], steps=STEPS, **common
     ),
     "durations": lambda **common: PrivateCoxRegression(1.0, 1e-6, steps=STEPS, bands=2, **common),
+    "durations, unpenalized": lambda **common: PrivateCoxRegression(
+        1.0, 1e-6, steps=STEPS, bands=2, unpenalized=[1], **common
+    ),
     "support vectors": lambda **common: PrivateLinearSVC(
         1.0, 1e-6, classes=["no", "yes"], steps=STEPS, **common
     ),
@@ -110,6 +119,9 @@ ESTIMATORS = {
     ),
     "sparse, rows of bounded length": lambda bounds, **common: PrivateSparseRegression(
         1.0, bounds=LENGTH, sparsity=3, **common
+    ),
+    "sparse, hard thresholding, unpenalized": lambda **common: PrivateSparseRegression(
+        1.0, 1e-6, sparsity=2, solver=PrivateHardThresholding(STEPS), unpenalized=[1], **common
     ),
     "sparse, straight loss": lambda **common: PrivateErm(
         Huber(0.5), SparseBall(2), 1.0, 1e-6, solver=PrivateHardThresholding(STEPS), **common

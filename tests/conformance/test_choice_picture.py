@@ -56,7 +56,11 @@ def few_rows(p, b):
 
 def few_columns(p, b):
     """The footnote: at most 128 columns, and for numbers not 33 or more with so many rows."""
-    searched = p.n_features > 32 and 8 <= p.n_rows * b.epsilon / p.n_features < 100
+    searched = (
+        p.bounds.norm != "l2"
+        and p.n_features > 32
+        and 8 <= p.n_rows * b.epsilon / p.n_features < 100
+    )
     return p.n_features <= 128 and not (searched and isinstance(p.loss, Squared))
 
 
@@ -91,8 +95,18 @@ MEANS = {
     "L1Ball or L2Ball, delta > 0,|few columns*?": lambda p, b: (
         isinstance(p.set, L1Ball | L2Ball) and b.delta > 0 and few_columns(p, b)
     ),
-    "L1Ball or L2Ball, columns|at most rows / 3?": lambda p, b: (
-        isinstance(p.set, L1Ball | L2Ball) and 3 * p.n_features <= p.n_rows
+    "L1Ball or L2Ball, numbers|or columns at most rows / 3?": lambda p, b: (
+        isinstance(p.set, L1Ball | L2Ball)
+        and (isinstance(p.loss, Squared) or 3 * p.n_features <= p.n_rows)
+    ),
+    "L1Ball or L2Ball, delta 0,|few columns*, more than .13|√(rows · epsilon) (labels: .065)?": (
+        lambda p, b: (
+            isinstance(p.set, L1Ball | L2Ball)
+            and b.delta == 0
+            and few_columns(p, b)
+            and p.n_features
+            > (0.065 if isinstance(p.loss, Logistic) else 0.13) * (p.n_rows * b.epsilon) ** 0.5
+        )
     ),
     "L1Ball or L2Ball, columns|at most a quarter of|√(rows · min(epsilon, 1))?": (
         lambda p, b: (
@@ -123,7 +137,7 @@ def test_the_questions_lead_where_the_rules_lead(picture):
         Bounds(x=1.0, y=1.0), Bounds(x=1.0, y=1.0, norm="l2"),
         Bounds(x=1.0, y=1.0, norm="l2", nonnegative=True),
     ]  # fmt: skip
-    budgets = [Budget(*pair) for pair in [(1.0, 1e-6), (0.1, 1e-6), (1.0, 0.0)]]
+    budgets = [Budget(*pair) for pair in [(1.0, 1e-6), (0.1, 1e-6), (1.0, 0.0), (0.1, 0.0)]]
     budgets.append(Budget(float("inf"), 0.0))
     shapes = [(160_000, 100), (160_000, 101), (160_000, 32), (300, 100), (300, 101), (50, 1_000),
               (160_000, 129), (160_000, 512), (160_000, 513), (3_200, 32), (3_200, 33),

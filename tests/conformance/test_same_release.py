@@ -57,6 +57,7 @@ from riata.queries import (
     FlagCounts,
     FrankWolfePath,
     Gradient,
+    GradientMoments,
     GradientStep,
     Improvement,
     Influence,
@@ -70,9 +71,11 @@ from riata.queries import (
     MeanSlope,
     MeanVector,
     NuisanceSums,
+    OfShortRows,
     PreconditionedGradient,
     RowDigest,
     RowGradient,
+    RowLengths,
     RowUtilities,
     Scaling,
     ScoreCounts,
@@ -236,6 +239,7 @@ def queries(case: Case) -> dict[str, object]:
         "coordinate": Coordinate(problem, theta, 0.4, 0.3, int(few[0])),
         "support gradient": SupportGradient(problem, theta, 0.4, support, 0.7, 0.5),
         "support curvature": SupportCurvature(problem, theta, 0.4, support, 0.7, 0.0),
+        "row lengths": RowLengths(problem, 8),
         "column sums": ColumnSums(problem),
         "column squares": ColumnSquares(problem, 0.4),
         "centred gradient": CentredGradient(problem, theta, 0.4, scaling, 1.1),
@@ -244,6 +248,7 @@ def queries(case: Case) -> dict[str, object]:
         "preconditioned gradient": PreconditionedGradient(
             problem, theta, 0.4, white, 3.0, 1.0, 0.3
         ),
+        "squared gradients": GradientMoments(problem, theta, 0.4, white, 3.0, 1.0, 0.3),
         "improvement": Improvement(problem, theta, zero, 0.6),
         "table of classes": NuisanceSums(replace(problem, loss=OrderedLogistic(3)), theta, 1.0),
         "table of bands": NuisanceSums(replace(problem, loss=Cox((0.3, 1.0))), theta, 1.0),
@@ -268,6 +273,13 @@ def queries(case: Case) -> dict[str, object]:
         "softmax line": SoftmaxLine(joint, models, own, 0.7, 1.3, np.array([0.1, 0.0, -0.4])),
         "margin lengths": MarginLengths(joint, models),
     }
+    shorter = bounds.shortened(0.3 * bounds.row_norm("l2", p))
+    if shorter is not bounds:
+        short = replace(problem, bounds=shorter)
+        found["sums of short rows"] = OfShortRows(ColumnSums(short), bounds)
+        found["gradient of short rows"] = OfShortRows(
+            CentredGradient(short, theta, 0.4, scaling, 1.1), bounds
+        )
     if bounds.norm == "l2":
         found["squared moments"] = SquaredMoments(bounds, 1.0, n, problem.adjacency, p, True)
     return found
@@ -285,6 +297,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(shard, "BLOCK_ROWS", 5)
     monkeypatch.setattr("riata.engines.disk.BLOCK_ROWS", 4)
     monkeypatch.setattr(dense, "ENTRIES_AS_THEY_ARE", 16)
+    monkeypatch.setattr("riata.queries.block._ENTRIES_OF_A_PIECE", 16)
+    monkeypatch.setattr("riata.queries.block._PIECE_OF_COLUMNS", 0)
 
 
 def common(examples: int):

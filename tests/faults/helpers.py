@@ -1,4 +1,4 @@
-"""What the fault tests share."""
+"""What the fault tests share: processes that are killed, and what is left of them."""
 
 import json
 import os

@@ -16,14 +16,26 @@ from riata.audit.grey_box import replays
 from riata.audit.pairs import random_pairs, worst_pair
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
-from riata.engines.margins import ColumnBlock, RowBlock
+from riata.engines.margins import ColumnBlock, DenseBlock, RowBlock
 from riata.estimators import PrivateLasso, PrivateLogisticRegression
 from riata.losses import Logistic, Squared
 from riata.losses.one_against_rest import OneAgainstRest
 from riata.mechanisms import GaussianMechanism, PublicAnswer
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
-from riata.queries import Block, DesignCurve, DesignRows, LabelSums, RowQuery, Whitening
+from riata.problem import Problem
+from riata.queries import (
+    Block,
+    DesignCurve,
+    DesignRows,
+    LabelSums,
+    MeanSlope,
+    Reads,
+    RowQuery,
+    Whitening,
+)
+from riata.queries import block as block_module
+from riata.sets import L2Ball
 from riata.vectors import Vector
 
 from exact_neighbours import (
@@ -155,7 +167,8 @@ def test_every_kind_of_block_answers_without_targets(layout):
     model = query.coefficients
     engine = LocalEngine(layout(x), y, LENGTH, block_rows=16)
     blocks = [*engine._blocks, *engine._column_blocks]
-    assert {type(block) for block in blocks} == {RowBlock, ColumnBlock}
+    of_rows = DenseBlock if layout is np.asarray else RowBlock
+    assert {type(block) for block in blocks} == {of_rows, ColumnBlock}
     for block in blocks:
         alone = copy.copy(block)
         alone.y = None
@@ -164,6 +177,50 @@ def test_every_kind_of_block_answers_without_targets(layout):
             alone.some_columns(columns), block.some_columns(columns), strict=True
         ):
             np.testing.assert_array_equal(one[1], other[1])
+
+
+class AsksForSlopes(RowQuery, MeanSlope):
+    """A mistake: slopes are made of targets."""
+
+    reads = Reads.SUMS
+
+    def sum_of_rows(self, block):
+        return np.array([self.slopes(block).sum()])
+
+
+class AsksForPieces(AsksForSlopes):
+    def sum_of_rows(self, block):
+        return block.in_pieces(lambda few: few.sums(self.slopes(few)))
+
+
+class AsksForWhatIsKept(AsksForSlopes):
+    def sum_of_rows(self, block):
+        return block.once("of targets", (0,), lambda x: block.y * x.shape[0])
+
+
+class Keeps(MeanSlope):
+    """Slopes, and something of targets that is kept with the block."""
+
+    def block_sum(self, block):
+        block.once("of targets", (0,), lambda x: block.y * x.shape[0])
+        return block.in_pieces(lambda few: few.sums(self.slopes(few)))
+
+    reads = Reads.SUMS
+
+
+@pytest.mark.parametrize("asks", [AsksForSlopes, AsksForPieces, AsksForWhatIsKept])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_nothing_that_was_kept_of_targets_answers_a_row_query(asks, layout, monkeypatch):
+    monkeypatch.setattr(block_module, "_ENTRIES_OF_A_PIECE", 8)
+    monkeypatch.setattr(block_module, "_PIECE_OF_COLUMNS", 1)
+    rng = np.random.default_rng(0)
+    bounds = Bounds(1.0, 1.0)
+    engine = LocalEngine(layout(rng.normal(size=(50, 4))), rng.choice([-1.0, 1.0], 50), bounds)
+    facts = {"n_rows": 50, "n_features": 4, "adjacency": REPLACE_LABEL}
+    problem, theta = Problem(Logistic(), L2Ball(1.0), bounds, **facts), Vector.of(np.ones(4))
+    engine.total(Keeps(problem, theta))
+    with pytest.raises(TypeError, match="NoneType"):
+        engine.total(asks(problem, theta))
 
 
 def test_an_exact_answer_is_refused_where_it_would_tell_something():

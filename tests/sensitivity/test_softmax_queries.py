@@ -166,7 +166,7 @@ def test_broken_twins_are_caught(monkeypatch, layout, twin):
         scaling = Scaling.of(P, np.arange(P), np.zeros(P), np.ones(P))
         query = SoftmaxGradient(problem, models(rng, 1.0), 9.0, scaling, 0.5, 0.0)
         broken(
-            monkeypatch, "slopes_at", lambda of: lambda self, m, y: np.sign(of(self, m, y)) * 2**20
+            monkeypatch, "slopes_of", lambda of: lambda self, c, y: np.sign(of(self, c, y)) * 2**20
         )
     else:  # z is cut entry by entry, and not as a whole
         problem = Problem(Softmax(K), L2Ball(1.0), BOUNDS[0], 3, P, ADD_REMOVE)

@@ -29,7 +29,14 @@ from riata.grid import (
 from riata.mechanisms import GaussianMechanism
 from riata.mechanisms.noise import Noise
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
-from riata.queries import Block, JointMoments, PreconditionedGradient, Whitening, whitening
+from riata.queries import (
+    Block,
+    GradientMoments,
+    JointMoments,
+    PreconditionedGradient,
+    Whitening,
+    whitening,
+)
 from riata.queries.whitening import MOST_BEFORE, MOST_COORDINATES
 from riata.vectors import Vector
 
@@ -78,6 +85,10 @@ def gradient_of(problem, theta, name, clip=0.4, constant=0.5, reach=5.0, limit=n
     return PreconditionedGradient(
         problem, theta, limit, WHITENINGS[name], reach, constant * reach, clip
     )
+
+
+def squares_of(problem, theta, name, clip=0.4, constant=0.5, reach=5.0, limit=np.inf):
+    return GradientMoments(problem, theta, limit, WHITENINGS[name], reach, constant * reach, clip)
 
 
 # Whitenings
@@ -129,6 +140,7 @@ def test_rows_are_finite_in_every_whitening_at_every_length(size, length):
     for query in (
         JointMoments(problem, Vector.zero(P), np.inf, at, 1.0, length, length),
         PreconditionedGradient(problem, Vector.zero(P), np.inf, at, length, length, 1.0),
+        GradientMoments(problem, Vector.zero(P), np.inf, at, length, length, 1.0),
     ):
         with np.errstate(all="raise"):
             total = query.block_sum(Block(rows, y))
@@ -185,7 +197,8 @@ def test_a_row_in_new_coordinates_is_what_integers_give(name, layout):
     for bounds, step, most in ((LENGTH, 1e-4, 2**16), (Bounds(0.9, 1.3), 3e-7, 2**21)):
         grid = bounds.grid_x(layout(x))
         dense = grid.toarray() if sparse.issparse(grid) else grid
-        found = np.concatenate([rows for _, rows in white.rows(grid, step, most)])
+        block = Block(grid, np.zeros(len(dense)))
+        found = np.concatenate([rows for _, rows in white.rows(block, step, most)])
         factors = white.steps / (X_STEPS * step)
         for row, new in zip(dense, found, strict=True):
             for i in range(white.size):
@@ -261,6 +274,7 @@ def test_moments_and_gradients_are_the_same_in_any_storage_and_order(name, bound
     for query in (
         moments_of(problem, theta, name, constant=constant, limit=0.8),
         gradient_of(problem, theta, name, constant=constant, limit=0.8),
+        squares_of(problem, theta, name, constant=constant, limit=0.8),
     ):
         expected = summands(query, x, y).sum(axis=0).tolist()
         for layout, block in itertools.product((np.asarray, sparse.csr_array), (1, 13, 10**6)):
@@ -351,6 +365,62 @@ def test_a_gradient_that_is_not_clipped_is_the_mean_of_slopes_times_rows():
     np.testing.assert_allclose(found, -2 * y @ u / 2, atol=1e-3)
 
 
+# Second moments of clipped gradients
+
+
+@every_loss
+@every_bound
+@every_whitening
+def test_no_row_adds_more_than_the_squared_clip_of_its_gradient(loss, bounds, name):
+    rng = np.random.default_rng(11)
+    x, y = hostile_rows(rng, 4)
+    problem = problem_of(loss, bounds, adjacency=ADD_REMOVE)
+    for theta, clip, limit, constant, layout in zip(
+        some_points(rng, 4), (1e-7, 0.3, 1e3, 1e-30), (np.inf, 0.2, 1e9, np.inf),
+        (0.5, 0.0, 0.5, 0.5), (np.asarray, sparse.csr_array, np.asarray, np.asarray), strict=True,
+    ):  # fmt: skip
+        query = squares_of(problem, theta, name, clip, constant, limit=limit)
+        alone = summands(query, x, y, layout)
+        assert all(float(v) == int(v) for one in alone for v in one)
+        assert_no_neighbour_exceeds(query, alone, NORMS)
+
+
+@every_adjacency
+@every_layout
+@every_whitening
+@with_or_without
+def test_neighbours_keep_the_sensitivity_of_squared_gradients(adjacency, layout, name, constant):
+    rng = np.random.default_rng(12)
+    x, y = hostile_rows(rng, 6)
+    problem = problem_of(n=3, adjacency=adjacency)
+    for theta, clip in itertools.product(some_points(rng, 2), (0.05, 2.0)):
+        query = squares_of(problem, theta, name, clip, constant, limit=0.7)
+        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
+
+
+@every_adjacency
+def test_a_worst_pair_reaches_the_sensitivity_of_squared_gradients(adjacency):
+    problem = problem_of(n=4, adjacency=adjacency)
+    query = squares_of(problem, Vector.zero(P), "plain", clip=0.01, constant=0.0, reach=1.0)
+    ours, theirs = (LocalEngine(0.9 * np.eye(1, P, j), [1.3], LENGTH).total(query) for j in (0, 1))
+    change = ours - theirs if adjacency == REPLACE_ONE else ours
+    square = squared_length(in_fractions(query, change), "l2")
+    assert 0.999 <= square / Fraction(query.sensitivity("l2")) ** 2 <= 1
+
+
+def test_squared_gradients_that_are_not_clipped_are_what_they_say():
+    x = np.array([[0.3, -0.2, 0.1, 0.0, 0.4, 0.2], [-0.1, 0.5, 0.0, 0.3, 0.0, 0.1]])
+    y = np.array([0.4, -0.9])
+    problem = problem_of(bounds=Bounds(1.0, 1.0), n=2)
+    query = squares_of(problem, Vector.zero(P), "turned", clip=9.0)
+    found = query.from_total(LocalEngine(x, y, problem.bounds).total(query))
+    white = WHITENINGS["turned"]
+    u = np.column_stack([x @ white.matrix.T - white.centre, np.full(2, 2.5)])
+    g = (-2 * y)[:, None] * u
+    np.testing.assert_allclose(found, g.T @ g / 2, atol=4e-3)
+    np.testing.assert_array_equal(found, found.T)
+
+
 @pytest.mark.parametrize("clip", [0.02, 0.4, 1e3])
 def test_shortened_slopes_of_labels_have_the_mean_0_at_the_true_model(clip):
     """Each row stands for both labels, with the probabilities that the model gives them."""
@@ -385,7 +455,7 @@ def test_a_label_of_a_weight_beyond_the_two_that_are_compared_is_clipped():
 # Broken twins
 
 
-@pytest.mark.parametrize("query_of", [moments_of, gradient_of])
+@pytest.mark.parametrize("query_of", [moments_of, gradient_of, squares_of])
 def test_rows_whose_length_is_measured_before_whitening_are_caught(query_of, monkeypatch):
     x, y = hostile_rows(np.random.default_rng(9), 12)
     query = query_of(problem_of(n=3), Vector.zero(P), "turned", constant=0.01)

@@ -33,6 +33,8 @@ from riata.queries.coefficients import WEIGHT_STEP
 from riata.sets import L1Ball, Simplex
 from riata.solvers import PrivateFrankWolfe
 
+from goodness_of_fit import pvalue
+
 pytestmark = pytest.mark.matrix(one_in=7)
 
 numba = pytest.importorskip("numba")
@@ -614,27 +616,12 @@ def joint_law(truth, vertices, steps):
     )
 
 
-def assert_law(counts, law):
-    """A chi-square test, outcomes that are too rare for it taken together."""
-    expected = counts.sum() * law
-    common = expected >= 25
-    observed = np.append(counts[common], counts[~common].sum())
-    expected = np.append(expected[common], expected[~common].sum())
-    if expected[-1] < 25:  # too rare even together: the exact binomial tail
-        rare = min(1.0, law[~common].sum())
-        assert stats.binom.sf(observed[-1] - 1, counts.sum(), rare) >= FALSE_ALARM / 2
-        observed = observed[:-1]
-        expected = expected[:-1] * observed.sum() / expected[:-1].sum()
-    if len(observed) > 1:
-        assert stats.chisquare(observed, expected).pvalue >= FALSE_ALARM / 2
-
-
 def assert_next(frank_wolfe, truth, steps, runs, seed):
     """The law of the next selections of a path."""
     vertices = frank_wolfe.vertices
     words = Noise(seed).words(runs * 32).reshape(runs, 32)
     picked = runs_with(frank_wolfe, steps, words, truth.case.epsilon, seed + 1)
-    assert_law(counted(picked, truth), joint_law(truth, vertices, steps))
+    assert pvalue(counted(picked, truth), joint_law(truth, vertices, steps)) >= FALSE_ALARM
 
 
 def counted(picked, truth):
@@ -717,7 +704,7 @@ def test_releases_from_the_beginning_follow_their_exact_law():
         engine._frank_wolfe = (query, CompiledFrankWolfe(entries, y, query, case.epsilon))
         first, second = mechanism.release(query, engine, noise)
         counts[4 * first + second] += 1
-    assert_law(counts, joint_law(truth, np.empty(0, dtype=np.int64), 2))
+    assert pvalue(counts, joint_law(truth, np.empty(0, dtype=np.int64), 2)) >= FALSE_ALARM
 
 
 # (c) Without noise, the plain loop.

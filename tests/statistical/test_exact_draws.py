@@ -34,6 +34,8 @@ from riata.mechanisms.exact import BITS, TRUSTED, Refined, Uniforms
 from riata.mechanisms.noise import Noise
 from riata.privacy.events import BoundedRange, leaves
 
+from goodness_of_fit import pvalue
+
 pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
@@ -447,21 +449,6 @@ def test_the_outermost_cells_are_refined_until_they_say_enough(draws, first):
 # Laws.
 
 
-def assert_law(counts, law):
-    """A chi-square test, outcomes that are too rare for it taken together."""
-    counts, expected = np.asarray(counts), np.sum(counts) * np.asarray(law)
-    common = expected >= 25
-    observed = np.append(counts[common], counts[~common].sum())
-    expected = np.append(expected[common], expected[~common].sum())
-    if expected[-1] < 25:  # too rare even together: the exact binomial tail
-        chance = min(1.0, float(np.sum(np.asarray(law)[~common])))
-        assert stats.binom.sf(observed[-1] - 1, np.sum(counts), chance) >= FALSE_ALARM / 2
-        observed, expected = observed[:-1], expected[:-1]
-        expected = expected * observed.sum() / expected.sum()
-    if len(observed) > 1:
-        assert stats.chisquare(observed, expected).pvalue >= FALSE_ALARM / 2
-
-
 def peeling_law(utilities, k):
     """k rounds of the exponential mechanism, each without those already chosen."""
     law = {}
@@ -485,7 +472,7 @@ def test_top_k_has_the_law_of_peeling(utilities, k, symmetric):
     query, counts = Known(utilities, symmetric), dict.fromkeys(law, 0)
     for _ in range(15_000):
         counts[tuple(TopK(1.0, k).release(query, query, noise).tolist())] += 1
-    assert_law(list(counts.values()), list(law.values()))
+    assert pvalue(list(counts.values()), list(law.values())) >= FALSE_ALARM
 
 
 def test_top_k_costs_as_many_bounded_range_events_as_it_selects():
@@ -532,7 +519,10 @@ def test_rounded_noise_has_exactly_the_weight_of_each_cell(draws, scale, total):
     cdf = LAWS[draws](scale=scale / grid).cdf
     law = np.diff(cdf(edges - inside))
     outside = n - counts.sum()
-    assert_law(np.append(counts, outside), np.append(law, max(1 - law.sum(), 1e-300)))
+    assert (
+        pvalue(np.append(counts, outside), np.append(law, max(1 - law.sum(), 1e-300)))
+        >= FALSE_ALARM
+    )
 
 
 @every_kind

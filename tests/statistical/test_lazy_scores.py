@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 from scipy.special import logsumexp
 
 from riata import Bounds
@@ -24,6 +24,8 @@ from riata.problem import Problem
 from riata.queries import VertexUtilities
 from riata.sets import L1Ball, Simplex
 
+from goodness_of_fit import pvalue
+
 pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
@@ -35,22 +37,6 @@ MODES = {
     "singles": {"_WASTE": np.inf, "_LOOSE": 0.0, "_LOOKS": 1},
     "snapshots": {},
 }
-
-
-def pvalue(counts, law):
-    """Of a chi-square test, candidates that are too rare for it taken together."""
-    counts, expected = np.asarray(counts), np.sum(counts) * np.asarray(law)
-    common = expected >= 25
-    observed = np.append(counts[common], counts[~common].sum())
-    expected = np.append(expected[common], expected[~common].sum())
-    rare = 1.0
-    if expected[-1] < 25:  # too rare even together: the exact binomial tail
-        chance = min(1.0, float(np.sum(np.asarray(law)[~common])))
-        rare = stats.binom.sf(observed[-1] - 1, np.sum(counts), chance)
-        observed, expected = observed[:-1], expected[:-1]
-        expected = expected * observed.sum() / expected.sum()
-    both = stats.chisquare(observed, expected).pvalue if len(observed) > 1 else 1.0
-    return 2 * min(rare, both)
 
 
 def law_of(query, engine, epsilon):

@@ -30,6 +30,8 @@ from riata.queries import Gradient, VertexUtilities
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
+from goodness_of_fit import pvalue
+
 pytestmark = pytest.mark.matrix(one_in=11)
 
 FALSE_ALARM = 1e-9
@@ -147,29 +149,12 @@ FLAT_TO_PEAKED = [
 every_utility = pytest.mark.parametrize("utilities", FLAT_TO_PEAKED, ids=str)
 
 
-def assert_law(counts, law):
-    """A chi-square test, candidates that are too rare for it taken together."""
-    expected = counts.sum() * law
-    common = expected >= 25
-    observed = np.append(counts[common], counts[~common].sum())
-    expected = np.append(expected[common], expected[~common].sum())
-    if expected[-1] < 25:  # too rare even together: the exact binomial tail
-        rare = stats.binom.sf(observed[-1] - 1, counts.sum(), min(1.0, law[~common].sum()))
-        assert rare >= FALSE_ALARM / 2
-        observed, expected = (
-            observed[:-1],
-            expected[:-1] * observed[:-1].sum() / expected[:-1].sum(),
-        )
-    if len(observed) > 1:
-        assert stats.chisquare(observed, expected).pvalue >= FALSE_ALARM / 2
-
-
 @every_selection
 @every_utility
 def test_selection_follows_its_exact_law(kind, utilities):
     law = LAWS[kind](utilities.candidates)
     assert law.sum() == pytest.approx(1, abs=1e-9)
-    assert_law(selections(kind(EPSILON), utilities, 20_000, seed=21), law)
+    assert pvalue(selections(kind(EPSILON), utilities, 20_000, seed=21), law) >= FALSE_ALARM
 
 
 def test_exponential_noise_is_permute_and_flip():
@@ -202,13 +187,16 @@ def test_adding_a_constant_to_every_utility_changes_nothing(kind, shift):
 def test_a_larger_sensitivity_or_smaller_epsilon_flattens_the_law_in_proportion(kind):
     utilities = Utilities((0.0, 1.0, 2.0))
     halved = LAWS[kind](utilities.candidates / 2)
-    assert_law(selections(kind(EPSILON / 2), utilities, 20_000, seed=23), halved)
+    assert pvalue(selections(kind(EPSILON / 2), utilities, 20_000, seed=23), halved) >= FALSE_ALARM
 
     class Doubled(Utilities):
         def sensitivity(self, norm):
             return 2 * SENSITIVITY
 
-    assert_law(selections(kind(EPSILON), Doubled((0.0, 1.0, 2.0)), 20_000, seed=24), halved)
+    assert (
+        pvalue(selections(kind(EPSILON), Doubled((0.0, 1.0, 2.0)), 20_000, seed=24), halved)
+        >= FALSE_ALARM
+    )
 
 
 @every_selection
@@ -258,7 +246,10 @@ def test_extreme_utilities_give_a_candidate_and_no_warning(kind, symmetric, util
 def test_ties_are_broken_evenly(kind, symmetric):
     utilities = Utilities((0.0,) * 4, symmetric)
     n = len(utilities.candidates)
-    assert_law(selections(kind(EPSILON), utilities, 20_000, seed=27), np.full(n, 1 / n))
+    assert (
+        pvalue(selections(kind(EPSILON), utilities, 20_000, seed=27), np.full(n, 1 / n))
+        >= FALSE_ALARM
+    )
 
 
 class LuckyWords(Noise):

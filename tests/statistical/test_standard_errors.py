@@ -122,3 +122,19 @@ def test_whitened_gradients_are_covered_and_so_is_an_intercept_far_from_the_rows
     assert len(inside) > 3.5 * FITS
     assert 0.85 <= np.mean(inside) <= 0.97
     assert np.mean(intercepts) >= 0.7
+
+
+def test_residuals_that_grow_with_a_column_are_covered():
+    """Where sampling decides: the errors of residuals of one spread cover the first in 60%."""
+    theta, inside, intercepts = np.array([1.0, -0.7, 0.5, 0.3]), [], []
+    for seed in range(FITS):
+        rng = np.random.default_rng(seed)
+        x = np.clip(rng.standard_t(4, (6_000, 4)), -8, 8)
+        y = x @ theta + 0.4 + 0.4 * x[:, 0] * rng.standard_normal(len(x))
+        model = PrivateLasso(20.0, 1e-6, bounds=Bounds(8.0, 30.0), random_state=seed).fit(x, y)
+        assert model.privacy_.solver == "whitened-gradient"
+        inside.append(np.abs(model.coef_ - theta) < NORMAL_90 * model.coef_error_)
+        intercepts.append(abs(model.intercept_ - 0.4) < NORMAL_90 * model.intercept_error_)
+    assert np.mean(inside, axis=0)[0] >= 0.8
+    assert 0.85 <= np.mean(inside) <= 0.97
+    assert np.mean(intercepts) >= 0.7

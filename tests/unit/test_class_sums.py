@@ -56,7 +56,7 @@ def test_a_plan_spends_the_budget_and_never_more(adjacency, steps, fits, epsilon
     plan = ClassSums(steps).plan(problem, Budget(epsilon, 1e-6, adjacency), fits)
     assert epsilon * (1 - 1e-8) <= plan.spent.epsilon <= epsilon
     releases = sum(leaves(plan.event).values())
-    assert releases == fits * (2 if plan.steps == 1 else 2 + plan.steps)
+    assert releases == fits * (3 if plan.steps == 1 else 3 + plan.steps)
 
 
 @every_adjacency

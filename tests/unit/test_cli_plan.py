@@ -99,6 +99,27 @@ def test_what_no_epsilon_reaches_is_said():
         required_epsilon(LASSO, 20, 200, 0.49, signal=0.5, relevant=20, repeats=2)
 
 
+def test_the_time_of_a_solver_that_ends_early_counts_the_steps_that_it_takes():
+    found = compare_solvers(LASSO, 5_000, 40, solvers=["greedy"], relevant=2, repeats=2).best
+    whole = cost_of(found.plan)
+    assert found.forecast.steps < found.plan.steps / 2
+    assert found.cost.seconds < whole.seconds
+    assert found.cost == cost_of(found.plan, steps=found.forecast.steps)
+    assert cost_of(found.plan, steps=1e9) == whole
+
+
+def test_what_takes_minutes_to_plan_is_compared_on_request_alone(riata_command):
+    found = riata_command(
+        "plan", "--rows", "1000", "--columns", "2001", "--epsilon", "1", "--relevant", "3",
+        "--signal", "0.5", "--repeats", "2", "--patience", "0.01",
+    )  # fmt: skip
+    assert found.code == 0, found.err
+    assert "Not planned: projected, because its plan alone takes minutes" in found.out
+    few = compare_solvers(LASSO, 200, 10, relevant=2, repeats=2, patience=0.01)
+    assert few.unplanned == ()
+    assert "projected" in {each.solver.partition(" ")[0] for each in few.candidates}
+
+
 def test_costs_grow_with_rows_and_columns():
     def seconds(rows, columns):
         return cost_of(LASSO.plan(rows, columns)).seconds

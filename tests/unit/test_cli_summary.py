@@ -94,16 +94,29 @@ def fitted(coef, error, gain, gain_error):
 
 
 @pytest.mark.parametrize(
+    ("error", "gain", "unknown"),
+    [(np.nan, np.nan, True), (0.1, np.nan, False), (np.nan, 0.5, False)],
+)
+def test_what_says_nothing_about_itself_is_to_be_scored(error, gain, unknown):
+    notes = " ".join(summarize(fitted([1.0, 0.0], [error, np.nan], gain, 0.1)).notes)
+    assert ("Nothing that was released says how good this model is" in notes) is unknown
+
+
+@pytest.mark.parametrize(
     ("model", "said"),
     [
         (fitted([0.0, 0.0], [np.nan, np.nan], np.nan, np.nan), "every coefficient is 0"),
         (fitted([1.0, 0.0], [np.nan, np.nan], 0.1, 0.2), "cannot be told from 0"),
-        (fitted([1.0, 0.0], [0.1, np.nan], 1.2, 0.3), "a constant is right about nearly every row"),
+        (fitted([1.0, 0.0], [0.3, np.nan], 1.2, 0.3), "a constant is right about nearly every row"),
+        (fitted([1.0, 0.0], [0.1, np.nan], 1.2, 0.3), "The coefficient of x[0] can be told from 0"),
+        (fitted([1.0, 0.0], [0.1, np.nan], 0.1, 0.2), "The coefficient of x[0] can be told from 0"),
+        (fitted([1.0] * 5, [0.1] * 5, 0.1, 0.2), "x[0], x[1], x[2] and 2 more can be told"),
+        (fitted([1.0, 0.0], [0.1, np.nan], 0.9, 0.1), ""),
         (fitted([1.0, 0.0], [0.7, np.nan], np.nan, np.nan), "no coefficient can be told"),
         (fitted([1.0, 0.0], [0.1, np.nan], np.nan, np.nan), ""),
         (fitted([1.0, 0.0], [np.nan, np.nan], np.nan, np.nan), ""),  # nobody knows
         (fitted([1.0, 0.5], [0.7, np.nan], np.nan, np.nan), ""),
-        (fitted([1.0, 0.0], [0.7, np.nan], 0.8, 0.1), "no coefficient can be told"),
+        (fitted([1.0, 0.0], [0.7, np.nan], 0.8, 0.1), "although the model predicts better"),
     ],
 )
 def test_the_words_follow_from_what_was_released(model, said):

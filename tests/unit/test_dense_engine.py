@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,10 +13,27 @@ from scipy import sparse
 from riata import Bounds
 from riata.engines import LocalEngine, dense, local
 from riata.engines.dense import DenseColumns, DenseRows
+from riata.engines.shard import Shard
 from riata.grid import X_STEPS
-from riata.losses import Logistic
+from riata.losses import Logistic, Softmax
 from riata.problem import Problem
-from riata.queries import Block, ClippedGradient, Correlations, Gradient, VertexUtilities
+from riata.queries import (
+    Block,
+    ClippedGradient,
+    Coordinate,
+    Correlations,
+    EntrySizes,
+    Gradient,
+    JointMoments,
+    LengthSizes,
+    PreconditionedGradient,
+    Scaling,
+    SoftmaxGradient,
+    Support,
+    SupportCurvature,
+    VertexUtilities,
+    Whitening,
+)
 from riata.sets import L1Ball
 from riata.vectors import Vector
 
@@ -242,3 +260,88 @@ def test_what_is_kept_beside_sparse_rows_is_never_out_of_date():
             assert_array_equal(engine.total(query), new.total(query))
         found = engine.scores(VertexUtilities(problem, theta), 1.0)
         assert found is not None
+
+
+@each_bounds
+@each_layout
+def test_copies_that_are_kept_are_the_rows_on_the_grid(layout, bounds, small_pieces):
+    x, bounds = LAYOUTS[layout](hostile()), BOUNDS[bounds]
+    expected, v = grid_as_defined(x, bounds), np.arange(P, dtype=float) - 7
+    rows = DenseRows(x, bounds)
+    for most in (1, 1000, 2**15 - 1, 2**15, 50_000, X_STEPS):
+        found = rows.clipped(most)
+        assert found.dtype == (np.int16 if most < 2**15 else np.float32)
+        assert_array_equal(found, np.clip(expected, -most, most))
+        assert rows.clipped(most) is found
+    assert rows.is_kept
+    assert_array_equal(rows.kept, expected)
+    assert_array_equal(rows @ v, expected @ v)
+    assert_array_equal([rows.column(j) for j in range(P)], expected.T)
+
+
+def some_queries(problem):
+    """Queries that read whole rows, some columns, and sums over all columns."""
+    bounds, p, rng = problem.bounds, problem.n_features, np.random.default_rng(6)
+    theta, models = Vector.of(rng.normal(size=p)), [Vector.of(rng.normal(size=p)) for _ in range(3)]
+    white = Whitening.of(rng.normal(size=(4, p)) * [[1e-6], [1.0], [30.0], [1e3]], np.ones(4))
+    scaling = Scaling.of(p, np.arange(0, p, 2), np.zeros(19), np.linspace(0.5, 2, 19))
+    found = [
+        EntrySizes(problem), EntrySizes(problem, 3), Gradient(problem, theta),
+        Correlations(problem, theta, 0.4, 0.3), Correlations(problem, theta, 0.4, 0.9),
+        Correlations(problem, theta, 0.2, 0.3), Correlations(problem, theta, 0.4, 1.0),
+        LengthSizes(problem, Support(np.array([3]), bounds)),
+        LengthSizes(problem, Support(np.arange(p), bounds)),
+        SupportCurvature(problem, theta, 0.4, Support(np.array([2, 30]), bounds), 0.7, 0.1),
+        JointMoments(problem, theta, 0.4, white, 0.2, 1.7, 0.6),
+        PreconditionedGradient(problem, theta, 0.4, white, 3.0, 1.0, 0.3),
+        ClippedGradient(problem, theta, 0.3),
+    ]  # fmt: skip
+    joint = replace(problem, loss=Softmax(3))
+    return [*found, SoftmaxGradient(joint, tuple(models), 1.0, scaling, 1.1, 0.5)]
+
+
+@each_bounds
+@pytest.mark.parametrize("rows_of_a_block", [1, 9, N])
+@pytest.mark.parametrize("turn", range(3))
+def test_sums_of_kept_rows_are_those_of_rows_on_the_grid(
+    bounds, rows_of_a_block, turn, monkeypatch
+):
+    monkeypatch.setattr(local, "BLOCK_ENTRIES", rows_of_a_block * P)
+    monkeypatch.setattr("riata.grid._ENTRIES_AT_ONCE", 3 * P)
+    monkeypatch.setattr("riata.queries.whitening._ENTRIES_AT_ONCE", 4 * P)
+    monkeypatch.setattr("riata.queries.softmax._ROWS_ENTRIES", 5 * P)
+    monkeypatch.setattr("riata.queries.sizes._ENTRIES_AT_ONCE", 2 * P)
+    x, bounds = hostile(), BOUNDS[bounds]
+    x[9::13, ::2], x[14] = 0.0, 0.0
+    y = np.random.default_rng(2).choice([-1.0, 1.0, 0.0, 2.0, np.nan], N)
+    problem = Problem(Logistic(), L1Ball(3.0), bounds, N, P, fit_intercept=True)
+    plain = Shard(grid_as_defined(x, bounds), bounds.clip_y(y))
+    engine, queries = LocalEngine(x, y, bounds), some_queries(problem)
+    for query in np.random.default_rng(turn).permutation(np.array(queries, dtype=object)):
+        assert_array_equal(engine.total(query), plain.total(query))
+
+
+def test_a_search_keeps_clipped_rows_alone_and_reads_them_once_a_selection():
+    n, p = 600, 700
+    problem = Problem(Logistic(), L1Ball(3.0), BOUNDS["one"], n, p, fit_intercept=True)
+    engine = LocalEngine(hostile(n, p), np.ones(n), problem.bounds)
+    engine.total(EntrySizes(problem))
+    for theta in (Vector.zero(p), Vector.unit(p, 3, 0.2)):
+        query = Correlations(problem, theta, 0.4, 0.3)
+        assert engine.scores(query, 1.0) is None
+        engine.total(query)
+        engine.total(Coordinate(problem, theta, 0.4, 0.3, 5))
+        engine.total(LengthSizes(problem, Support(np.array([3, 5]), problem.bounds)))
+    assert not engine._dense.is_kept
+    assert engine._dense._clipped[1].nbytes == 2 * n * p
+    assert engine.scores(VertexUtilities(problem, theta), 1.0) is not None
+
+
+def test_lengths_of_columns_of_a_part_are_computed_in_64_bits():
+    """One entry at the bound and many small ones: 32 bits lose the small ones."""
+    x = np.full((40_000, 4), 15 / X_STEPS)
+    x[0] = 1.0
+    part = LocalEngine(x, np.ones(len(x)), Bounds(1.0, 1.0)).part(0, 1)
+    assert part._dense.kept.dtype == np.float32
+    exact = math.sqrt(X_STEPS**2 + (len(x) - 1) * 15**2)
+    assert part._columns.lengths == pytest.approx([exact] * 4, rel=1e-8)  # a little more

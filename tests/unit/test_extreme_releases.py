@@ -49,6 +49,7 @@ from riata.solvers.empirical_bayes import (
     signal_part,
     without,
 )
+from riata.solvers.whitened_line import Moments, likely_line
 
 EXTREME = [0.0, 5e-324, 1e-300, 1e-150, 1e-9, 1.0, 1e9, 1e150, 1e300, 1.7e308]
 sizes = st.sampled_from([*EXTREME, math.inf]) | st.floats(0.0, 1e3)
@@ -124,6 +125,20 @@ def test_any_size_that_was_found_is_a_positive_number(found, noise, guess):
 @given(signed | st.sampled_from([math.inf, -math.inf]), sizes, st.floats(0.0, 1e25))
 def test_any_part_of_a_model_can_be_kept(part, noise, before):
     assert 0 <= part_to_keep(part, noise, before) < math.inf
+
+
+moments = st.builds(
+    Moments, st.floats(0.0, 1e69), signed, st.floats(1e-20, 1e9), signed, st.floats(1e-20, 1e9)
+)
+
+
+@given(st.lists(moments, min_size=1, max_size=2), st.floats(1e-20, 1e100), st.floats(0.0, 1e25))
+def test_any_moments_lead_to_a_part_of_a_model(seen, whole, before):
+    found = likely_line(seen, whole, before)
+    assert 0 <= found.covariance < math.inf
+    assert 0 < found.variance < math.inf
+    assert 0 <= found.error < math.inf
+    assert 0 < found.left <= whole
 
 
 @given(signed, st.sampled_from([1e-300, 1.0, 20.0, 1e60]))

@@ -1,3 +1,5 @@
+"""Rows that are added block by block are those of all blocks in order, whatever their sizes."""
+
 import numpy as np
 import pytest
 from scipy import sparse

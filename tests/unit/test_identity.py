@@ -118,7 +118,7 @@ def test_every_field_of_a_request_is_part_of_its_identity(field):
         "budget": Budget(2.0, 1e-6), "n_rows": 41, "n_features": 4, "solver": "peeling",
         "steps": 3, "fit_intercept": False, "extra_releases": ExtraReleases(balanced=True),
         "classes": np.array([0, 1]), "schema": COMPONENTS["Schema"], "seed": 5,
-        "estimator": PrivateLasso, "parameters": {"radius": 2.0},
+        "estimator": PrivateLasso, "parameters": {"radius": 2.0}, "unpenalized": (1,),
     }  # fmt: skip
     request = Request(
         (Squared(),), L1Ball(1.0), Bounds(1.0, 1.0), Budget(1.0, 1e-6), 40, 3, "frank-wolfe"
@@ -127,6 +127,8 @@ def test_every_field_of_a_request_is_part_of_its_identity(field):
         others["solver"] = "gaussian-frank-wolfe"
         others["bounds"] = Bounds(1.0, 1.0, norm="l2")
         request = dataclasses.replace(request, bounds=others["bounds"])
+    if field == "unpenalized":  # which Frank-Wolfe refuses
+        request = dataclasses.replace(request, solver="greedy")
     if field == "joint_loss":  # of a solver that fits all classes together
         request = dataclasses.replace(
             request, losses=(losses.OneAgainstRest(losses.Logistic(), 1),) * 3, n_rows=400,
@@ -171,7 +173,7 @@ def components():
     yield "Bounds", Bounds(np.array([1.0, 2.0]), 3.0)
     yield "Budget", Budget(1.0, 1e-6)
     yield "Schema", Schema.from_table({
-        "person": "id", "rows_of_a_person": 3, "people": 9, "ignore": ["z"],
+        "person": "id", "rows_of_a_person": 3, "people": 9, "ignore": ["z"], "unpenalized": ["b"],
         "features": [
             {"name": "a", "kind": "number", "bounds": [0, 1]},
             {"name": "b", "kind": "choice", "choices": ["u", "v"]},

@@ -90,7 +90,7 @@ def nothing_may_be_read(monkeypatch):
         raise AssertionError("a row was read, or noise was drawn")
 
     owners = [(LocalEngine, "__init__"), (LocalEngine, "total"), (Curator, "__init__")]
-    owners += [(Bounds, name) for name in ("clip_x", "clip_y", "grid_x")]
+    owners += [(Bounds, name) for name in ("clip_x", "clip_y", "grid_x", "grid_rows")]
     owners += [(Projection, "rows"), (Noise, "words")]
     for owner, name in owners:
         monkeypatch.setattr(owner, name, read)

@@ -538,12 +538,13 @@ def test_the_charge_is_durable_before_a_row_is_read(path):
     estimator = lasso(ledger)
     seen = []
 
-    def crash(self, rows):
+    def crash(self, *rows):
         seen.append(len(Ledger.open(path).charges))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Bounds, "grid_x", crash)
+        for name in ("clip_x", "grid_x", "grid_rows", "grid_entries"):
+            patch.setattr(Bounds, name, crash)
         with pytest.raises(KeyboardInterrupt):
             estimator.fit(X, y)
     assert seen == [1]

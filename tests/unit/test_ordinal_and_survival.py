@@ -145,6 +145,21 @@ def test_probabilities_and_survival_are_those_of_the_model():
     )
 
 
+@pytest.mark.parametrize(
+    ("n_classes", "thresholds"), [(2, (0.3,)), (3, (0.0, 1e-6)), (4, (-2.0, -1.0, 1.0))]
+)
+def test_the_curvature_of_ordered_classes_keeps_its_bound_and_narrow_classes_reach_it(
+    n_classes, thresholds
+):
+    loss = OrderedLogistic(n_classes, thresholds)
+    margins, bound = np.linspace(-40, 40, 80_001), loss.curvature_bound(float(n_classes))
+    codes = (-1.0, *range(n_classes), n_classes, math.nan)
+    curvatures = [loss.curvature(margins, np.full(len(margins), code)) for code in codes]
+    assert np.min(curvatures) >= 0
+    assert np.max(curvatures) <= bound
+    assert (np.max(curvatures) > bound * (1 - 1e-5)) == (n_classes < 4)
+
+
 @pytest.mark.parametrize("classes", [["mild", "severe"], ["severe", "mild"]])
 def test_two_ordered_classes_are_told_by_their_threshold(classes):
     y = np.array(classes)[(PAIN > 2).astype(int)]

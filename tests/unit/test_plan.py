@@ -23,7 +23,7 @@ from riata import (
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
-from riata.estimators.classifier import L1_RADIUS
+from riata.estimators.classifier import L1_RADIUS, L2_RADIUS
 from riata.losses import (
     Huber,
     Logistic,
@@ -387,8 +387,9 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(bounds=LENGTH, p=512), 0.1, AveragedGradient),
         (unit_lasso(bounds=LENGTH, p=334, n=1_000), 0.1, AveragedGradient),
         (unit_lasso(bounds=LENGTH, p=3_333), 1.0, ScaledGradient),
-        (unit_lasso(bounds=LENGTH, p=3_334), 1.0, NoisyGradient),
-        (unit_lasso(bounds=WORDS, p=3_334), 1.0, NoisyGradient),
+        (unit_lasso(bounds=LENGTH, p=3_334), 1.0, ScaledGradient),
+        (unit_lasso(bounds=WORDS, p=3_334), 1.0, ScaledGradient),
+        (unit_lasso(bounds=LENGTH, p=3_334, loss=SmoothedHinge(0.3)), 1.0, NoisyGradient),
         (unit_lasso(bounds=WORDS, p=3_334, loss=Logistic()), 1.0, ClassSums),
         (unit_lasso(bounds=WORDS, p=3_333, loss=Logistic()), 1.0, ScaledGradient),
         (unit_lasso(bounds=LENGTH, p=3_334, loss=Logistic()), 1.0, NoisyGradient),
@@ -411,8 +412,15 @@ def test_auto_chooses_the_solver_from_public_facts(problem, epsilon, kind):
     ("problem", "kind"),
     [
         (unit_lasso(), PrivateGreedy),
-        (unit_lasso(p=25), SufficientStatistics),  # a quarter of the root of 10,000
-        (unit_lasso(p=26), PrivateGreedy),
+        (unit_lasso(p=13), SufficientStatistics),  # .13 times the root of 10,000
+        (unit_lasso(p=14), AveragedGradient),
+        (unit_lasso(p=6, loss=Logistic()), SufficientStatistics),
+        (unit_lasso(p=7, loss=Logistic()), AveragedGradient),
+        (unit_lasso(p=33), AveragedGradient),  # more than 100 rows times epsilon for a column
+        (unit_lasso(p=100), AveragedGradient),
+        (unit_lasso(p=101), PrivateGreedy),
+        (unit_lasso(p=128, bounds=LENGTH), AveragedGradient),
+        (unit_lasso(p=129, bounds=LENGTH), PrivateGreedy),
         (unit_lasso(bounds=LENGTH), PrivateGreedy),
         (unit_lasso(bounds=LENGTH, set=Simplex(1.0)), PrivateFrankWolfe),
         (unit_lasso(set=SparseBall(3)), PrivateGreedy),
@@ -434,13 +442,14 @@ def test_estimators_choose_by_themselves():
         assert solver(kind(**common, bounds=Bounds(1.0)), 200) == "greedy"
         assert solver(kind(**common, bounds=Bounds(1.0))) == "averaged-gradient"
         assert solver(kind(**common, bounds=Bounds(1.0)), 3) == "whitened-gradient"
-        assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 5) == "sufficient-statistics"
+        assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 5) == "averaged-gradient"
+        assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 2) == "sufficient-statistics"
         assert solver(kind(**common, bounds=LENGTH), 3) == "whitened-gradient"
         assert solver(kind(**common, bounds=LENGTH), 500) == "averaged-gradient"
         assert solver(kind(**common, bounds=LENGTH), 600) == "noisy-gradient"
         words = Bounds(1.0, norm="l2", nonnegative=True)
         assert solver(kind(**common, bounds=words), 500) == "class-sums"
-        assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1")) == "greedy"
+        assert solver(kind(**common, bounds=LENGTH, delta=0.0, penalty="l1"), 200) == "greedy"
     assert solver(PrivateSparseRegression(1.0, bounds=UNIT)) == "greedy"
     assert solver(PrivateSparseRegression(1.0, bounds=LENGTH)) == "greedy"
     assert solver(PrivateSparseRegression(1.0, 0.0, bounds=LENGTH)) == "greedy"
@@ -460,7 +469,7 @@ def test_estimators_choose_by_themselves():
     ("bounds", "penalty", "radius", "expected"),
     [
         (Bounds(2.0), "auto", "auto", L1Ball(L1_RADIUS["wide"])),
-        (Bounds(2.0, norm="l2"), "auto", "auto", L2Ball(400.0)),
+        (Bounds(2.0, norm="l2"), "auto", "auto", L2Ball(L2_RADIUS["open"] / 2)),
         (Bounds(2.0, norm="l2"), "l1", "auto", L1Ball(L1_RADIUS["open"])),
         (Bounds(2.0), "auto", 3.0, L1Ball(3.0)),
         (Bounds(2.0), "l2", 3.0, L2Ball(3.0)),
@@ -539,6 +548,7 @@ def test_planning_reads_no_data_and_charges_nothing(monkeypatch):
         (Noise, "__init__"),
         (Bounds, "clip_x"),
         (Bounds, "grid_x"),
+        (Bounds, "grid_rows"),
         (Bounds, "clip_y"),
     ]:
         monkeypatch.setattr(owner, name, forbidden)

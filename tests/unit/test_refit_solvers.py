@@ -6,6 +6,7 @@ releases alone.
 """
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -223,6 +224,24 @@ def test_a_run_can_be_repeated_from_its_releases_without_the_rows(kind, loss, de
     assert bits(first) == bits(second)
     assert told == again
     assert next(replayed.answers, None) is None
+
+
+@every_solver
+@pytest.mark.parametrize("epsilon", [0.5, 5.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("loss", [LOSSES[0], LOSSES[2]], ids=lambda loss: loss.name)
+def test_so_can_one_with_unpenalized_columns(kind, loss, delta, epsilon):
+    x, y = informative()
+    y = (y > 0).astype(float) if loss.classifies else y
+    problem = replace(problem_of(loss, x), unpenalized=(0, 2))
+    plan = kind().plan(problem, Budget(epsilon, delta))
+    curator = Recording(plan.engine(LocalEngine, x, y), plan.event, Noise(6), adaptive=True)
+    first = kind().run(plan, problem, curator)
+    replayed = Replaying(curator.answers)
+    assert bits(first) == bits(kind().run(plan, problem, replayed))
+    assert next(replayed.answers, None) is None
+    assert {0, 2} <= set(first.theta.support.tolist())
+    assert not {0, 2} & set(first.selected)
 
 
 # Sets

@@ -189,6 +189,39 @@ def test_a_message_tells_once_of_what_queries_share():
     assert later.read(writer.write(Gradient(problem, thetas()[1]))).bounds.y == 1.0
 
 
+def test_a_long_model_travels_once_a_step_and_is_forgotten_afterwards():
+    p = 2**13
+    problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), N, p)
+    writer, reader, later = QueryWriter(), QueryReader(), QueryReader()
+    largest = 0
+    for step in range(6):
+        theta = Vector.of(RNG.uniform(-0.1, 0.1, p))
+        sizes = []
+        for query in (Gradient(problem, theta), MeanSlope(problem, theta.with_offset(0.5 * step))):
+            message = pickle.dumps(writer.write(query))
+            found = reader.read(pickle.loads(message)).theta
+            np.testing.assert_array_equal(found.dense(), theta.dense())
+            assert found.offset == query.theta.offset
+            sizes.append(len(message))
+        assert sizes[0] > theta.weights.nbytes > 50 * sizes[1]
+        largest = max(largest, len(reader._shared))
+        assert sum(map(len, writer.told.values())) < 6 * theta.weights.nbytes
+    assert largest < 8
+    later.learn(writer.told)
+    np.testing.assert_array_equal(later.read(writer.write(query)).theta.dense(), theta.dense())
+
+
+def test_an_array_that_was_changed_in_place_travels_again():
+    p = 2**13
+    problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), N, p)
+    writer, reader = QueryWriter(), QueryReader()
+    theta = Vector(p, np.arange(p), np.full(p, 0.25))
+    for value in (0.25, 0.5, 0.5):
+        theta.weights[:] = value
+        found = reader.read(writer.write(Gradient(problem, theta)))
+        assert found.theta.dense().tolist() == [value] * p
+
+
 def test_nothing_that_holds_rows_travels():
     shard = Shard(*Preparation(BOUNDS["one bound"])(ROWS, TARGETS))
     rows = Arrays(sparse.csr_array(ROWS), TARGETS)

@@ -40,6 +40,7 @@ WIDE = {
 CLASSES = {
     "ignore_others": True,
     "separator": ";",
+    "unpenalized": ['odd "name" \u007f\n#é'],
     "features": [{"name": 'odd "name" \u007f\n#é', "kind": "yes-no"}],
     "target": {"name": "y", "classes": ["no", "yes", "perhaps"]},
 }
@@ -160,6 +161,8 @@ def test_every_line_of_a_file_that_is_not_plain_is_explained():
         ({"ignore": "note"}, "ignore"),
         ({"ignore": ["age"]}, "'age' stands twice"),
         ({"ignore_others": 1}, "ignore_others"),
+        ({"unpenalized": ["nobody"]}, "unpenalized"),
+        ({"unpenalized": "age"}, "unpenalized"),
         ({"separator": "x"}, "separator"),
         ({"epsilon": 1.0}, "epsilon is unknown"),
     ],

@@ -155,6 +155,7 @@ def test_many_texts_are_hashed(tmp_path):
     words = [f"came with {i % 100}" for i in range(300)]
     user, note = drafted(tmp_path, user=codes, note=words).schema.features
     assert (user.kind, note.kind, note.buckets) == ("hash", "text", 2**14)
+    assert user.buckets == 256  # for a hundred values
 
 
 def test_no_comment_of_a_draft_is_untrue(file):

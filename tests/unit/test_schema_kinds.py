@@ -417,7 +417,14 @@ def test_classes_are_curves_too():
 def test_what_was_derived_is_said():
     said = dict(Schema.from_table(TABLE).for_fit(12_000, 1.0).derived)
     assert said["columns"] == "1 number, 1 choice: 40 encoded columns"
-    assert said["numbers"] == "1 with 9 knots"
+    assert said["numbers"].startswith(
+        "1 with 9 knots: 40 columns in all where straight lines take 32. On public tables"
+    )
+    lines = dict(Schema.from_table(TABLE).derived)["numbers"]
+    assert lines.startswith("1 straight line. From 5,000 rows times epsilon on, a fit takes curves")
+    stated = [{**TABLE["features"][0], "knots": 0}, *TABLE["features"][1:]]
+    said_lines = dict(Schema.from_table({**TABLE, "features": stated}).derived)["numbers"]
+    assert said_lines == "1 straight line"
     assert said["rows"].startswith("no longer than 1.42")
     assert said["signs"].startswith("no entry is below 0")
     assert "entry by entry 6.32 would be possible" in said["rows"]  # the root of 40

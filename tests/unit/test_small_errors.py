@@ -10,7 +10,7 @@ import typer.main
 from rich.console import Console
 from typer.testing import CliRunner
 
-from riata import Bounds, PrivateLasso, PrivateSearch
+from riata import Bounds, PrivateLasso, PrivateSearch, forecast
 from riata.audit import run, standard
 from riata.cli.main import app
 from riata.data import Schema
@@ -18,6 +18,7 @@ from riata.datasets import load_flights
 from riata.demo import with_references
 from riata.errors import InvalidArgument, SchemaError
 from riata.report import html
+from riata.wording import rounded
 
 SCHEMA = """
 features = [
@@ -73,6 +74,7 @@ def test_a_mistake_in_a_schema_names_the_column(old, new, said):
     [
         (lambda: PrivateLasso(1.0, bounds=Bounds(1.0, 1.0), solver="greddy"), "'greedy'"),
         (lambda: PrivateLasso(1.0, bounds=Bounds(1.0, 1.0), engine="numbaa"), "'numba'"),
+        (lambda: PrivateLasso(1.0, bounds=Bounds(1.0, 1.0), adjacency="replace"), "'replace-one'"),
     ],
 )
 def test_a_misspelt_word_is_recognised(make, meant):
@@ -118,6 +120,29 @@ def test_errors_of_commands_name_no_python(here, riata_command):
         done = riata_command(*command)
         assert done.code != 0
         assert not re.search(r"\w\.\w+\(|Ledger\.|Schema\.|=\w+\(|target=False", done.err), done.err
+
+
+def test_a_fit_without_noise_is_warned_about(here, riata_command):
+    done = riata_command(
+        "fit", "--schema", "s.toml", "--data", "d.csv", "--epsilon", "inf", "--out", "m", "--yes"
+    )
+    assert done.code == 0
+    assert "Warning: epsilon is infinite: the fit has no noise" in " ".join(done.err.split())
+    assert "NOT PRIVATE" in done.out
+
+
+def test_a_guess_has_no_more_relevant_columns_than_there_are():
+    found = forecast(PrivateLasso(1.0, bounds=Bounds(1.0, 1.0)), 100, 3, relevant=5, repeats=2)
+    assert found.guess.relevant == 3
+
+
+def test_a_plan_rounds_for_people():
+    plan = PrivateLasso(1.0, bounds=Bounds(1.0, 1.0), radius=221.66361012083306).plan(1000, 3)
+    assert "L1Ball(radius=221.664, n_features=3)" in str(plan)
+    assert (
+        rounded("x=1.0 y2.00001 v1.2.33333 3.14159e-07") == "x=1.0 y2.00001 v1.2.33333 3.14159e-07"
+    )
+    assert rounded("y=10000.0, length=1.0009765625") == "y=10000.0, length=1.00098"
 
 
 def test_a_reason_is_told_once(here, riata_command):

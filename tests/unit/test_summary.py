@@ -166,6 +166,28 @@ def test_what_nobody_knows_is_blank_and_said():
     assert frame["p.value"].isna().all()
 
 
+@pytest.mark.parametrize(
+    ("solver", "said"),
+    [
+        ("class-sums", "naive Bayes"), ("joint-class-sums", "naive Bayes"),
+        ("scaled-gradient", "a descent that ends early"),
+        ("softmax-gradient", "a descent that ends early"), ("frank-wolfe", ""),
+    ],
+)  # fmt: skip
+def test_a_solver_says_why_it_has_no_errors_and_what_has(solver, said):
+    rng = np.random.default_rng(0)
+    several = 3 if solver in ("joint-class-sums", "softmax-gradient") else 2
+    x = rng.uniform(0, 1, (2_000, 3))
+    model = PrivateLogisticRegression(
+        5.0, 1e-6, bounds=Bounds(1.0), classes=[*range(several)], solver=solver, random_state=0
+    ).fit(x, (several * x[:, 0]).astype(int))
+    words = " ".join(str(model.summary()).split())
+    assert np.isnan(model.coef_error_).all()
+    assert "no interval is shown because none is known" in words
+    assert said in words
+    assert ('solver="whitened-gradient"' in words) is bool(said)
+
+
 def test_a_table_with_some_errors_has_blanks_for_the_others(labelled):
     kept = labelled.coef_error_.copy()
     labelled.coef_error_[0, 0] = math.nan

@@ -294,8 +294,8 @@ def _lines(what: str, yes_no: bool, choices: bool) -> list[str]:
         high = FloatPrompt.ask("  The largest possible answer")
         lines.append(f"bounds = [{low}, {high}]   # answers outside are clipped on the device")
     if kind == "choice":
-        said = [one.strip() for one in Prompt.ask("  The choices, with commas").split(",")]
-        lines.append(f"choices = [{', '.join(_quoted(one) for one in said if one)}]")
+        names = [one.strip() for one in Prompt.ask("  The choices, with commas").split(",")]
+        lines.append(f"choices = [{', '.join(_quoted(one) for one in names if one)}]")
     return lines
 
 

@@ -33,7 +33,7 @@ from riata.cli.forecasts import forecast_facts, forecast_of
 from riata.cli.options import study_command
 from riata.cli.study import Study
 from riata.cli.summary import SHOWN, show_summary, summary_facts
-from riata.errors import BudgetExceeded, DataQualityWarning, InvalidArgument
+from riata.errors import BudgetExceeded, DataError, DataQualityWarning, InvalidArgument
 
 if TYPE_CHECKING:
     from riata.data import Source
@@ -48,8 +48,8 @@ MODEL, STATEMENT, REPORT = "model.riata", "statement", "report.html"
 
 @study_command(
     "data", "out", "schema", "estimator", "epsilon", "delta", "adjacency", "radius", "row_length",
-    "solver", "steps", "sparsity", "intercept", "others", "data_quality", "ledger", "dataset",
-    "head", "checkpoint", "engine", "seed",
+    "solver", "steps", "sparsity", "unpenalized", "intercept", "others", "data_quality", "ledger",
+    "dataset", "head", "checkpoint", "engine", "seed",
 )  # fmt: skip
 def fit(
     study: Study,
@@ -143,6 +143,7 @@ def open_source(study: Study, random_state: int | None = None) -> Source:
     from riata.data import read
 
     assert study.schema is not None
+    source = read(study.data, study.schema, random_state=random_state)
     if study.schema.person and study.schema.people is None:
         note(
             f"Counting the people in {study.data}: only ids are looked at, and the number is "
@@ -152,7 +153,9 @@ def open_source(study: Study, random_state: int | None = None) -> Source:
         note(
             f"Counting the rows of {study.data}: their number is public, and no cell is looked at."
         )
-    return read(study.data, study.schema, random_state=random_state)
+    if source.n_rows == 0:
+        raise DataError(f"{study.data} has no rows: there is nothing to fit.")
+    return source
 
 
 def confirm_spending(question: str, yes: bool) -> None:
@@ -189,6 +192,8 @@ def show_quality(model: Any) -> None:
         return
     for sentence in found.sentences:
         warning(sentence)
+    if found.hint:
+        note(found.hint)
     if not found.sentences:
         note(
             "Data quality: no column stands out, with counts that are right within about "
@@ -236,6 +241,8 @@ def _warn(planned: PlannedFit) -> None:
     from riata.privacy.budget import WEAK_EPSILON
 
     budget = planned.plan.budget
+    if math.isinf(budget.epsilon):
+        warning("epsilon is infinite: the fit has no noise, and the model protects nobody.")
     if WEAK_EPSILON < budget.epsilon < math.inf:
         warning(WEAK_NOTE)
     if is_large(budget.delta, planned.plan):

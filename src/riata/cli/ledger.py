@@ -170,14 +170,14 @@ def restore(
 
     done = Ledger.restore(file, where, head=head)
     charges = number_of(done.charges, "charge")
-    said = [f"Restored the ledger of {done.dataset!r}: {charges}."]
+    lines = [f"Restored the ledger of {done.dataset!r}: {charges}."]
     if not done.changed:
-        said = [f"Nothing had to be restored: the ledger of {done.dataset!r} is whole, {charges}."]
+        lines = [f"Nothing had to be restored: the ledger of {done.dataset!r} is whole, {charges}."]
     if done.kept:
-        said.append(f"Kept {number_of(done.kept, 'charge')} from after the backup.")
+        lines.append(f"Kept {number_of(done.kept, 'charge')} from after the backup.")
     if done.aside:
-        said.append(f"The damaged file is now {done.aside}.")
-    reply(as_json, asdict(done), *said)
+        lines.append(f"The damaged file is now {done.aside}.")
+    reply(as_json, asdict(done), *lines)
 
 
 def _whose(person: str) -> str:
@@ -207,15 +207,15 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
 
 
 def _cells(charge: Charge) -> list[Any]:
-    said = charge.summary
+    facts = charge.summary
     names = ("estimator", "solver", "n_rows", "n_features", "epsilon", "delta")
-    return [charge.seq, charge.charged_at, *(said.get(name) for name in names), charge.total * NANO]
+    return [charge.seq, charge.charged_at, *map(facts.get, names), charge.total * NANO]
 
 
 def _line(charge: Charge) -> tuple[str, str, Text, str, str]:
-    said = charge.summary
-    what = ", ".join(str(said[name]) for name in ("estimator", "solver") if name in said)
-    asked = f"{said['epsilon']:g}" if "epsilon" in said else ""
+    facts = charge.summary
+    what = ", ".join(str(facts[name]) for name in ("estimator", "solver") if name in facts)
+    asked = f"{facts['epsilon']:g}" if "epsilon" in facts else ""
     return (
         str(charge.seq), f"{charge.charged_at[:16].replace('T', ' ')}", Text(what or "-"), asked,
         f"{charge.total * NANO:.6g}",

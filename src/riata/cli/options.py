@@ -108,6 +108,10 @@ STUDY_OPTIONS = {
     "sparsity": StudyOption(
         int, "How many coefficients are not 0, at most.", "parameters.sparsity"
     ),
+    "unpenalized": StudyOption(
+        str, "Columns that are always in the model: --unpenalized age,sex.",
+        "parameters.unpenalized", lambda text: [toml_value(one.strip()) for one in text.split(",")],
+    ),
     "intercept": StudyOption(bool, "Whether an intercept is fitted.", "parameters.fit_intercept"),
     "others": StudyOption(
         list[str], "Another parameter of the estimator.", "parameters", settings,

@@ -37,7 +37,7 @@ def _flags(options: Mapping[str, Any]) -> dict[str, Any]:
 
 @study_command(
     "relevant", "signal", "design", "spread", "schema", "estimator", "epsilon", "delta",
-    "adjacency", "radius", "row_length", "steps", "sparsity", "intercept", "others",
+    "adjacency", "radius", "row_length", "steps", "sparsity", "unpenalized", "intercept", "others",
     flags=_flags,
 )  # fmt: skip
 def plan(
@@ -172,6 +172,10 @@ def _print_comparison(found: Comparison, derived: list[tuple[str, str]]) -> None
         console.print(Text("* is what the estimator takes by itself. Times are rough."))
     for reason, names in _not_simulated(found).items():
         console.print(Text(f"Not simulated: {', '.join(names)}. {reason}."), style="dim")
+    if found.unplanned:
+        why = "its plan alone takes minutes on so many columns. Ask for it with --solver"
+        left_out = ", ".join(found.unplanned)
+        console.print(Text(f"Not planned: {left_out}, because {why}."), style="dim")
     if found.impossible:
         console.print(Text(f"Not possible here: {', '.join(found.impossible)}."), style="dim")
 

@@ -35,8 +35,8 @@ def report(
     found = load(model, max_bytes=max_bytes)
     opened = None if ledger is None else Ledger.open(ledger, dataset=dataset, head=head)
     write(found, out, ledger=opened, title=title)
-    said = statement_of(found)
-    facts = {"out": str(out), "model": type(found).__name__, "statement": said.to_dict()}
-    answer_json(facts) if as_json else show_files(said, [out])
+    statement = statement_of(found)
+    facts = {"out": str(out), "model": type(found).__name__, "statement": statement.to_dict()}
+    answer_json(facts) if as_json else show_files(statement, [out])
     if show:
         webbrowser.open(out.absolute().as_uri())

@@ -9,6 +9,7 @@ import typer
 
 from riata.cli.console import AsJson, Force, note, reply
 from riata.errors import InvalidArgument
+from riata.wording import number_of
 
 if TYPE_CHECKING:  # scikit-learn is slow to import
     from riata.data import Schema
@@ -72,15 +73,15 @@ def check(
     found = Schema.load(schema)
     if file is not None:
         read(file, found, target=not to_predict)
-    said = [f"{schema} is a schema with {_counted(found)}, {found.bounds!r}."]
-    said += [f"  {name}: {fact}" for name, fact in found.derived]
+    lines = [f"{schema} is a schema with {_counted(found)}, {found.bounds!r}."]
+    lines += [f"  {name}: {fact}" for name, fact in found.derived]
     if file is not None:
-        said.append(f"{file} has the columns that it names. No row was read.")
-    reply(as_json, _facts(found, file), *said)
+        lines.append(f"{file} has the columns that it names. No row was read.")
+    reply(as_json, _facts(found, file), *lines)
 
 
 def _counted(schema: Schema) -> str:
-    columns = "a block of columns" if schema.unnamed else f"{len(schema.columns)} columns"
+    columns = "a block of columns" if schema.unnamed else number_of(len(schema.columns), "column")
     return f"{columns}, encoded as {schema.n_features}"
 
 

@@ -103,7 +103,14 @@ class Study:
         if "classes" in known and not for_source:
             classes = None if self.schema is None else self.schema.classes
             arguments["classes"] = [0, 1] if classes is None else classes.tolist()
-        return self.kind(**arguments, **self._checked(known))
+        arguments |= self._checked(known)
+        if self.schema is not None and not for_source:  # a plan reads no names of columns
+            from riata.fitting.unpenalized import unpenalized_columns
+
+            given, size = arguments.get("unpenalized"), self.schema.n_features
+            places = unpenalized_columns(given, size, None, self.schema)
+            arguments["unpenalized"] = list(places) or None
+        return self.kind(**arguments)
 
     def _bounds(self, classifies: bool) -> Bounds:
         from riata.bounds import Bounds

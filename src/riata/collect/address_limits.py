@@ -61,9 +61,9 @@ class Limits:
             f"{self.connections:,} connections" if self.connections else "",
             f"{self.reports_per_hour:,} reports an hour" if self.reports_per_hour else "",
         ]
-        said = " and ".join(part for part in parts if part)
-        said = f"{said} from one address" if said else "none for one address"
-        return said + (f", {self.most_reports:,} reports in all" if self.most_reports else "")
+        text = " and ".join(part for part in parts if part)
+        text = f"{text} from one address" if text else "none for one address"
+        return text + (f", {self.most_reports:,} reports in all" if self.most_reports else "")
 
 
 class Proxies:

@@ -62,14 +62,14 @@ class LimitedProtocol(HttpToolsProtocol):
         ]
         own = [one for one in others if one.address == self.address]
         most = self.limits.connections
-        crowd, status, reason = others, b"503 Service Unavailable", "places"
+        candidates, status, reason = others, b"503 Service Unavailable", "places"
         if self.address is not None and most and len(own) >= most:
-            crowd, status, reason = own, b"429 Too Many Requests", "connections"
+            candidates, status, reason = own, b"429 Too Many Requests", "connections"
         elif len(others) < MOST_CONNECTIONS:
             return True
-        idle = [one for one in crowd if one.idle]
+        idle = [one for one in candidates if one.idle]
         if idle:
-            sizes = Counter(one.address for one in crowd)
+            sizes = Counter(one.address for one in candidates)
             oldest = max(idle, key=lambda one: (sizes[one.address], -one._since))
             oldest.give_up_place()
             return True

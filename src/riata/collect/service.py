@@ -175,10 +175,10 @@ class Collector:
 
     def _request_error(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         """What shows to be wrong with a request before its body, or nothing."""
-        said = headers.get(b"content-length", b"")
-        if not (said.isdigit() and len(said) <= 7) or b"transfer-encoding" in headers:
+        length = headers.get(b"content-length", b"")
+        if not (length.isdigit() and len(length) <= 7) or b"transfer-encoding" in headers:
             return "form"
-        size = int(said)
+        size = int(length)
         most = report_format.REPORT_BYTES * (MOST_REPORTS if self.tokens is None else 1)
         if not 0 < size <= most or size % report_format.REPORT_BYTES:
             return "form"
@@ -221,8 +221,8 @@ class Collector:
     async def facts(self, request: Request) -> Response:
         """What the dashboard shows, for who sends its key in a header: logs keep paths."""
         board = self.dashboard
-        said = _single(request.scope["headers"]).get(b"authorization", b"")
-        if board is None or not board.authorizes(said):
+        authorization = _single(request.scope["headers"]).get(b"authorization", b"")
+        if board is None or not board.authorizes(authorization):
             headers = {**_HEADERS, "WWW-Authenticate": "Bearer"}
             return PlainTextResponse("The key is wrong.\n", 401, headers=headers)
         facts = await board.facts(self.task, self.committer.counted, self.refused)

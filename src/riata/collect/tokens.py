@@ -70,15 +70,15 @@ class Tokens:
 def _make_key(path: Path) -> None:
     """A new key, whole and durable before a token is made; of two makers the first wins."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}-{os.urandom(6).hex()}")
+    temporary = path.with_name(f".{path.name}-{os.urandom(6).hex()}")
     try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(os.urandom(_KEY))
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):
-            os.link(beside, path)
+            os.link(temporary, path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     sync_directory(str(path))

@@ -117,8 +117,9 @@ def _open_path(where: Any, schema: Schema) -> Reader | None:
     if ending in (".npy", ".npz"):
         return NumpyReader(path)
     raise DataError(
-        f"{path} has the ending {ending!r}, which says nothing about its format. Rename it to "
-        ".parquet, .csv, .svmlight, .npz or .npy."
+        f"{path} has the ending {ending!r}, and riata reads .parquet, .csv, .tsv, .txt, .svmlight, "
+        ".npz and .npy. Save it as one of these, from a spreadsheet as CSV in UTF-8; or rename it "
+        "if only its name is another."
     )
 
 

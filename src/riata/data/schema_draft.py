@@ -20,6 +20,7 @@ from riata.data.readers.svmlight import SvmlightReader
 from riata.data.schema import Schema
 from riata.data.schema.dates import read_time
 from riata.data.schema.features import MISSING, YES
+from riata.data.schema.hashed import BUCKETS_OF_IDS
 from riata.data.schema.numeric_block import NumericBlock
 from riata.data.source import BLOCK_ROWS
 from riata.errors import DataError, InvalidArgument
@@ -129,7 +130,12 @@ class ColumnSummary:
             return self._date(self._form)
         if len(self.counts) <= MOST_CHOICES:
             return {"kind": "choice", "choices": sorted(self.counts)}
-        return {"kind": "text" if self._has_words else "hash"}
+        return {"kind": "text"} if self._has_words else self._hash()
+
+    def _hash(self) -> dict[str, Any]:
+        """Twice as many buckets as there are values, so that few of them share one."""
+        buckets = 2 ** math.ceil(math.log2(2 * len(self.counts)))
+        return {"kind": "hash", "buckets": min(buckets, BUCKETS_OF_IDS)}
 
     def _number(self) -> dict[str, Any]:
         values, times = self._numbers

@@ -129,8 +129,7 @@ def _split_csv(
     reader = CsvReader(path, "\t" if path.suffix == ".tsv" else separator)
     masks, first, counts = _masks(reader, key, rule), 0, [0, 0]
     with ExitStack() as stack:
-        with reader._opened() as file:
-            header = file.readline().rstrip(b"\r\n")
+        header = reader.first_line().rstrip(b"\r\n")
         files = [stack.enter_context(_created(part)) for part in parts]
         for file in files:
             file.write(header + b"\n")
@@ -152,7 +151,7 @@ def _split_parquet(
     pa, reader = arrow(), ParquetReader(path)
     masks, first, counts = _masks(reader, key, rule), 0, [0, 0]
     with ExitStack() as stack:
-        source: Any = stack.enter_context(reader._opened())
+        source: Any = stack.enter_context(reader.open_file())
         files = [
             stack.enter_context(pa.parquet.ParquetWriter(part, source.schema_arrow))
             for part in parts

@@ -66,8 +66,12 @@ class SparseColumns:
         return int(self._counts[column])
 
     def work_of(self, columns: np.ndarray) -> int:
-        """How many entries could be read in the time that these columns take, one by one."""
-        return int(self._counts[columns].sum()) + _LOOK * len(columns)
+        """How many entries could be read in the time that these columns take, one by one.
+
+        Or fewer, if these are more than all entries: then nobody need count.
+        """
+        looks = _LOOK * len(columns)
+        return looks if looks > self.size or not looks else int(self._counts[columns].sum()) + looks
 
     @property
     def size(self) -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from riata.bounds import ENTRIES_AT_ONCE, Bounds
 from riata.engines.columns import EACH, ROUNDED
+from riata.engines.threads import in_threads
 from riata.grid import BLOCK_ROWS, X_STEPS, slices
 
 #: So many threads work on pieces of the rows.
@@ -23,6 +22,9 @@ _WORTH_THREADS = 2**20
 #: A column that lies scattered in memory costs as much as so many that are read on the way. And
 #: what goes with a look at a column takes as long as to read so many entries.
 _SCATTERED, _LOOK = 25, 100_000
+
+#: Products with kept rows are made of so many entries at a time, widened to 64 bits.
+_PRODUCT = 2**17
 
 #: Entries that need no clipping are summed as they are, about so many at a time.
 ENTRIES_AS_THEY_ARE = 2**18
@@ -40,7 +42,8 @@ OfRows = Callable[[np.ndarray, slice, Any], np.ndarray]
 class DenseRows:
     """The caller's array, as if all of it were on the grid: it is, if there are no `bounds`.
 
-    Nothing is written to it.
+    Nothing is written to it. Copies are made when they are asked for: of all rows on the grid, and
+    of the rows with clipped entries.
     """
 
     def __init__(self, x: np.ndarray, bounds: Bounds | None = None) -> None:
@@ -52,6 +55,43 @@ class DenseRows:
         self._inside: dict[int, bool] = {}
         self._as_given = np.zeros(x.shape[1], dtype=bool)  # columns that are known to be tame
         self._most_kept = max(_LEAST_KEPT, int(_PART_KEPT * x.shape[1]))
+        self._clipped: tuple[int, np.ndarray] | None = None
+
+    @cached_property
+    def kept(self) -> np.ndarray:
+        """All rows on the grid, in 32 bits where it is a copy: they hold these whole numbers."""
+        if self._bounds is None:
+            return self._x
+        bounds, copy = self._bounds, np.empty(self.shape, np.float32)
+
+        def fill(few: slice, buffer: np.ndarray) -> None:
+            copy[few] = bounds.grid_rows(self._x[few], buffer[: few.stop - few.start])
+
+        self._in_pieces(fill)
+        return copy
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether all rows are there on the grid."""
+        return self._bounds is None or "kept" in self.__dict__
+
+    def clipped(self, most: int) -> np.ndarray:
+        """All rows on the grid with entries clipped at `most` steps, until it is another one.
+
+        In the narrowest type that holds them.
+        """
+        if most >= X_STEPS:
+            return self.kept
+        if self._clipped is None or self._clipped[0] != most:
+            self._clipped = None  # not two at a time
+            copy = np.empty(self.shape, np.int16 if most < 2**15 else np.float32)
+
+            def fill(few: slice, rows: np.ndarray) -> None:
+                copy[few] = np.clip(rows, -most, most)
+
+            self.each(fill)
+            self._clipped = most, copy
+        return self._clipped[1]
 
     @property
     def scattered(self) -> bool:
@@ -61,29 +101,34 @@ class DenseRows:
     def rows(self, few: slice, buffer: np.ndarray) -> np.ndarray:
         """Some rows on the grid, in the buffer if they are not there already."""
         if self._bounds is None:
-            return self._x[few]
+            return self._x[few].astype(np.float64, copy=False)
         out = buffer[: few.stop - few.start]
+        if self.is_kept:
+            out[...] = self.kept[few]
+            return out
         step = max(1, ENTRIES_AT_ONCE // max(self.shape[1], 1))
         for piece in slices(len(out), step):
             of_x = slice(few.start + piece.start, few.start + piece.stop)
-            self._grid(of_x, slice(None), out[piece])
+            self._bounds.grid_rows(self._x[of_x], out[piece])
         return out
 
     def columns(self, few: slice, buffer: np.ndarray) -> np.ndarray:
         """The same for some columns."""
         if self._bounds is None:
-            return self._x[:, few]
+            return self._x[:, few].astype(np.float64, copy=False)
         return self._grid(slice(None), few, buffer[:, : few.stop - few.start])
 
     def column(self, column: int) -> np.ndarray:
         """One column on the grid. Not to be written to."""
         if self._bounds is None and not self.scattered:
-            return self._x[:, column]
+            return self._x[:, column].astype(np.float64, copy=False)
         found = self._columns.pop(column, None)
         self.just_read = column if found is None else None
         if found is None:
-            found = self._x[:, column].astype(np.float64)  # at once: the entries lie far apart
-            if self._bounds is not None:
+            x = self.kept if self.is_kept else self._x
+            found = x[:, column].astype(np.float64)  # at once: the entries lie far apart
+            if not self.is_kept:
+                assert self._bounds is not None
                 shrinks = None if self._shrinks is None else self._shrinks[:, 0]
                 limit = self._bounds.of_columns(column)
                 self._bounds.grid_entries(found, shrinks, limit, found)
@@ -138,7 +183,7 @@ class DenseRows:
         def fill(few: slice, rows: np.ndarray) -> None:
             out[few] = rows @ v
 
-        self.each(fill)
+        self.each(fill, _PRODUCT)
         return out
 
     def each(self, work: Callable[[slice, np.ndarray], Any], entries: int | None = None) -> Any:
@@ -242,35 +287,7 @@ class DenseRows:
             return np.empty((size, n)).T if columns else np.empty((size, p))
 
         threads = THREADS if n * p >= _WORTH_THREADS else 1
-        return _in_threads(buffer, work, slices(most, size), threads)
-
-
-def _in_threads(
-    make: Callable[[], np.ndarray],
-    work: Callable[[slice, np.ndarray], Any],
-    pieces: list[slice],
-    threads: int,
-) -> Any:
-    """`work` on every piece, and the sum of what it finds; each thread makes one buffer."""
-
-    def some(mine: list[slice]) -> Any:
-        buffer, total = make(), None
-        for piece in mine:
-            found = work(piece, buffer)
-            if total is None:
-                total = found
-            elif found is not None:
-                total += found
-        return total
-
-    threads = min(threads, len(pieces))
-    if threads <= 1:
-        return some(pieces)
-    ends = [len(pieces) * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        parts = [pool.submit(some, pieces[a:b]) for a, b in pairwise(ends)]
-        found = [part.result() for part in parts]
-    return None if found[0] is None else sum(found[1:], found[0])
+        return in_threads(buffer, work, slices(most, size), threads)
 
 
 class DenseColumns:

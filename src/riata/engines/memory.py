@@ -22,8 +22,8 @@ _UNKNOWN = 4 * 2**30
 
 def memory_for_rows() -> int:
     """In bytes: what `RIATA_MEMORY` says, or half of what is free."""
-    said = os.environ.get(VARIABLE)
-    return int(_PART * _free()) if said is None else bytes_of(said)
+    given = os.environ.get(VARIABLE)
+    return int(_PART * _free()) if given is None else bytes_of(given)
 
 
 def check_memory() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
 from riata.bounds import Bounds
 from riata.losses import Loss
@@ -19,13 +20,21 @@ from riata.sets import ConstraintSet
 #: What many queries share, and may be as long as a row.
 SHARED = (Bounds, ConstraintSet, Loss, Problem, Projection, Scaling)
 
+#: An array of at least so many bytes is sent once, as long as every message or every other one has
+#: it: a model about which a step asks twice, or a matrix of all steps.
+LONG = 2**12
+
 
 @dataclass(frozen=True)
 class Message:
-    """One query, and by number what it shares with others that no message before told of."""
+    """One query, and by number what it shares with others that no message before told of.
+
+    The numbers in `unused` are not used again.
+    """
 
     query: bytes
     shared: dict[int, bytes]
+    unused: tuple[int, ...] = ()
 
 
 class QueryWriter:
@@ -35,16 +44,35 @@ class QueryWriter:
         self._kinds: dict[type, bool] = {}  # as a question of kind takes longer than to write
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []  # or an address could come to mean something else
+        self._next = 0
+        # Arrays by their bytes, since one that is the same object may have changed.
+        self._before: dict[bytes, int] = {}
+        self._arrays: dict[bytes, int] = {}
         self.told: dict[int, bytes] = {}
 
     def write(self, query: Query) -> Message:
         new: dict[int, bytes] = {}
-        return Message(self._dumps(query, new, top=query), new)
+        self._before, self._arrays, before = self._arrays, {}, self._before
+        text = self._dumps(query, new, top=query)
+        used = {*self._before.values(), *self._arrays.values()}
+        unused = tuple(number for number in before.values() if number not in used)
+        for number in unused:
+            del self.told[number]
+        return Message(text, new, unused)
 
     def _dumps(self, what: Any, new: dict[int, bytes], top: Any) -> bytes:
         out = io.BytesIO()
         pickler = _Pickler(out, protocol=pickle.HIGHEST_PROTOCOL)
-        pickler.number = lambda each: None if each is top else self._number(each, new)
+        of_query = isinstance(top, Query)
+
+        def number(each: Any) -> int | None:
+            if each is top:
+                return None
+            if type(each) is np.ndarray and each.nbytes >= LONG:
+                return self._number_of_array(each, new) if of_query else None
+            return self._number(each, new)
+
+        pickler.number = number
         pickler.dump(what)
         return out.getvalue()
 
@@ -55,11 +83,22 @@ class QueryWriter:
         if not self._kinds[kind]:
             return None
         if id(each) not in self._numbers:
-            self._numbers[id(each)] = number = len(self._kept)
             self._kept.append(each)
             # What it shares itself comes first, so that a reader knows it.
-            new[number] = self.told[number] = self._dumps(each, new, top=each)
+            self._numbers[id(each)] = self._tell(self._dumps(each, new, top=each), new)
         return self._numbers[id(each)]
+
+    def _number_of_array(self, each: np.ndarray, new: dict[int, bytes]) -> int:
+        text = pickle.dumps(each, pickle.HIGHEST_PROTOCOL)
+        if text not in self._arrays:
+            known = self._before.get(text)
+            self._arrays[text] = self._tell(text, new) if known is None else known
+        return self._arrays[text]
+
+    def _tell(self, text: bytes, new: dict[int, bytes]) -> int:
+        number, self._next = self._next, self._next + 1
+        new[number] = self.told[number] = text
+        return number
 
 
 class QueryReader:
@@ -76,6 +115,8 @@ class QueryReader:
     def read(self, message: Message) -> Query:
         self.learn(message.shared)
         query: Query = self._loads(message.query)
+        for number in message.unused:
+            self._shared.pop(number, None)
         return query
 
     def _loads(self, text: bytes) -> Any:

@@ -90,18 +90,23 @@ def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
 
 
 def p_values(found: Coefficients) -> np.ndarray:
-    """Of each column, whether it is 0; NaN where the error is unknown.
+    """Of each column that could be left out, whether it is 0; NaN where the error is unknown.
 
-    1 for a column that was left out: the search looked at it, so it counts as a test.
+    1 for a column that was left out: the search looked at it, so it counts as a test. NaN for
+    unpenalized columns: nobody looked for them.
     """
     p = np.where(found.values == 0, 1.0, math.nan)
     known = np.flatnonzero(found.known)
     p[known] = 2 * ndtr(-np.abs(found.values[known] / found.errors[known]))
+    p[list(found.unpenalized)] = math.nan
     return p
 
 
 def interval_level(found: list[Coefficients], level: float, correction: str | None) -> float:
     """The level of a single interval, by how many columns the search left out."""
     p = np.concatenate([p_values(each) for each in found]) if found else np.zeros(0)
-    shown = sum(int(np.count_nonzero(each.known)) for each in found)
+    shown = sum(
+        int(np.count_nonzero(each.known)) - int(each.known[list(each.unpenalized)].sum())
+        for each in found
+    )
     return level_of_each(level, correction, shown, int(np.count_nonzero(~np.isnan(p))))

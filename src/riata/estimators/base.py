@@ -28,6 +28,7 @@ from riata.fitting.prediction_rows import bounds_with_schema, encoded
 from riata.fitting.request import arguments_of
 from riata.fitting.rows import Table, read_table
 from riata.fitting.statement import default_delta_note
+from riata.fitting.unpenalized import unpenalized_columns
 from riata.losses import Loss
 from riata.privacy.budget import Budget
 from riata.sets import ConstraintSet
@@ -93,6 +94,7 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
     solver: str | Solver = "auto"
     steps: int | str = "auto"
     fit_intercept: bool = True
+    unpenalized: Any = None
     adjacency: str = "replace-one"
     ledger: Ledger | None = None
     engine: str = "auto"
@@ -222,7 +224,13 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
             parameters=arguments_of(self),
             notes=(*default, *self._notes(classes)),
             joint_loss=self._joint_loss(classes),
+            unpenalized=self._unpenalized(n_features),
         )
+
+    def _unpenalized(self, n_features: int) -> tuple[int, ...]:
+        """Columns that are always in the model: of the constructor and of the schema."""
+        names, schema = (getattr(self, name, None) for name in ("feature_names_in_", "schema_"))
+        return unpenalized_columns(self.unpenalized, n_features, names, schema)
 
     def _counts_quality(self) -> bool:
         """Whether it is counted what is wrong with the rows."""
@@ -290,8 +298,13 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
         request = fitted.planned.request
         shape = () if request.classes is None else (len(fitted.solutions),)
 
-        def each(value: Callable[[Solution], Any]) -> Any:
-            values = np.array([value(one) for one in fitted.solutions], dtype=np.float64)
+        def each(value: Callable[[Solution], Any], kind: type = np.float64) -> Any:
+            first, *others = fitted.solutions
+            found: np.ndarray = np.asarray(value(first), dtype=kind)
+            values = np.empty((len(fitted.solutions), *found.shape), dtype=kind)
+            values[0] = found
+            for k, one in enumerate(others, 1):  # of many columns, few copies at a time
+                values[k] = value(one)
             return values.reshape(shape + values.shape[1:])[()]
 
         self.coef_ = each(lambda s: s.theta.dense())
@@ -300,7 +313,8 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
         self.__dict__.pop("coef_covariance_", None)
         if all(one.covariance is not None for one in fitted.solutions):
             self.coef_covariance_ = each(_covariance)
-        self.selection_order_ = each(_selection_order).astype(np.int64)
+        self.unpenalized_ = np.array(request.unpenalized, dtype=np.int64)
+        self.selection_order_ = each(_selection_order, np.int64)
         self.intercept_error_ = each(
             lambda s: math.nan if s.offset_error is None else s.offset_error
         )

@@ -31,10 +31,12 @@ from riata.wording import shown
 OBSERVED, BALANCED = "observed", "balanced"
 OBSERVED_NOTE = "The classes were read from y: the user declared the set of labels in y public."
 
-#: The radius that "auto" stands for: of an l1 ball, by the solver's radius policy, and of
-#: an l2 ball, in units of 1 over the bound on a row. Coefficients that tell classes apart are large
-#: for short rows, and noisy gradients hardly mind.
-L1_RADIUS, L2_RADIUS = {"open": 1000.0, "wide": 100.0, "narrow": 10.0}, 800.0
+#: The radius that "auto" stands for, by the solver's radius policy: of an l1 ball, and of an l2
+#: ball in units of 1 over the bound on a row. Coefficients that tell classes apart are large for
+#: short rows, and noisy gradients hardly mind. An open one binds no model, though bounds on rows be
+#: 100 times too wide.
+L1_RADIUS = {"open": 1e5, "wide": 1e3, "narrow": 10.0}
+L2_RADIUS = {"open": 8e4, "wide": 800.0, "narrow": 800.0}
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
@@ -193,7 +195,8 @@ class BallClassifier(PrivateClassifier, BoundedModel):
         in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
         if isinstance(self.radius, str) and self.radius == "auto":
             if in_l2:
-                return L2Ball(L2_RADIUS / (bounds.max_length or float(np.max(bounds.x))))
+                longest = bounds.max_length or float(np.max(bounds.x))
+                return AutomaticRadius(L2Ball, {k: r / longest for k, r in L2_RADIUS.items()})
             return AutomaticRadius(L1Ball, L1_RADIUS)
         return L2Ball(self.radius) if in_l2 else L1Ball(self.radius)
 

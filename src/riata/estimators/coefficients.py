@@ -39,6 +39,8 @@ class Coefficients:
     names: Any = field(default=None, repr=False)
     intercept: float = math.nan
     intercept_error: float = math.nan
+    #: Columns that are in the model whatever a search finds.
+    unpenalized: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -124,13 +126,13 @@ def _functions(model: Any, about: ModelDescription) -> list[Coefficients]:
     known = getattr(model, "has_intercept", True)
     intercepts = np.atleast_1d(model.intercept_) if known else unknown
     intercept_errors = np.atleast_1d(getattr(model, "intercept_error_", unknown))
-    names = about.names
+    names, unpenalized = about.names, tuple(getattr(model, "unpenalized_", ()))
     if names is not None and len(names) != coef.shape[1]:  # of rows that were projected before
         names = None
     return [
         Coefficients(
             label, coef[k], errors[k], order[k], names, float(intercepts[k]),
-            float(intercept_errors[k]),
+            float(intercept_errors[k]), unpenalized,
         )
         for k, label in enumerate(about.function_labels)
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from riata.estimators.coefficients import coefficients
 from riata.estimators.description import describe
 from riata.estimators.joint_test import columns_of
 from riata.estimators.ratios import calibration_lines, ratio_kind
-from riata.estimators.summary import LEVEL, normal_quantile, units_of
+from riata.estimators.summary import LEVEL, bounded_exp, normal_quantile, units_of
 from riata.solvers.empirical_bayes import FLAT_PART
 from riata.wording import shown
 
@@ -95,7 +95,7 @@ def contrast(
             error = float(combination_errors(counts[None], covariance[k][:, :-1, :-1])[0])
         error = error if error > 0 else math.nan
         ends = (estimate, estimate - reach * error, estimate + reach * error)
-        ratios = [_exp(float(slopes[k]) * end) for end in ends]
+        ratios = [bounded_exp(float(slopes[k]) * end) for end in ends]
         z = estimate / error
         made.append(
             Contrast(each.label, estimate, error, *ends[1:], z, 2 * float(ndtr(-abs(z))), *ratios)
@@ -116,7 +116,3 @@ def _bound(counts: np.ndarray, values: np.ndarray, errors: np.ndarray) -> float:
     """Without covariances: the sum of all errors, which is right for every covariance."""
     used = (counts != 0) & (values != 0)
     return float(np.abs(counts[used]) @ errors[used])
-
-
-def _exp(value: float) -> float:
-    return math.inf if value > 700 else math.exp(value)

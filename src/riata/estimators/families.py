@@ -12,7 +12,7 @@ import numpy as np
 from riata.bounds import Bounds
 from riata.data.arrays import row_numbers
 from riata.estimators.parameters import documented
-from riata.estimators.regressor import l1_ball, number_or_auto
+from riata.estimators.regressor import automatic_radius, l1_ball, number_or_auto
 from riata.estimators.weighted import WeightedRegressor
 from riata.fitting import AutomaticRadius
 from riata.fitting.prediction_rows import targets_of
@@ -20,10 +20,7 @@ from riata.fitting.rows import Table, read_table
 from riata.losses import Gamma, Loss, NegativeBinomial, Poisson, Tweedie
 from riata.losses.exponential import exponential
 from riata.losses.log_link import LogLinkLoss
-from riata.sets import ConstraintSet, L1Ball
-
-#: The radius that "auto" stands for, over the largest bound on a column, by the solver's policy.
-RADIUS = {"open": 1000.0, "wide": 100.0, "narrow": 5.0}
+from riata.sets import ConstraintSet
 
 #: The least mean that "auto" stands for, as a part of the bound on y.
 LEAST_MEAN = 1e-3
@@ -50,9 +47,7 @@ class LogLinkRegressor(WeightedRegressor):
         return (self.loss if bounds.y is None else self._fitted_loss(bounds.y),)
 
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        x = float(np.max(bounds.x))
-        radii = {policy: each / x for policy, each in RADIUS.items()}
-        return l1_ball(self.radius, AutomaticRadius(L1Ball, radii))
+        return l1_ball(self.radius, automatic_radius(bounds, logarithms=True))
 
     # A source moves the middle of the targets' range to 0, and counts are not to be moved.
 

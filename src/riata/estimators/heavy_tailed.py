@@ -35,8 +35,8 @@ class HeavyTailedRegression(PrivateRegressor):
         The usual size of an entry of x and of y, such as a standard deviation known from elsewhere.
         Public.
     truncation : float or "auto", default="auto"
-        K, where entries are cut. "auto" is scale * (n epsilon / (s log p))^(1/4), at least scale:
-        the order that suits four finite moments.
+        K, where entries are clipped. "auto" is scale * (n epsilon / (s log p))^(1/4), at least
+        scale: the order that suits four finite moments.
     $sparsity
     solver : str or Solver, default="peeling"
         "peeling" reads all rows in each step or a part of its own, whichever has less noise, and
@@ -90,7 +90,7 @@ class HeavyTailedRegression(PrivateRegressor):
         super().check_parameters()
         check_scale("scale", self.scale, "it is the usual size of an entry.")
         if not self._automatic:
-            check_scale("truncation", self.truncation, "entries are cut there.")
+            check_scale("truncation", self.truncation, "entries are clipped there.")
         elif math.isinf(self.epsilon):
             raise InvalidArgument(
                 'truncation="auto" follows from epsilon, and epsilon is infinite. Pass a number.'
@@ -101,18 +101,18 @@ class HeavyTailedRegression(PrivateRegressor):
         return isinstance(self.truncation, str) and self.truncation == "auto"
 
     def row_bounds(self) -> Bounds:
-        """Where entries were cut, or will be if that is known."""
+        """Where entries were clipped, or will be if that is known."""
         given: Any = self.scale if self._automatic else self.truncation
-        cut = getattr(self, "truncation_", given)
-        return Bounds(x=cut, y=cut)
+        truncation = getattr(self, "truncation_", given)
+        return Bounds(x=truncation, y=truncation)
 
     def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
-        cut: Any = self.truncation
+        truncation: Any = self.truncation
         if self._automatic:
             SparseBall(self.sparsity, self.radius)  # checks them
             room = self.sparsity * math.log(max(n_features, 3))
-            cut = self.scale * max(1.0, (n_rows * self.epsilon / room) ** 0.25)
-        return Bounds(x=cut, y=cut)
+            truncation = self.scale * max(1.0, (n_rows * self.epsilon / room) ** 0.25)
+        return Bounds(x=truncation, y=truncation)
 
     def _set_attributes(self, fitted: Fitted) -> None:
         super()._set_attributes(fitted)

@@ -78,8 +78,8 @@ class LocalSparseMean(LocalEstimator):
         self._simulate(self.task(x.shape[1]), x, None, threshold=self.threshold)
         return self
 
-    def _set_attributes(self, model: LocalModel) -> None:
-        super()._set_attributes(model)
+    def set_model(self, model: LocalModel) -> None:
+        super().set_model(model)
         self.mean_, self.mean_error_ = model.mean, model.errors
 
 
@@ -117,8 +117,8 @@ class _LocalLinearRegressor(_LocalRegressor):
     def _task_fields(self) -> dict[str, Any]:
         return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
 
-    def _set_attributes(self, model: LocalModel) -> None:
-        super()._set_attributes(model)
+    def set_model(self, model: LocalModel) -> None:
+        super().set_model(model)
         self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
 
 
@@ -280,7 +280,8 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         Leave it out for centred rows and balanced classes.
     binary : sequence of int, optional
         The columns that hold 0 and 1, from public knowledge; ``range(n_features)`` for all. Models
-        then know their law, which matters where 1 is rare. Other values are clipped between them.
+        then know their distribution, which matters where 1 is rare. Other values are clipped
+        between them.
     $local_options
 
     Attributes
@@ -320,8 +321,8 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
         self.classes_ = classes
         return self
 
-    def _set_attributes(self, model: LocalModel) -> None:
-        super()._set_attributes(model)
+    def set_model(self, model: LocalModel) -> None:
+        super().set_model(model)
         self.coef_, self.coef_error_ = model.coef[None], model.errors[None]
         self.intercept_ = np.array([model.intercept])
 

@@ -101,11 +101,11 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
                 if callback is not None:
                     callback(Step(number, len(parts)))
         model = aggregator.solve(**how)
-        self._set_attributes(model)
+        self.set_model(model)
         self.privacy_ = statement(task, model.reports, SIMULATED, *notes, seeded=noise.seeded)
         return model
 
-    def _set_attributes(self, model: LocalModel) -> None:
+    def set_model(self, model: LocalModel) -> None:
         """What is learned, as attributes."""
         self.task_, self.model_, self.signal_ = model.task, model, model.signal
 

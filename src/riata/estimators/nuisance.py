@@ -12,13 +12,10 @@ import numpy as np
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.base import BoundedModel
-from riata.estimators.regressor import l1_ball
+from riata.estimators.regressor import automatic_radius, l1_ball
 from riata.fitting import AutomaticRadius, Fitted
 from riata.losses import NuisanceLoss
-from riata.sets import ConstraintSet, L1Ball
-
-#: The radius that "auto" stands for, over the largest bound on a column: that of count models.
-RADIUS = {"open": 1000.0, "wide": 100.0, "narrow": 5.0}
+from riata.sets import ConstraintSet
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -33,7 +30,7 @@ class NuisanceModel(BoundedModel):
     instead_of_intercept: ClassVar[str]
 
     @abstractmethod
-    def _keep(self, loss: NuisanceLoss, offset: float) -> None:
+    def _set_nuisance(self, loss: NuisanceLoss, offset: float) -> None:
         """Set the attributes of the parameters; `offset` is part of all margins of the fit."""
 
     @abstractmethod
@@ -49,13 +46,11 @@ class NuisanceModel(BoundedModel):
             )
 
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        x = float(np.max(bounds.x))
-        radii = {policy: each / x for policy, each in RADIUS.items()}
-        return l1_ball(self.radius, AutomaticRadius(L1Ball, radii))
+        return l1_ball(self.radius, automatic_radius(bounds, logarithms=True))
 
     def _set_attributes(self, fitted: Fitted) -> None:
         super()._set_attributes(fitted)
         (solution,) = fitted.solutions
         assert isinstance(solution.loss, NuisanceLoss)
         self.intercept_, self.intercept_error_ = np.float64(0.0), np.float64(math.nan)
-        self._keep(solution.loss, solution.theta.offset)
+        self._set_nuisance(solution.loss, solution.theta.offset)

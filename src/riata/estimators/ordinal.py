@@ -37,9 +37,7 @@ class PrivateOrdinalRegression(ClassifierMixin, NuisanceModel):
     classes : array-like, optional
         The labels from the lowest to the highest: public, and required unless a schema lists them
         in this order. A row with another label counts for nothing.
-    radius : float or "auto", default="auto"
-        The largest l1 norm of the coefficients. Public. "auto" is 1000 over the largest bound on a
-        column.
+    $open_radius
     $solver
     $options
 
@@ -119,7 +117,7 @@ class PrivateOrdinalRegression(ClassifierMixin, NuisanceModel):
         check_label_type(y, ordered)
         return table, None, partial(labels_as_codes, classes=ordered)
 
-    def _keep(self, loss: NuisanceLoss, offset: float) -> None:
+    def _set_nuisance(self, loss: NuisanceLoss, offset: float) -> None:
         assert isinstance(loss, OrderedLogistic)
         self.thresholds_ = np.array(loss.thresholds) - offset
         self.ordered_classes_ = self.labels()

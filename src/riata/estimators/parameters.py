@@ -10,6 +10,11 @@ from riata.estimators.base import BoundedModel
 
 Estimator = TypeVar("Estimator", bound=type[Any])
 
+_MAX_WEIGHT = """\
+max_weight : float, optional
+    The largest `sample_weight`, if `fit` is given one. Public: noise is scaled to it, and larger
+    weights are clipped."""
+
 #: In docstrings, `$name` stands for one of these.
 TEXTS = {
     "epsilon": """\
@@ -21,19 +26,18 @@ delta : float, optional
     given it is the smaller of 1e-6 and a tenth of 1 / n_rows.""",
     "bounds": """\
 bounds : Bounds
-    How far a row may reach: public, and required. Labels need no bound on y.""",
-    "max_weight": """\
-max_weight : float, optional
-    The largest `sample_weight`, if `fit` is given one. Public: noise is scaled to it, and larger
-    weights are clipped.""",
-    "families": """\
+    How far a row may reach: public, and required. Only numbers need a bound on y.""",
+    "open_radius": """\
+radius : float or "auto", default="auto"
+    The largest l1 norm of the coefficients. Public. "auto" is 1000 over the largest bound on a
+    column.""",
+    "max_weight": _MAX_WEIGHT,
+    "families": f"""\
 radius : float or "auto", default="auto"
     The largest l1 norm of the coefficients of the logarithm of the mean. Public. "auto" is 5 over
     the largest bound on a column, 100 for solvers that refit and 1000 for those with a penalty of
     their own.
-max_weight : float, optional
-    The largest `sample_weight`, if `fit` is given one. Public: noise is scaled to it, and larger
-    weights are clipped.
+{_MAX_WEIGHT}
 max_exposure : float, optional
     The largest `exposure`, if `fit` is given one. Public: larger ones are clipped.""",
     "least_mean": """\
@@ -41,13 +45,17 @@ least_mean : float or "auto", default="auto"
     Up to this mean the loss is straight. Public. "auto" is a thousandth of the bound on y.""",
     "solver": """\
 solver : str or Solver, default="auto"
-    A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is "noisy-gradient" for
-    rows with a bound on their length, and otherwise "greedy".""",
+    A name from `riata.solvers.SOLVERS`, "auto", or a solver object. "auto" is the first of
+    `riata.solvers.RULES` that applies, by public facts alone; a plan says which and why.""",
     "options": """\
 steps : int or "auto", default="auto"
     The number of private steps. "auto" chooses it from public facts.
 fit_intercept : bool, default=True
     Whether to fit an intercept, for a tenth of the budget.
+unpenalized : array-like of str, int or bool, optional
+    Columns that are always in the model, such as age and sex: they are fitted with those that are
+    selected, and nothing pulls them to 0. Names of columns, or of features of a schema; indices; or
+    one truth value for each column. Public. A schema may mark some too.
 adjacency : {"replace-one", "add-remove", "replace-label"}, default="replace-one"
     Which data sets count as neighbours. With "replace-label" only targets are protected: all other
     columns, and who is in the data, are public.
@@ -124,6 +132,8 @@ residual_spread_ : float
 selection_order_ : ndarray of int
     For each of `coef_`, its place in the order in which a search selected columns, from 1; 0 for
     columns that were not selected, and for solvers that do not select one by one.
+unpenalized_ : ndarray of int
+    The indices of the columns that were always in the model.
 n_iter_ : int
     The number of steps of each fit, which is public.
 data_quality_ : DataQuality

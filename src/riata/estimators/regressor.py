@@ -17,14 +17,19 @@ from riata.losses import Loss, Squared
 from riata.sets import ConstraintSet, L1Ball
 
 #: The radius that "auto" stands for, in units of the bound on y over the largest one on a column,
-#: by the solver's radius policy.
-RADIUS = {"open": 1000.0, "wide": 10.0, "narrow": 1.0}
+#: by the solver's radius policy. An open one binds no model, though bounds on rows be 100 times too
+#: wide.
+RADIUS = {"open": 1e5, "wide": 1e3, "narrow": 1.0}
+
+#: The same for models of a logarithm, over the largest bound on a column.
+RADIUS_OF_LOGARITHMS = {"open": 1000.0, "wide": 100.0, "narrow": 5.0}
 
 
-def automatic_radius(bounds: Bounds) -> AutomaticRadius:
+def automatic_radius(bounds: Bounds, *, logarithms: bool = False) -> AutomaticRadius:
     """A radius that no model worth finding exceeds, or one that a noisy search can afford."""
-    y, x = bounds.y or 1.0, float(np.max(bounds.x))
-    return AutomaticRadius(L1Ball, {policy: radius * y / x for policy, radius in RADIUS.items()})
+    y, x = 1.0 if logarithms else bounds.y or 1.0, float(np.max(bounds.x))
+    radii = RADIUS_OF_LOGARITHMS if logarithms else RADIUS
+    return AutomaticRadius(L1Ball, {policy: radius * y / x for policy, radius in radii.items()})
 
 
 def number_or_auto(name: str, given: Any, automatic: Any) -> Any:

@@ -22,7 +22,7 @@ from riata.estimators.advice import advice
 from riata.estimators.coefficients import INTERCEPT, Coefficients, coefficients
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.ratios import calibration_lines, ratio_kind
-from riata.estimators.summary_notes import summary_notes
+from riata.estimators.summary_notes import summary_notes, unknown_note
 from riata.privacy.statement import Statement
 from riata.wording import number_of
 
@@ -168,7 +168,8 @@ class Summary:
             for the model. Columns have the names of R's broom.
         """
         if what not in ("tidy", "glance"):
-            raise InvalidArgument(f'what={what!r} is not known. Use one of ["tidy", "glance"].')
+            known = '["tidy", "glance"], or model.augment(X) for rows'
+            raise InvalidArgument(f"what={what!r} is not known. Use one of {known}.")
         try:
             import pandas as pd
         except ImportError:
@@ -200,7 +201,9 @@ def confidence_intervals(
     """Of each of `coef_`, in its units: an array with a last axis for the two ends."""
     normal_quantile(level)  # which refuses what is no level
     each = interval_level(coefficients(model), level, correction)
-    reach = normal_quantile(each) * np.asarray(model.coef_error_)
+    reach = np.full(np.shape(model.coef_), normal_quantile(each))
+    reach[..., list(getattr(model, "unpenalized_", ()))] = normal_quantile(level)
+    reach *= np.asarray(model.coef_error_)
     return np.stack([model.coef_ - reach, model.coef_ + reach], axis=-1)
 
 
@@ -240,7 +243,8 @@ def summarize(
         _function(one, look, math.nan if lines is None else float(lines[k][0]), p_adjusted[k])
         for k, one in enumerate(found)
     )
-    gains = _gains(model, len(found))
+    gains, public = _gains(model, len(found)), (correction, level, each, statement.solver)
+    notes = summary_notes(about, found, functions, lines, *public)
     made = Summary(
         model=about.name,
         facts=_facts(about, statement, gains),
@@ -249,7 +253,7 @@ def summarize(
         what=what,
         ratio=ratio,
         correction=correction,
-        notes=summary_notes(about, found, functions, lines, correction, level, each),
+        notes=notes + unknown_note(about, gains, functions),
         gains=gains,
         glance=_glance(about, statement, gains, functions)
         | {"sigma": getattr(model, "residual_spread_", math.nan)},
@@ -261,8 +265,7 @@ def summarize(
 class _Look:
     """How terms are shown: units and centres of columns, and what is computed.
 
-    Intervals of intercepts, which nobody selected, reach `reach` errors, and the others
-    `reach_of_selected`.
+    Intervals reach `reach` errors, and those of selected columns `reach_of_selected`.
     """
 
     scales: np.ndarray
@@ -297,14 +300,14 @@ def _function(
     terms = [
         _term(
             found.name(j), found.values[j] / scales[j], found.errors[j] / scales[j], look, slope,
-            float(p_adjusted[j]),
+            float(p_adjusted[j]), named=j in found.unpenalized,
         )
         for j in map(int, places[: look.most])
     ]  # fmt: skip
     if math.isfinite(found.intercept):
         moved = float((found.values[places] * centres[places] / scales[places]).sum())
         error = math.nan if moved else found.intercept_error
-        terms.insert(0, _term(INTERCEPT, found.intercept - moved, error, look, math.nan))
+        terms.insert(0, _term(INTERCEPT, found.intercept - moved, error, look, named=True))
     return FunctionSummary(found.label, tuple(terms), found.n_nonzero, found.size)
 
 
@@ -313,15 +316,18 @@ def _term(
     estimate: float,
     error: float,
     look: _Look,
-    slope: float,
+    slope: float = math.nan,
     p_adjusted: float = math.nan,
+    *,
+    named: bool = False,
 ) -> Term:
+    """One line; `named` says that nobody selected it."""
     known = math.isfinite(error) and error > 0
     error = float(error) if known else math.nan
-    reach = look.reach if name == INTERCEPT else look.reach_of_selected
+    reach = look.reach if named else look.reach_of_selected
     low, high = estimate - reach * error, estimate + reach * error
     z = estimate / error if look.tested else math.nan
-    ratios = [_exp(slope * value) for value in (estimate, low, high)]
+    ratios = [bounded_exp(slope * value) for value in (estimate, low, high)]
     if slope < 0:
         ratios[1:] = ratios[:0:-1]
     return Term(
@@ -330,7 +336,7 @@ def _term(
     )  # fmt: skip
 
 
-def _exp(value: float) -> float:
+def bounded_exp(value: float) -> float:
     return math.inf if value > 700 else math.exp(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +13,20 @@ from riata.data.schema.schema import Schema
 from riata.estimators.adjustment import MEANINGS
 from riata.estimators.coefficients import INTERCEPT, Coefficients
 from riata.estimators.description import ModelDescription
+from riata.solvers import SOLVERS
+from riata.wording import listed
 
 if TYPE_CHECKING:
     from riata.estimators.summary import FunctionSummary
+
+#: What has errors, where a solver has none.
+INSTEAD = (
+    "For intervals, name the columns of interest before you look, and fit them alone, of a budget "
+    'of their own, with solver="whitened-gradient".'
+)
+
+#: So many columns that are not 0 are shown everywhere, and the largest of more.
+SHOWN_WHOLE = 10
 
 
 def summary_notes(
@@ -25,6 +37,7 @@ def summary_notes(
     correction: str | None,
     level: float,
     each_level: float,
+    solver: str,
 ) -> tuple[str, ...]:
     """What the numbers of a model mean, and what they do not."""
     if not found:
@@ -42,12 +55,19 @@ def summary_notes(
             f"so that {100 * level:.4g}% of those shown hold."
         )
     notes += _adjustment_note(functions, correction, level)
+    if found[0].unpenalized:
+        notes.append(
+            f"{listed([found[0].name(j) for j in found[0].unpenalized])}: always in the model. "
+            "Nobody selected them, so that their intervals and p-values count no selection."
+        )
     if any(not math.isfinite(t.error) for f in functions for t in f.terms if t.name != INTERCEPT):
         some = "where the table is blank" if any(f.has_errors for f in functions) else "here"
         notes.append(
             f"The solver says nothing about the errors of coefficients {some}: no interval is "
             "shown because none is known."
         )
+        if solver in SOLVERS and (why := SOLVERS[solver].errors_unknown):
+            notes.append(f"{why} {INSTEAD}")
     if about.schema is not None:
         notes += _unit_note(about.schema, found)
         notes += _intercept_note(about.schema, found)
@@ -58,6 +78,22 @@ def summary_notes(
             "in their intervals."
         )
     return tuple(notes)
+
+
+def unknown_note(
+    about: ModelDescription,
+    gains: Sequence[tuple[float, float]],
+    functions: Sequence[FunctionSummary],
+) -> tuple[str, ...]:
+    """What to do where no release says anything about how good a model is."""
+    known = any(math.isfinite(gain) for gain, _ in gains)
+    known = known or any(each.has_errors for each in functions)
+    if known or not functions or about.collected or about.output == "mean":
+        return ()
+    return (
+        "Nothing that was released says how good this model is: it may be no better than a "
+        "constant. Score it on rows that were held out, with `riata evaluate`.",
+    )
 
 
 def _adjustment_note(
@@ -84,7 +120,11 @@ def _unit_note(schema: Schema, found: list[Coefficients]) -> list[str]:
         if nonzero[columns].any()
         for meaning in feature.meanings
     )
-    return [f"A coefficient is, {'; '.join(said)}."] if said else []
+    if not said:
+        return []
+    some = bool((np.count_nonzero([each.values for each in found], axis=1) > SHOWN_WHOLE).any())
+    order = " The largest are those that can change a prediction most." if some else ""
+    return [f"A coefficient is, {'; '.join(said)}.{order}"]
 
 
 def _intercept_note(schema: Schema, found: list[Coefficients]) -> list[str]:

@@ -18,7 +18,7 @@ from riata.estimators.parameters import documented
 from riata.fitting import Request
 from riata.fitting.dask_rows import is_collection
 from riata.fitting.prediction_rows import targets_of
-from riata.fitting.rows import Table, read_table
+from riata.fitting.rows import Table
 from riata.losses import Cox, Loss, NuisanceLoss
 from riata.losses.cox import signed_durations
 from riata.losses.exponential import exponential
@@ -48,9 +48,7 @@ class PrivateCoxRegression(NuisanceModel):
     bands : int or sequence of float, default=8
         How many bands of equal length the time up to the horizon has, or their upper ends,
         increasing, the last of which is then the horizon. Public.
-    radius : float or "auto", default="auto"
-        The largest l1 norm of the coefficients. Public. "auto" is 1000 over the largest bound on a
-        column.
+    $open_radius
     $solver
     $options
 
@@ -139,9 +137,6 @@ class PrivateCoxRegression(NuisanceModel):
     def _losses(self, classes: np.ndarray | None) -> tuple[Loss, ...]:
         return (self.loss,)
 
-    def _read(self, X: Any, y: Any) -> tuple[Table, None, None]:
-        return read_table(self, X, y, classifies=False, numeric=True), None, None
-
     def fit(
         self, X: Any, y: Any = None, event: Any = None, *, checkpoint: Checkpointed = None
     ) -> Self:
@@ -173,7 +168,7 @@ class PrivateCoxRegression(NuisanceModel):
         event = None if given is None else row_numbers(given, table.shape[0], "event")
         return partial(_signed, horizon, event)
 
-    def _keep(self, loss: NuisanceLoss, offset: float) -> None:
+    def _set_nuisance(self, loss: NuisanceLoss, offset: float) -> None:
         assert isinstance(loss, Cox)
         self.band_ends_ = np.array(loss.edges)
         self.baseline_hazard_ = np.array(loss.rates) * float(exponential(np.array(offset)))

@@ -209,11 +209,11 @@ def _roc(codes: np.ndarray, ranks: np.ndarray) -> tuple[float, tuple[np.ndarray,
 def _calibration(codes: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Groups of equal size, by probability."""
     if chances.shape[1] == 2:
-        said, happened = chances[:, 1], codes == 1
+        chance, happened = chances[:, 1], codes == 1
     else:
         winners = chances.argmax(axis=1)
-        said, happened = chances.max(axis=1), winners == codes
-    order = np.argsort(said, kind="stable")
+        chance, happened = chances.max(axis=1), winners == codes
+    order = np.argsort(chance, kind="stable")
     groups = [group for group in np.array_split(order, BINS) if len(group)]
-    means = np.array([[said[group].mean(), happened[group].mean()] for group in groups])
+    means = np.array([[chance[group].mean(), happened[group].mean()] for group in groups])
     return means[:, 0], means[:, 1]

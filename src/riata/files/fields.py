@@ -49,8 +49,8 @@ class Fields:
 
     def wrong(self, name: str, value: object, why: str) -> InvalidArgument:
         """An error about one field."""
-        said = shown(value)
-        return self.error(f"{self._field(name)} is {said}: {why}. Correct the {self.file}.")
+        text = shown(value)
+        return self.error(f"{self._field(name)} is {text}: {why}. Correct the {self.file}.")
 
     def take(self, name: str, default: Any = ...) -> Any:
         """The raw value of a field; without a default it has to be there."""

@@ -28,7 +28,7 @@ LARGEST_WEIGHT = 20.0
 VISIBLE = 3.0
 
 #: Margins are clipped at this quantile of their sizes.
-CUT_QUANTILE = 0.98
+LIMIT_QUANTILE = 0.98
 
 #: The line must be better than the identity by this many times what noise alone would make of it.
 SURE = 4.0
@@ -79,7 +79,7 @@ def calibrated_line(
         _slopes(plan, problem, curator, theta, 1.0, (1.0, 0.0))  # it is paid for either way
         return IDENTITY
     first = table.fitted()
-    gradient, noise = _slopes(plan, problem, curator, theta, table.cut, tuple(first))
+    gradient, noise = _slopes(plan, problem, curator, theta, table.limit, tuple(first))
     return table.improved(first, gradient, noise, problem.n_rows)
 
 
@@ -88,11 +88,11 @@ def _slopes(
     problem: Problem,
     curator: Curator,
     theta: Vector,
-    cut: float,
+    limit: float,
     line: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
     mechanism = plan.extra_releases[MARGIN_SLOPES].mechanism
-    query = MarginSlopes(problem, theta, cut, (float(line[0]), float(line[1])))
+    query = MarginSlopes(problem, theta, limit, (float(line[0]), float(line[1])))
     return curator.release(query, mechanism), noise_std(mechanism, query)
 
 
@@ -109,23 +109,23 @@ def _counted(plan: Plan, problem: Problem, curator: Curator, theta: Vector) -> _
     positive = np.clip(found[1, seen], 0.0, totals)
     order = np.argsort(np.abs(margins))
     below = np.cumsum(totals[order]) / totals.sum()
-    cut = float(np.abs(margins)[order][np.searchsorted(below, CUT_QUANTILE)]) * math.sqrt(2)
-    cut = min(cut, query.top) or query.top
-    rows = np.column_stack([np.clip(margins / cut, -1.0, 1.0), np.ones(len(margins))])
-    return _Table(rows, totals, positive, cut, noise)
+    limit = float(np.abs(margins)[order][np.searchsorted(below, LIMIT_QUANTILE)]) * math.sqrt(2)
+    limit = min(limit, query.top) or query.top
+    rows = np.column_stack([np.clip(margins / limit, -1.0, 1.0), np.ones(len(margins))])
+    return _Table(rows, totals, positive, limit, noise)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Rows by margin, as released: lines are in units of `cut`, so the identity is (cut, 0).
+    """Rows by margin, as released: lines are in units of `limit`, so the identity is (limit, 0).
 
     Attributes
     ----------
     rows : ndarray of shape (n_bins, 2)
-        The margin of each bin over `cut`, and 1.
+        The margin of each bin over `limit`, and 1.
     totals, positive : ndarray of shape (n_bins,)
         The weight of all rows, and of those with a positive label.
-    cut : float
+    limit : float
     noise : float
         The standard deviation of the noise of a count.
     """
@@ -133,17 +133,17 @@ class _Table:
     rows: np.ndarray
     totals: np.ndarray
     positive: np.ndarray
-    cut: float
+    limit: float
     noise: float
 
     @property
     def identity(self) -> np.ndarray:
-        return np.array([self.cut, 0.0])
+        return np.array([self.limit, 0.0])
 
     @property
     def _pull(self) -> float:
         """A weak penalty on leaving the identity, for labels that a margin separates."""
-        return max(self.noise, 1e-6) / max(self.cut, 1.0) ** 2
+        return max(self.noise, 1e-6) / max(self.limit, 1.0) ** 2
 
     def _risk(self, line: np.ndarray) -> float:
         margins = self.rows @ line
@@ -205,5 +205,5 @@ class _Table:
         chance = float(np.sum((noise**2 + (step * errors) ** 2) / values)) + len(values) / n_rows
         part = max(0.0, 1 - SURE * chance / better) if better > 0 else 0.0
         kept = self.identity + part * (vectors @ away)
-        slope = float(np.clip(kept[0] / self.cut, FLATTEST, STEEPEST))
+        slope = float(np.clip(kept[0] / self.limit, FLATTEST, STEEPEST))
         return slope, float(kept[1])

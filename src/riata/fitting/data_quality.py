@@ -28,6 +28,15 @@ from riata.solvers.plan import Plan
 #: cells of a column. In one of so many fits on good rows, noise alone is told.
 OF_LABELS, OF_CELLS, FALSE_ALARMS = 0.02, 0.05, 1 / 500
 
+UNREADABLE = "is missing or cannot be read"
+
+#: What to look for where cells cannot be read.
+WRITTEN = (
+    "If they are there, they are written otherwise than they are read: numbers as 1234.5, without "
+    "a decimal comma, a percent sign or a unit, and dates as 2026-01-31, or as format = ... in the "
+    "schema says."
+)
+
 
 @dataclass(frozen=True)
 class DataQuality:
@@ -76,13 +85,18 @@ class DataQuality:
         said = self._of_target()
         for name, missing, outside in zip(self.columns, self.missing, self.outside, strict=True):
             if self._stands_out(missing, self.error, OF_CELLS):
-                said.append(f"{_about(missing)} of {name!r} is missing or cannot be read.")
+                said.append(f"{_about(missing)} of {name!r} {UNREADABLE}.")
             if self._stands_out(outside, self.error, OF_CELLS):
                 said.append(
                     f"{_about(outside)} of {name!r} is outside of its bounds or choices: check "
                     "units and spelling in the schema."
                 )
         return tuple(said)
+
+    @property
+    def hint(self) -> str:
+        """What to look for where cells cannot be read; "" where none stand out."""
+        return WRITTEN if any(each.endswith(f"{UNREADABLE}.") for each in self.sentences) else ""
 
     def _of_target(self) -> list[str]:
         said, error = [], self.target_error
@@ -91,9 +105,7 @@ class DataQuality:
             what = what if self.classifies else "is outside of the bounds: check the units"
             said.append(f"{_about(self.target_outside)} of {self.target!r} {what}.")
         if self._stands_out(self.target_missing, error, OF_LABELS):
-            said.append(
-                f"{_about(self.target_missing)} of {self.target!r} is missing or cannot be read."
-            )
+            said.append(f"{_about(self.target_missing)} of {self.target!r} {UNREADABLE}.")
         return said
 
     def _stands_out(self, part: float, error: float, least: float) -> bool:

@@ -18,36 +18,36 @@ from riata.errors import InvalidArgument
 
 def bounds_with_schema(given: Bounds | None, schema: Schema) -> Bounds:
     """The bounds of the schema, unless the user gave some that agree with them."""
-    said = schema.bounds
+    own = schema.bounds
     if given is None:
-        return said
-    y = said.y if given.y is None else given.y
-    meant = said.x if given.length is None else min(said.x, given.length)
+        return own
+    y = own.y if given.y is None else given.y
+    meant = own.x if given.length is None else min(own.x, given.length)
     wider = given.norm == "inf" and bool(np.any(np.not_equal(given.x, meant)))
-    if wider or (said.y is not None and y != said.y) or (given.nonnegative > said.nonnegative):
+    if wider or (own.y is not None and y != own.y) or (given.nonnegative > own.nonnegative):
         raise InvalidArgument(
-            f"bounds={given!r} and the schema says {said!r}: encoded rows keep the schema's "
+            f"bounds={given!r} and the schema says {own!r}: encoded rows keep the schema's "
             'promise. Leave bounds out, or bound the length of a row with norm="l2".'
         )
     if given.norm == "inf":  # what the schema says of a row's length holds as well
-        lengths = [one for one in (given.length, said.length) if one is not None]
-        nonzeros = said.nonzeros if given.nonzeros is None else given.nonzeros
+        lengths = [one for one in (given.length, own.length) if one is not None]
+        nonzeros = own.nonzeros if given.nonzeros is None else given.nonzeros
         given = replace(given, length=min(lengths, default=None), nonzeros=nonzeros)
     return given if y is None else given.with_y(y)
 
 
 def classes_with_schema(given: Any, schema: Schema) -> np.ndarray:
     """The classes of the schema, unless the user gave others."""
-    said = schema.classes
-    assert said is not None
+    own = schema.classes
+    assert own is not None
     if given is None:
-        return said
-    if isinstance(given, str) or not np.array_equal(np.unique(np.asarray(given)), said):
+        return own
+    if isinstance(given, str) or not np.array_equal(np.unique(np.asarray(given)), own):
         raise InvalidArgument(
-            f"classes={given!r} and the schema says {said.tolist()}. Leave classes out: they come "
+            f"classes={given!r} and the schema says {own.tolist()}. Leave classes out: they come "
             "from the schema."
         )
-    return said
+    return own
 
 
 def signs(codes: np.ndarray) -> np.ndarray:

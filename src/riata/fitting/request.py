@@ -84,6 +84,8 @@ class Request:
         What the Statement says besides.
     joint_loss : Loss, optional
         The loss of all classes together, for solvers that fit them so, in place of `losses`.
+    unpenalized : tuple of int
+        Columns that are always in the model.
     """
 
     losses: tuple[Loss, ...]
@@ -103,6 +105,7 @@ class Request:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     joint_loss: Loss | None = None
+    unpenalized: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_blank_rows(self.budget.adjacency, self.schema)
@@ -127,7 +130,7 @@ class Request:
         over = given.for_solver(solver) if isinstance(given, AutomaticRadius) else given
         adjacency = REPLACE_ONE if self.of_people else self.budget.adjacency
         facts = (self.bounds, self.n_rows, self.n_features, adjacency, self.fit_intercept)
-        return tuple(Problem(loss, over, *facts) for loss in losses)
+        return tuple(Problem(loss, over, *facts, self.unpenalized) for loss in losses)
 
 
 def arguments_of(estimator: Any, *, deep: bool = False) -> dict[str, Any]:

@@ -109,8 +109,8 @@ def run(
         bar = progress_bar(name, plan.steps * plan.fits, verbose)
         solutions = solve(planned, curator, stack.enter_context(bar))
         curator.close()
-    said = statement(planned, solutions, noise.seeded, identity.digest)
-    return Fitted(planned, solutions, said, quality)
+    guarantee = statement(planned, solutions, noise.seeded, identity.digest)
+    return Fitted(planned, solutions, guarantee, quality)
 
 
 def check_rows(rows: RowSource, planned: PlannedFit) -> None:

@@ -69,9 +69,20 @@ def statement(
             "loss": problem.loss.name,
             "set": str(problem.set),
             "intercept": problem.fit_intercept,
+            **_unpenalized(planned),
             **more,
         },
         seeded=seeded,
         notes=(*notes, *request.notes),
         request=digest,
     )
+
+
+def _unpenalized(planned: PlannedFit) -> dict[str, str]:
+    """The columns that are always in the model, by their names if a schema has some."""
+    places, schema = planned.request.unpenalized, planned.request.schema
+    if not places:
+        return {}
+    names = None if schema is None or schema.unnamed else schema.feature_names
+    listed = [str(j) if names is None else names[j] for j in places]
+    return {"unpenalized columns": ", ".join(listed)}

@@ -24,6 +24,10 @@ _QUICK = {"greedy", "refitted-frank-wolfe", "frank-wolfe", "gaussian-frank-wolfe
 _SIMULATED = {"sufficient-statistics": 2.0, "objective-perturbation": 1.2, "class-sums": 2.0}
 _OTHERWISE = 6.0
 
+#: The plan of these alone takes minutes on more columns: it draws a projection of all of them. They
+#: are compared if they are asked for.
+SLOW_PLANS, MOST_COLUMNS = frozenset({"projected"}), 2_000
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -75,11 +79,14 @@ class Comparison:
     impossible : dict of str to str
         Why each of the other solvers cannot be used.
     guess : Guess
+    unplanned : tuple of str
+        Solvers that were left out because their plan alone takes minutes.
     """
 
     candidates: tuple[Candidate, ...]
     impossible: dict[str, str] = field(repr=False)
     guess: Guess
+    unplanned: tuple[str, ...] = ()
 
     @property
     def metric(self) -> str:
@@ -167,7 +174,8 @@ def compare_solvers(
     n_rows, n_features : int
         The shape of the table.
     solvers : sequence of str, optional
-        By default all of `riata.solvers.SOLVERS`.
+        By default all of `riata.solvers.SOLVERS`; on more than 2,000 columns without
+        "projected", whose plan alone takes minutes there.
     repeats : int, default=10
         How many fits of each solver are simulated.
     patience : float, default=10.0
@@ -189,7 +197,8 @@ def compare_solvers(
     usual = forecast_fit(estimator, n_rows, n_features).plan.solver
     candidates: list[Candidate] = []
     problems: dict[str, InvalidArgument] = {}
-    for name in SOLVERS if solvers is None else solvers:
+    slow = SLOW_PLANS if solvers is None and n_features > MOST_COLUMNS else frozenset()
+    for name in [each for each in SOLVERS if each not in slow] if solvers is None else solvers:
         model = clone(estimator).set_params(solver=name, ledger=None)
         try:
             plan = forecast_fit(model, n_rows, n_features).plan
@@ -200,13 +209,16 @@ def compare_solvers(
         how = (repeats, seed, verbose, patience)
         simulate = partial(simulate_fits, model, n_rows, n_features, guessed, *how, title=name)
         forecast, because = _forecast_or_reason(name, cost, patience, simulate)
+        if forecast is not None:
+            cost = cost_of(plan, _entries(plan, guessed), forecast.steps)
         candidates.append(Candidate(name, plan, plan.solver == usual, cost, forecast, because))
     if not candidates:
         raise InvalidArgument(f"No solver can fit this. {_reasons(problems)}")
     candidates.sort(key=lambda each: each.forecast.score if each.forecast else -1e9, reverse=True)
     best = candidates[0].forecast
     impossible = {name: str(problem) for name, problem in problems.items()}
-    return Comparison(tuple(candidates), impossible, best.guess if best else guessed)
+    assumed = best.guess if best else guessed
+    return Comparison(tuple(candidates), impossible, assumed, tuple(sorted(slow)))
 
 
 def _reasons(problems: dict[str, InvalidArgument]) -> str:

@@ -209,7 +209,7 @@ def _search(
 def _check_score(score: float, found: Forecast) -> None:
     if not found.zero_score < check_number("score", score) < found.best_score:
         raise InvalidArgument(
-            f"A {found.metric} of {score:g} cannot be searched for: a constant has "
+            f"An {found.metric} of {score:g} cannot be searched for: a constant has "
             f"{found.zero_score:g}, and the best model of the guess {found.best_score:.3g}. Want "
             "something between them, or guess a larger signal."
         )

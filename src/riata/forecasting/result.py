@@ -45,6 +45,8 @@ class Forecast:
         That of always naming the larger class.
     nothing : float
         The share of fits that learn nothing worth having.
+    steps : float
+        How many steps a typical fit takes: fewer than its plan has if it ends early.
     scores : tuple of Score
         Each simulated fit.
     """
@@ -63,6 +65,7 @@ class Forecast:
     accuracy_interval: tuple[float, float]
     zero_accuracy: float
     nothing: float
+    steps: float
     scores: tuple[Score, ...] = field(repr=False)
     estimator: Any = field(repr=False)
 

@@ -111,16 +111,19 @@ def simulate_fits(
     """Simulate fits: `repeats` of them, or at least two within so many seconds."""
     fit = forecast_fit(estimator, n_rows, n_features)
     plan = fit.plan
-    guess = replace(guess, nonnegative=plan.problem.bounds.nonnegative)
-    scores, begun = [], time.monotonic()
+    relevant = min(guess.relevant, plan.problem.n_features)
+    guess = replace(guess, relevant=relevant, nonnegative=plan.problem.bounds.nonnegative)
+    scores, steps, begun = [], [], time.monotonic()
     with progress_bar(title, repeats, verbose) as callback:
         for number in range(repeats):
-            scores.append(_simulate_fit(fit, guess, (seed, number)))
+            score, taken = _simulate_fit(fit, guess, (seed, number))
+            scores.append(score)
+            steps.append(taken)
             if callback is not None:
                 callback(Step(number + 1, repeats))
             if number and time.monotonic() - begun > patience:
                 break
-    return _forecast_from(plan, guess, tuple(scores), estimator)
+    return _forecast_from(plan, guess, tuple(scores), float(np.median(steps)), estimator)
 
 
 def forecast_fit(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
@@ -152,8 +155,8 @@ def forecast_fit(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
 
 
 @unobserved()
-def _simulate_fit(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> Score:
-    """One fit in a world of its own."""
+def _simulate_fit(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> tuple[Score, int]:
+    """One fit in a world of its own, and how many steps it took."""
     plan = fit.plan
     world = World(guess, plan.problem, np.random.default_rng(seed))
     x, y = world.draw()
@@ -164,10 +167,12 @@ def _simulate_fit(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> Score
         adjacency=plan.budget.adjacency, parts=plan.parts, adaptive=plan.adaptive,
     )  # fmt: skip
     (solution,) = solve(fit, curator)
-    return world.score(solution.theta, solution.line)
+    return world.score(solution.theta, solution.line), solution.steps
 
 
-def _forecast_from(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimator: Any) -> Forecast:
+def _forecast_from(
+    plan: Plan, guess: Guess, scores: tuple[Score, ...], steps: float, estimator: Any
+) -> Forecast:
     labels = plan.problem.loss.classifies
     excess = np.array([each.excess for each in scores])
     parts = excess / np.array([each.explained for each in scores])
@@ -189,6 +194,7 @@ def _forecast_from(plan: Plan, guess: Guess, scores: tuple[Score, ...], estimato
         accuracy_interval=_interval(accuracies),
         zero_accuracy=max(guess.positives, 1 - guess.positives) if labels else math.nan,
         nothing=float(np.mean(values < zero + NOTHING * (guess.signal - zero))),
+        steps=steps,
         scores=scores,
         estimator=clone(estimator).set_params(ledger=None),
     )

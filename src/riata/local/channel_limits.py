@@ -38,7 +38,7 @@ def exp_minus(x: float) -> float:
 
 
 def density(t: float) -> float:
-    """Of the standard normal law."""
+    """Of the standard normal distribution."""
     return exp_minus(t * t / 2.0) * 0.3989422804014327
 
 
@@ -52,7 +52,7 @@ def tail(t: float) -> float:
 
 
 def unevenness(degree: int, size: int, seeds: int, inputs: int) -> float:
-    """How far the share of accepted seeds may lie from its law: Lemmas 5 to 7 of channel.md.
+    """How far the share of accepted seeds may be from its expectation: Lemmas 5 to 7 of channel.md.
 
     Parameters
     ----------

@@ -84,8 +84,8 @@ class Feature:
     def encode(self, answer: Any) -> np.ndarray:
         """The numbers of one answer. No answer raises: that would say something about it."""
         if self.kind == "choice":
-            said = answer if isinstance(answer, str) else None
-            return self.weight * np.array([float(said == choice) for choice in self.choices])
+            chosen = answer if isinstance(answer, str) else None
+            return self.weight * np.array([float(chosen == choice) for choice in self.choices])
         if self.kind == "yes-no" and isinstance(answer, str):
             answer = _YES.get(answer.strip(_BLANKS).lower())
         return self.scale(_numbers(answer, self.size))

@@ -62,14 +62,7 @@ class PopulationGuess:
 
 
 class Population:
-    """A simulated population: independent columns, a random model, the distribution of its reports.
-
-    Parameters
-    ----------
-    task : Task
-    guess : PopulationGuess
-    rng : numpy.random.Generator
-    """
+    """A simulated population: independent columns, a random model, and how its reports vary."""
 
     def __init__(self, task: Task, guess: PopulationGuess, rng: np.random.Generator) -> None:
         self.task, self.guess, self.rng = task, guess, rng

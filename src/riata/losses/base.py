@@ -147,6 +147,10 @@ class Loss(ABC):
     def offset_bound(self, y: float) -> float:
         """The largest intercept worth fitting for targets up to `y` in size."""
 
+    def usual_offset(self, y: float) -> float:
+        """Where the best intercept is usually about, for targets up to `y` in size."""
+        return 0.0
+
     def known_curvature(self, offset: float) -> float | None:
         """The mean curvature at a constant if that is the best one, where the loss alone says it.
 

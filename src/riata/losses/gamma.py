@@ -44,7 +44,7 @@ class Gamma(LogLinkLoss):
     def fall(self, margin: np.ndarray) -> np.ndarray:
         return exponential(-margin)
 
-    def bends(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvatures(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(np.shape(up)), exponential(-down)
 
     def integrals(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,9 @@ from riata.privacy.budget import check_number
 #: The smallest mean that an intercept has to reach, as a part of the largest target: e^-10.
 SMALLEST_LOG_PART = 10.0
 
+#: The mean of the targets is usually about this part of the largest one: e^-3.
+USUAL_LOG_PART = 3.0
+
 #: Targets count as at least this where their logarithm is taken: it moves values, not slopes.
 SMALLEST_TARGET = 1e-30
 
@@ -54,7 +57,7 @@ class LogLinkLoss(Loss):
         """How fast the slope falls with y."""
 
     @abstractmethod
-    def bends(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvatures(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The derivative of `rise` at `up`, and that of `fall` at `down` with the other sign."""
 
     @abstractmethod
@@ -80,10 +83,10 @@ class LogLinkLoss(Loss):
         return self.rise(up) - counts(y) * self.fall(down)
 
     def curvature(self, margin: np.ndarray, y: np.ndarray) -> np.ndarray:
-        of_rise, of_fall = self.bends(*self._places(margin))
+        of_rise, of_fall = self.curvatures(*self._places(margin))
         of_fall = counts(y) * of_fall
-        bent = of_rise * (margin <= self.high) + of_fall * (margin >= self.low)
-        return np.where(bent > 0, bent, of_rise + of_fall)
+        curvature = of_rise * (margin <= self.high) + of_fall * (margin >= self.low)
+        return np.where(curvature > 0, curvature, of_rise + of_fall)
 
     def slope_bound(self, margin: float, y: float) -> float:
         steepest = self.slope(np.array([margin, -margin]), np.array([0.0, y]))
@@ -96,6 +99,18 @@ class LogLinkLoss(Loss):
 
     def offset_bound(self, y: float) -> float:
         return SMALLEST_LOG_PART + abs(math.log(y))
+
+    def usual_offset(self, y: float) -> float:
+        return math.log(y) - USUAL_LOG_PART
+
+    def likely_mean(self, offset: float, slope: float) -> tuple[float, float]:
+        """The mean of y, from the mean slope at a constant, and how fast it falls with the slope.
+
+        Exact where the loss is straight, too.
+        """
+        up, down = self._places(np.array([offset]))
+        rise, fall = float(self.rise(up)[0]), float(self.fall(down)[0])
+        return (rise - slope) / fall, 1 / fall
 
     def known_curvature(self, offset: float) -> float | None:
         """The slope where y is 0: the curvature is as large where the mean of y is e^offset."""

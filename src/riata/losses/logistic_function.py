@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 #: Slopes are computed so many at a time, which stay in the cache of a processor.
-_AT_ONCE = 2**12
+_AT_ONCE = 2**13
 
 
 def logistic(z: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ class NegativeBinomial(LogLinkLoss):
         e = exp_below(margin)
         return np.where(margin <= 0, 1.0, e) / self._spread(margin, e)
 
-    def bends(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvatures(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.rise(up) * self.fall(up), self.dispersion * self.rise(down) * self.fall(down)
 
     def integrals(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

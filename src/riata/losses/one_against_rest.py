@@ -35,7 +35,7 @@ class OneAgainstRest(WrappedLoss):
 
     def inner_targets(self, y: np.ndarray) -> np.ndarray:
         """1 for the class, -1 for every other code."""
-        return np.where(y == self.positive, 1.0, -1.0)
+        return 2.0 * (y == self.positive) - 1.0
 
     def inner_bound(self, y: float) -> float:
         return 1.0

@@ -125,8 +125,8 @@ class OrderedLogistic(NuisanceLoss):
     def parts(self, margin: np.ndarray, y: np.ndarray, reach: float) -> np.ndarray:
         """1, the probabilities above and below the row's class, and their variances."""
         up, down = self._tails(margin, y)
-        bends = (up * (1 - up), down * (1 - down))
-        return np.column_stack([np.ones(len(up)), up, down, *bends])
+        curvatures = (up * (1 - up), down * (1 - down))
+        return np.column_stack([np.ones(len(up)), up, down, *curvatures])
 
     def refitted(self, means: np.ndarray, noise: float, reach: float, *, constant: bool) -> Self:
         """At margins of 0 the log-odds of the classes; else a Newton step of the likelihood."""
@@ -136,13 +136,13 @@ class OrderedLogistic(NuisanceLoss):
             parts = np.cumsum(counts / counts.sum())[:-1]
             found = np.log(parts / (1 - parts))
         else:
-            up, down, bend_up, bend_down = np.clip(means[:, 1:].T, 0.0, counts)
-            gradient, hessian = down[1:] - up[:-1], np.diag(bend_up[:-1] + bend_down[1:])
+            up, down, curvature_up, curvature_down = np.clip(means[:, 1:].T, 0.0, counts)
+            gradient, hessian = down[1:] - up[:-1], np.diag(curvature_up[:-1] + curvature_down[1:])
             for k, apart in enumerate(np.diff(inner)):  # of class k + 1 the width
                 both, change = slice(k, k + 2), np.array([1.0, -1.0])
                 gradient[both] += counts[k + 1] * change / np.expm1(apart)
-                bend = counts[k + 1] / (np.expm1(apart) * -np.expm1(-apart))
-                hessian[both, both] += bend * np.outer(change, change)
+                curvature = counts[k + 1] / (np.expm1(apart) * -np.expm1(-apart))
+                hessian[both, both] += curvature * np.outer(change, change)
             hessian += np.diag(np.full(len(inner), max(noise, 1e-9)))
             found = inner - np.clip(np.linalg.solve(hessian, gradient), -LONGEST_STEP, LONGEST_STEP)
         return replace(self, thresholds=_public(_apart(found)))

@@ -43,7 +43,7 @@ class Poisson(LogLinkLoss):
     def fall(self, margin: np.ndarray) -> np.ndarray:
         return np.ones(np.shape(margin))
 
-    def bends(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvatures(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return exponential(up), np.zeros(np.shape(down))
 
     def integrals(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,10 +18,6 @@ class Softmax(Loss):
 
     Margins are matrices with a column for each class and y is the code of a class. A row whose
     code is none of them has the loss 0.
-
-    Parameters
-    ----------
-    n_classes : int
     """
 
     n_classes: int

@@ -153,9 +153,9 @@ def tabulated(loss: Loss, margin: float, y: float) -> Tabulated:
     table = np.maximum.accumulate(np.clip(slopes, -steepest, steepest), axis=1)
     for k in range(last + 1, 2 * last + 1):
         table[:, k] = np.minimum(table[:, k], table[:, k - 1] + curvature * step)
-        mirrored = 2 * last - k
-        table[:, mirrored] = np.maximum(
-            table[:, mirrored], table[:, mirrored + 1] - curvature * step
+        opposite = 2 * last - k
+        table[:, opposite] = np.maximum(
+            table[:, opposite], table[:, opposite + 1] - curvature * step
         )
     table.flags.writeable = False
     # A slope that rises by r over a step, first as quickly as it may and then not at all, is above

@@ -63,7 +63,7 @@ class Tweedie(LogLinkLoss):
     def fall(self, margin: np.ndarray) -> np.ndarray:
         return exponential((1 - self.power) * margin)
 
-    def bends(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvatures(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return (2 - self.power) * self.rise(up), (self.power - 1) * self.fall(down)
 
     def integrals(self, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

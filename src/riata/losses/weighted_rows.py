@@ -174,6 +174,9 @@ class WeightedRows(Loss):
     def offset_bound(self, y: float) -> float:
         return self.loss.offset_bound(self.y) + self.farthest
 
+    def usual_offset(self, y: float) -> float:
+        return self.loss.usual_offset(self.y) - self._offsets[1]
+
     def smoothed(self, width: float) -> Loss | None:
         inner = self.loss.smoothed(width)
         return None if inner is None else replace(self, loss=inner)

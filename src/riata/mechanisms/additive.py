@@ -1,7 +1,7 @@
 """Numeric releases: an exact integer sum plus noise, rounded to a public grid.
 
-What is released has exactly the law of the real number sum + noise after rounding. Proofs are in
-docs/privacy/additive.md.
+What is released has exactly the distribution of the real number sum + noise after rounding. Proofs
+are in docs/privacy/additive.md.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ _WORDS = 2**14
 class CompiledSelections(Mechanism):
     """`steps` exponential mechanisms along a path, in compiled code.
 
-    Has the law of as many releases, one at a time, with utilities in units of their sensitivity
-    (docs/privacy/compiled_selection.md). It goes on where the last release of the same path ended.
+    Has the distribution of as many releases, one at a time, with utilities in units of their
+    sensitivity (docs/privacy/compiled_selection.md). It goes on where the last release of the same
+    path ended.
 
     Parameters
     ----------

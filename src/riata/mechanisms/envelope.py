@@ -1,4 +1,4 @@
-"""The law of selection by rejection: what lazy scores and compiled code have in common.
+"""The distribution of selection by rejection: what lazy scores and compiled code have in common.
 
 A candidate is proposed with a probability proportional to a height, a whole number of at least
 2^bits * weight / e^top, and accepted with the probability

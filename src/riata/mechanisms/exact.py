@@ -2,8 +2,9 @@
 
 A draw begins with the 52 bits that fit float64. They fix a cell, and float64 arithmetic nearly
 always shows that the whole cell leads to the same outcome. Where it does not, more bits are drawn
-and the outcome is computed with as many digits as it takes. So every outcome has exactly the law
-that it would have with infinitely many bits; proofs are in docs/privacy/exact_draws.md.
+and the outcome is computed with as many digits as it takes. So every outcome has exactly the
+distribution that it would have with infinitely many bits; proofs are in
+docs/privacy/exact_draws.md.
 """
 
 from __future__ import annotations

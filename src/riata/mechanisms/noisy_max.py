@@ -92,17 +92,19 @@ class Laplace:
         return int(self._signs[i]) * mp.log(u)
 
 
-Law = Gumbel | Exponential | Laplace
+Perturbation = Gumbel | Exponential | Laplace
 
 
-def largest(candidates: Candidates, law: Law, noise: Noise, k: int = 1) -> list[int]:
+def largest(
+    candidates: Candidates, perturbation: Perturbation, noise: Noise, k: int = 1
+) -> list[int]:
     """The candidates with the `k` largest keys, best first."""
     n, top = len(candidates.values), candidates.values.max()
     uniforms, keys, tails = Uniforms(n, noise), np.empty(n), np.empty(n, dtype=bool)
     for part in blocks(n):
         middle = uniforms.middle(part)
         tails[part] = in_tail(middle, _TAIL)
-        np.add(candidates.log_weights(part, top), law.values(middle, part), out=keys[part])
+        np.add(candidates.log_weights(part, top), perturbation.values(middle, part), out=keys[part])
 
     open_ended = bool(tails.any())  # only keys that float64 knows can rule others out
     known = np.where(tails, -np.inf, keys) if open_ended else keys
@@ -115,7 +117,7 @@ def largest(candidates: Candidates, law: Law, noise: Noise, k: int = 1) -> list[
         return [int(i) for i in found]
 
     def key(i: int) -> Callable[[Any, Any], Any]:
-        return lambda mp, u: candidates.exact_log_weight(mp, i) + law.exact(mp, u, i)
+        return lambda mp, u: candidates.exact_log_weight(mp, i) + perturbation.exact(mp, u, i)
 
     size = math.frexp(np.abs(candidates.values).max() * candidates.scale.factor)[1]
     return _largest_exactly({int(i): key(int(i)) for i in found}, uniforms, k, size)

@@ -20,8 +20,8 @@ class Peeling(Mechanism):
     """Selects the largest entries of theta - rate * gradient or of a mean, and releases them.
 
     Cai, Wang and Zhang (2019) peel off one entry after the other, each the arg max of sizes with
-    fresh noise. With Gumbel noise, one draw and the k largest have the same law, and the cost is
-    that of k exponential mechanisms.
+    fresh noise. With Gumbel noise, one draw and the k largest have the same distribution, and the
+    cost is that of k exponential mechanisms.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """A draw from the exponential mechanism for least squares on a ball, exactly.
 
-Proposals come from a normal law whose centre and factor are given numbers: float64 finds them, and
-an exact draw corrects whatever it got wrong. Most proposals are clearly rejected in float64. The
-others are decided, and rounded to the grid, in whole numbers with as many random bits as it takes.
-Proofs are in docs/privacy/posterior.md.
+Proposals come from a normal distribution whose centre and factor are given numbers: float64 finds
+them, and an exact draw corrects whatever it got wrong. Most proposals are clearly rejected in
+float64. The others are decided, and rounded to the grid, in whole numbers with as many random bits
+as it takes. Proofs are in docs/privacy/posterior.md.
 """
 
 from __future__ import annotations

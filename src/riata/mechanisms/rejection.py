@@ -2,8 +2,8 @@
 
 Candidates are proposed from an envelope, whole numbers that are at least as large as the weights,
 and accepted with the ratio of the two. Mostly the bounds of a candidate decide; otherwise it is
-evaluated, alone. The law is exactly that of the mechanism, whatever the bounds are: a loose one
-costs time. Proofs are in docs/privacy/rejection.md.
+evaluated, alone. The distribution is exactly that of the mechanism, whatever the bounds are: a
+loose one costs time. Proofs are in docs/privacy/rejection.md.
 """
 
 from __future__ import annotations

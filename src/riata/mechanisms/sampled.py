@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from riata.mechanisms.engine import Engine
 from riata.mechanisms.noise import Coins, Noise
 from riata.privacy.events import Event, SampledGaussian
 from riata.queries import Block, Query
+from riata.queries.base import WrappedQuery
 from riata.wording import number_of
 
 
@@ -49,34 +50,15 @@ class SampledGaussianMechanism(Mechanism):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sampled(Query):
+class _Sampled(WrappedQuery):
     """A query over rows that a coin admits: with probability threshold / 2^63."""
 
-    query: Query
     threshold: int
     coins: Coins | None = None
-
-    @property
-    def n_rows(self) -> int:
-        return self.query.n_rows
-
-    @property
-    def adjacency(self) -> str:
-        return self.query.adjacency
-
-    @property
-    def unit(self) -> Any:
-        return self.query.unit
-
-    def row_bound(self, norm: str) -> float:
-        return self.query.row_bound(norm)
 
     def sensitivity(self, norm: str) -> float:
         # Of sampled rows one can be there without the other: `nonnegative_inner` does not help.
         return max(self.query.sensitivity(norm), super().sensitivity(norm))
-
-    def from_total(self, total: np.ndarray) -> np.ndarray:
-        return self.query.from_total(total)
 
     def block_sum(self, block: Block) -> np.ndarray:
         assert self.coins is not None

@@ -54,8 +54,8 @@ class ExponentialMechanism(Selection):
     """P(s) proportional to exp(epsilon * utility(s) / (2 * sensitivity)) (McSherry, Talwar 2007).
 
     Drawn as the arg max of utilities with Gumbel noise, or by rejection where the engine knows
-    bounds on the utilities: both have exactly this law. The privacy loss has range epsilon, so the
-    event is `BoundedRange` and not `Pure`.
+    bounds on the utilities: both have exactly this distribution. The privacy loss has range
+    epsilon, so the event is `BoundedRange` and not `Pure`.
     """
 
     @property
@@ -90,9 +90,9 @@ class ExponentialMechanism(Selection):
 class TopK(Mechanism):
     """The `k` largest utilities' numbers, best first: `k` exponential mechanisms in one draw.
 
-    One Gumbel variable a candidate and the k largest sums have the same law as k rounds of the
-    exponential mechanism, each without those already chosen. For a symmetric list the candidates
-    are the columns, with the size of their utility.
+    One Gumbel variable a candidate and the k largest sums have the same distribution as k rounds of
+    the exponential mechanism, each without those already chosen. For a symmetric list the
+    candidates are the columns, with the size of their utility.
 
     Parameters
     ----------

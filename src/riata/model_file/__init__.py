@@ -119,17 +119,17 @@ def _read(stream: BinaryIO, max_bytes: int) -> Model:
 
 def _write(path: Path, content: bytes) -> None:
     """All of the file or nothing: written beside its place, then moved there."""
-    beside = path.parent / f".riata-{os.urandom(6).hex()}.tmp"
+    temporary = path.parent / f".riata-{os.urandom(6).hex()}.tmp"
     try:
-        with beside.open("xb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as problem:
         raise ModelFileError(
             f"Cannot write {path}: {problem.strerror or problem}. Nothing was saved there."
         ) from problem
     finally:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()

@@ -24,8 +24,8 @@ from riata.privacy.statement import Statement
 from riata.wording import shown
 
 NAMES, SCHEMA, QUALITY = "feature_names_in_", "schema_", "data_quality_"
-COVARIANCE, SPREAD = "coef_covariance_", "residual_spread_"
-OPTIONAL = {NAMES, SCHEMA, QUALITY, COVARIANCE, SPREAD}
+COVARIANCE, SPREAD, ALWAYS = "coef_covariance_", "residual_spread_", "unpenalized_"
+OPTIONAL = {NAMES, SCHEMA, QUALITY, COVARIANCE, SPREAD, ALWAYS}
 
 #: Numbers of each column, of which most may be 0.
 _COLUMNS = ("coef_", "coef_error_", "selection_order_")
@@ -62,6 +62,7 @@ def check_attributes(model: Any) -> None:
 def write_fitted(writer: Writer, model: Any) -> dict[str, Any]:
     own = {*_names(type(model)), *OPTIONAL} - {*_COLUMNS, SCHEMA}
     present = own & vars(model).keys()
+    present -= {ALWAYS} if not np.size(getattr(model, ALWAYS, ())) else set()
     nodes = {name: writer.node(getattr(model, name), name) for name in sorted(present)}
     if hasattr(model, SCHEMA):
         nodes[SCHEMA] = model.schema_.toml()
@@ -93,6 +94,7 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         cut = found["truncation_"]
         usual = isinstance(cut, float) and SMALLEST_SCALE <= cut <= LARGEST_SCALE
         require(usual, "Its truncation is not a positive number.")
+    found.setdefault(ALWAYS, np.zeros(0, dtype=np.int64))
     size = model.n_coefficients(n)
     shape: tuple[int, ...] = (size,)
     if not model.has_intercept:
@@ -111,9 +113,9 @@ def read_fitted(reader: Reader, model: Any, nodes: Any) -> dict[str, Any]:
         require_array(lines, "calibration_", "<f8", (shape[0], 2))
         require(bool(np.all(lines[:, 0] > 0)), "A calibration has a slope that is not positive.")
     for name in _ERRORS:
-        beside = np.asarray(found[name])
-        usual = type(found[name]) is type(intercept) and beside.dtype == np.float64
-        require(usual and beside.shape == shape[:-1], f"Its {name} does not fit its intercept.")
+        given = np.asarray(found[name])
+        usual = type(found[name]) is type(intercept) and given.dtype == np.float64
+        require(usual and given.shape == shape[:-1], f"Its {name} does not fit its intercept.")
     _check_extra(found, shape)
     errors = _read_coefficients(reader, nodes["coef_error_"], shape, "coef_error_")
     errors[errors == 0] = math.nan
@@ -149,12 +151,16 @@ def require_nuisance(reader: Reader, found: dict[str, Any]) -> None:
 
 
 def _check_extra(found: dict[str, Any], shape: tuple[int, ...]) -> None:
-    """Refuse covariances and a spread of residuals that no fit makes."""
+    """Refuse covariances, unpenalized columns and a spread of residuals that no fit makes."""
     if COVARIANCE in found:
         values, size = found[COVARIANCE], shape[-1] + 1
         require_array(values, COVARIANCE, "<f8", (*shape[:-1], 2, size, size))
         usual = np.isfinite(values).all() and (np.diagonal(values, axis1=-2, axis2=-1) >= 0).all()
         require(bool(usual), "Its covariances are none.")
+    places = found[ALWAYS]
+    require_array(places, ALWAYS, "<i8", (np.size(places),))
+    inside = bool(np.all(np.diff(places) > 0) and np.all((places >= 0) & (places < shape[-1])))
+    require(inside, "Its unpenalized columns are none of its columns.")
     if SPREAD in found:
         usual = isinstance(found[SPREAD], float) and 0 < found[SPREAD] < math.inf
         require(bool(usual), "The spread of its residuals is not a positive number.")
@@ -220,20 +226,20 @@ def _read_coefficients(reader: Reader, node: Any, shape: tuple[int, ...], name: 
 
 def read_statement(reader: Reader, node: Any) -> Statement:
     """A claim in the form that riata gives it. Whether it is true, no file can say."""
-    said: Statement = reader.build(Statement, node, "privacy_")
-    texts = (said.solver, said.accountant, *said.releases, *said.notes, *said.public)
+    claim: Statement = reader.build(Statement, node, "privacy_")
+    texts = (claim.solver, claim.accountant, *claim.releases, *claim.notes, *claim.public)
     require(
-        isinstance(said.epsilon, float)
-        and isinstance(said.delta, float)
-        and said.epsilon >= 0
-        and 0 <= said.delta <= 1
-        and said.adjacency in ADJACENCY_IN_WORDS
-        and type(said.seeded) is bool
-        and type(said.steps) is int
-        and type(said.releases) is type(said.notes) is tuple
-        and type(said.public) is dict
+        isinstance(claim.epsilon, float)
+        and isinstance(claim.delta, float)
+        and claim.epsilon >= 0
+        and 0 <= claim.delta <= 1
+        and claim.adjacency in ADJACENCY_IN_WORDS
+        and type(claim.seeded) is bool
+        and type(claim.steps) is int
+        and type(claim.releases) is type(claim.notes) is tuple
+        and type(claim.public) is dict
         and all(isinstance(text, str) for text in texts)
-        and all(isinstance(fact, PLAIN) for fact in said.public.values()),
+        and all(isinstance(fact, PLAIN) for fact in claim.public.values()),
         "Its Statement is not one that riata makes.",
     )
-    return said
+    return claim

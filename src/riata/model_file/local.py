@@ -88,6 +88,6 @@ def read_local_estimator(reader: Reader, model: LocalEstimator, nodes: Any) -> d
     same = held.task.kind == model.task(n).kind and held.task.encoding.columns == n
     require(same, "Its task is not one of its parameters and columns.")
     before = {*vars(model)}
-    model._set_attributes(held)
+    model.set_model(held)
     made = {name: value for name, value in vars(model).items() if name not in before}
     return found | made

@@ -133,15 +133,15 @@ def build(archive: Archive, limit: ReadLimit) -> Model:
     """The model that an archive describes. May raise anything, and runs no code."""
     manifest = _manifest(archive.read(_MANIFEST), limit)
     reader = Reader(archive, limit)
-    kind, said = ESTIMATORS[manifest["estimator"]], read_statement(reader, manifest["statement"])
+    kind, claim = ESTIMATORS[manifest["estimator"]], read_statement(reader, manifest["statement"])
     model: Model
     if kind is LocalModel:
         require(manifest["parameters"] == {}, "A LocalModel has no parameters.")
         model = read_local_model(reader, manifest["fitted"])
-        require(model.privacy == said, "Its Statement is not the one of its task.")
+        require(model.privacy == claim, "Its Statement is not the one of its task.")
     else:
         model = _unfitted(reader, kind, manifest["parameters"])
-        vars(model).update(_read_fitted(reader, model, manifest["fitted"]), privacy_=said)
+        vars(model).update(_read_fitted(reader, model, manifest["fitted"]), privacy_=claim)
     archive.end()
     if _ENCODER in manifest:
         return _read_encoder(manifest[_ENCODER], model, limit)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from riata.errors import InvalidArgument
+from riata.wording import did_you_mean
 
 #: A finite epsilon beyond these is a mistake, and accounting for it would lose its digits.
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e12
@@ -60,7 +61,8 @@ def check_adjacency(adjacency: str) -> str:
     if adjacency not in CHANGED_CONTRIBUTIONS:
         raise InvalidArgument(
             f"adjacency={adjacency!r} is not known: it decides which data sets count as "
-            f"neighbours, and so how much noise is needed. "
+            f"neighbours, and so how much noise is needed."
+            f"{did_you_mean(adjacency, CHANGED_CONTRIBUTIONS)} "
             f"Use one of {sorted(CHANGED_CONTRIBUTIONS)}."
         )
     return adjacency

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from riata.privacy.budget import ADJACENCY_IN_WORDS
-from riata.wording import facts_html, number_of
+from riata.wording import facts_html, number_of, rounded
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,19 @@ class Statement:
         """Plain data, ready for JSON."""
         return {"private": self.private, "sentence": self.sentence, **asdict(self)}
 
+    def public_rows(self) -> list[tuple[str, str]]:
+        """What is public, by its name: bounds and sets with numbers as people read them."""
+        return [
+            (key, rounded(str(value)) if key in ("bounds", "set") else str(value))
+            for key, value in self.public.items()
+        ]
+
     def _rows(self) -> list[tuple[str, str]]:
         return [
             ("solver", f"{self.solver}, {number_of(self.steps, 'step')}"),
             ("accounting", self.accountant),
             *(("released", line) for line in self.releases),
-            *((f"public: {key}", str(value)) for key, value in self.public.items()),
+            *((f"public: {key}", value) for key, value in self.public_rows()),
             *(("note", line) for line in self.notes),
             *((("request", self.request),) if self.request else ()),
         ]

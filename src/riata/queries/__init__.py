@@ -23,7 +23,8 @@ from riata.queries.row_gradient import (
     risk_gradient,
     vertex_utilities,
 )
-from riata.queries.sizes import EntrySizes, LengthSizes, Sizes, SlopeSizes
+from riata.queries.short_rows import OfShortRows
+from riata.queries.sizes import EntrySizes, LengthSizes, RowLengths, Sizes, SlopeSizes
 from riata.queries.softmax import Influence, MarginLengths, SoftmaxGradient, SoftmaxLine
 from riata.queries.support import (
     LimitedSlope,
@@ -33,7 +34,12 @@ from riata.queries.support import (
     SupportGradient,
 )
 from riata.queries.utilities import GradientStep, OfGradient, VertexUtilities
-from riata.queries.whitening import JointMoments, PreconditionedGradient, Whitening
+from riata.queries.whitening import (
+    GradientMoments,
+    JointMoments,
+    PreconditionedGradient,
+    Whitening,
+)
 
 __all__ = [
     "AbsoluteError",
@@ -53,6 +59,7 @@ __all__ = [
     "FrankWolfePath",
     "Gradient",
     "GradientEntries",
+    "GradientMoments",
     "GradientStep",
     "Improvement",
     "Influence",
@@ -71,6 +78,7 @@ __all__ = [
     "NuisanceSums",
     "OfGradient",
     "OfProblem",
+    "OfShortRows",
     "PreconditionedGradient",
     "PredictionError",
     "ProblemQuery",
@@ -78,6 +86,7 @@ __all__ = [
     "Reads",
     "RowDigest",
     "RowGradient",
+    "RowLengths",
     "RowQuery",
     "RowUtilities",
     "Scaling",

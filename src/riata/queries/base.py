@@ -38,6 +38,9 @@ class Query(ABC):
     #: What `block_sum` reads of a block. With less than whole rows an engine may be quicker.
     reads: ClassVar[Reads] = Reads.ROWS
 
+    #: Whether a fit asks only once: then a copy of the rows is not worth its memory.
+    asked_once: ClassVar[bool] = False
+
     #: Whether the summands of any two rows have an inner product of at least 0. Replacing one by
     #: the other is then a change of at most sqrt(2) lengths, and not of 2.
     nonnegative_inner: ClassVar[bool] = False
@@ -124,3 +127,28 @@ class OfProblem:
 
 class ProblemQuery(OfProblem, Query):
     """A query about a problem."""
+
+
+@dataclass(frozen=True, eq=False)
+class WrappedQuery(Query):
+    """Another query about rows that are chosen or changed first, each by itself."""
+
+    query: Query
+
+    @property
+    def n_rows(self) -> int:
+        return self.query.n_rows
+
+    @property
+    def adjacency(self) -> str:
+        return self.query.adjacency
+
+    @property
+    def unit(self) -> Any:
+        return self.query.unit
+
+    def row_bound(self, norm: str) -> float:
+        return self.query.row_bound(norm)
+
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        return self.query.from_total(total)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from riata.grid import X_STEPS
+from riata.grid import X_STEPS, transposed, with_entries
 from riata.losses import Loss
 from riata.queries.base import Counts, ProblemQuery
 from riata.queries.block import Block
@@ -67,7 +67,7 @@ class SumsByClass(ProblemQuery):
     def block_sum(self, block: Block) -> np.ndarray:
         rows = _without_negatives(block.rows)
         mine = in_classes(self.loss, block.y)
-        sums = np.asarray(rows.T @ mine.T)  # all classes in one pass
+        sums = np.asarray(transposed(rows) @ mine.T)  # all classes in one pass
         return np.column_stack([sums.T, mine.sum(axis=1)]).ravel()
 
     @property
@@ -93,7 +93,7 @@ class SumsByClass(ProblemQuery):
 def _without_negatives(x: Any) -> Any:
     if not sparse.issparse(x):
         return np.maximum(x, 0.0)
-    return sparse.csr_array((np.maximum(x.data, 0.0), x.indices, x.indptr), shape=x.shape)
+    return with_entries(x, np.maximum(x.data, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,18 +80,18 @@ class MarginCounts(MeanSlope):
 
 @dataclass(frozen=True, eq=False)
 class MarginSlopes(MeanSlope):
-    """The mean of slope * (v, 1), with v the margin over `cut`, cut to [-1, 1].
+    """The mean of slope * (v, 1), with v the margin over `limit`, clipped to [-1, 1].
 
     The slope is taken where a line leads: at ``line[0] * v + line[1]``.
 
     Parameters
     ----------
-    cut : float
+    limit : float
         Where margins are clipped: public, positive.
     line : tuple of (float, float)
     """
 
-    cut: float
+    limit: float
     line: tuple[float, float]
 
     def slope_bound(self) -> float:
@@ -100,7 +100,7 @@ class MarginSlopes(MeanSlope):
 
     def block_sum(self, block: Block) -> np.ndarray:
         with np.errstate(all="ignore"):
-            v = to_steps(self.margins(block), self.cut, X_STEPS)
+            v = to_steps(self.margins(block), self.limit, X_STEPS)
             slopes = self.loss.slope(v * (self.line[0] / X_STEPS) + self.line[1], block.y)
             steps = to_steps(slopes, self.slope_bound(), self.slope_steps)
         return np.array([steps @ v, steps.sum() * X_STEPS])

@@ -7,8 +7,11 @@ docs/privacy/exact_sums.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,9 +33,20 @@ class Coefficients:
     support: np.ndarray
     steps: np.ndarray  # whole numbers, whose sizes sum to at most 2^36
     unit: float  # what one step of a coefficient times one step of an entry adds to a margin
+    longest: float = math.inf  # the largest margin of a row that is no longer than it may be
 
     @classmethod
     def of(cls, theta: Vector, bounds: Bounds) -> Coefficients:
+        """theta on the grid: the same object as long as theta is there, as several queries ask."""
+        known = _KNOWN.get(theta)
+        if known is None or known[0] is not bounds:
+            _KNOWN[theta] = known = bounds, cls.made_of(theta, bounds)
+        return known[1]
+
+    @classmethod
+    def made_of(cls, theta: Vector, bounds: Bounds) -> Coefficients:
+        """The same, and not kept."""
+        longest = bounds.reach(theta) if bounds.shortens else math.inf
         with np.errstate(all="ignore"):  # of a model that is no model
             limits = bounds.of_columns(theta.support)
             relative = limits / bounds.largest if np.ndim(limits) else 1.0
@@ -41,9 +55,9 @@ class Coefficients:
             whole = theta.weight_unit is not None and total <= MOST_WEIGHT
             step = WEIGHT_STEP if whole else float(coefficient_step(total))
             unit = theta.scale * bounds.largest * (step / X_STEPS)
-            return cls(theta.support, np.rint(weights / step), unit)
+            return cls(theta.support, np.rint(weights / step), unit, longest)
 
-    @property
+    @cached_property
     def reach(self) -> float:
         """The largest size of an inner product, over rows with entries inside the bounds."""
         return float(np.abs(self.steps).sum()) * (self.unit * X_STEPS)
@@ -63,3 +77,6 @@ class Coefficients:
             return np.zeros(x.shape[0])
         with np.errstate(all="ignore"):  # a warning would tell of a row
             return product(x, self.support, self.steps)
+
+
+_KNOWN: WeakKeyDictionary[Vector, tuple[Bounds, Coefficients]] = WeakKeyDictionary()

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from riata.grid import ROUNDED_DOWN, X_STEPS, pieces, row_sums, slices
+from riata.grid import ROUNDED_DOWN, X_STEPS, pieces, transposed, with_entries
 from riata.queries.base import ProblemQuery
 from riata.queries.block import Block, Reads
 from riata.queries.support import LimitedSlope
@@ -41,9 +41,9 @@ class ColumnSums(ProblemQuery):
     def block_sum(self, block: Block) -> np.ndarray:
         total = np.zeros(self.problem.n_features)
         if sparse.issparse(block.rows):
-            data, columns = block.rows.data, block.rows.indices
-            for few in slices(len(data), max(_ENTRIES_AT_ONCE, 4 * len(total))):
-                total += np.bincount(columns[few], self.entries(data[few]), minlength=len(total))
+            for few, rows in pieces(block.rows, max(_ENTRIES_AT_ONCE, 4 * len(total))):
+                entries = with_entries(rows, self.entries(rows.data))
+                total += transposed(entries) @ np.ones(few.stop - few.start)
         else:
             for _, rows in pieces(block.rows):
                 total += self.entries(rows).sum(axis=0)
@@ -165,8 +165,12 @@ class Scaling:
     def shortening(self, block: Block, length: float) -> np.ndarray:
         """What each centred and scaled row is multiplied by to be no longer than `length`."""
         allowed = length * X_STEPS / self.step * ROUNDED_DOWN
-        with np.errstate(divide="ignore"):
-            return np.minimum(1.0, allowed / self.lengths(block))
+
+        def shortening(_: Any) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return np.minimum(1.0, allowed / self.lengths(block))
+
+        return np.asarray(block.once("shortening", (self, length), shortening))
 
     def squared_lengths(self, x: Any) -> np.ndarray:
         """The squared length of each centred and scaled row on the grid: exact integers."""
@@ -174,9 +178,9 @@ class Scaling:
         total = np.empty(x.shape[0], dtype=np.int64)
         for few, rows in pieces(x):
             if sparse.issparse(rows):
-                steps = rows.data.astype(np.int64)
-                terms = (steps - twice[rows.indices]) * steps * weights[rows.indices]
-                total[few] = row_sums(terms, rows.indptr)
+                steps = rows.data.astype(np.int64)  # all sums below stay under 2^62
+                total[few] = with_entries(rows, steps * steps) @ weights
+                total[few] -= with_entries(rows, steps) @ (twice * weights)
             else:
                 steps = rows.astype(np.int64)
                 total[few] = ((steps - twice) * steps * weights).sum(axis=1)
@@ -209,9 +213,14 @@ class CentredGradient(LimitedSlope):
         return np.trunc(self.slopes(block) * self.scaling.shortening(block, self.length))
 
     def block_sum(self, block: Block) -> np.ndarray:
-        slopes = self.shortened(block)
-        whole = block.sums(slopes)[self.scaling.columns].astype(np.int64)
-        return whole - self.scaling.centre_steps * int(slopes.sum())
+        scaling = self.scaling
+
+        def centred(few: Block) -> np.ndarray:
+            slopes = self.shortened(few)
+            whole = few.sums(slopes)[scaling.columns].astype(np.int64)
+            return whole - scaling.centre_steps * int(slopes.sum())
+
+        return block.in_pieces(centred)
 
     @property
     def unit(self) -> Any:

@@ -89,7 +89,7 @@ class Correlations(LimitedSlope):
 class Coordinate(Correlations):
     """One column's correlation, and how fast it falls with the column's coefficient.
 
-    The second is the mean of weight * entry * cut entry, which is positive.
+    The second is the mean of weight * entry * clipped entry, which is positive.
     """
 
     column: int

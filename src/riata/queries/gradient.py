@@ -42,7 +42,8 @@ class MeanSlope(ProblemQuery):
 
     def slopes(self, block: Block) -> np.ndarray:
         """The slope at each row, in steps of the largest slope / `slope_steps`."""
-        return self.slopes_at(self.margins(block), block.y)
+        with np.errstate(all="ignore"):
+            return to_steps(block.slopes(self), self.slope_bound(), self.slope_steps)
 
     def slopes_at(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The same at known margins."""
@@ -75,7 +76,7 @@ class MeanSlope(ProblemQuery):
         """The largest size of an inner product of a row with theta as it is rounded."""
         if not self.bounds.shortens:
             return self.coefficients.reach
-        return min(self.coefficients.reach, self.bounds.reach(self.theta))
+        return min(self.coefficients.reach, self.coefficients.longest)
 
     @cached_property
     def _slope_bound(self) -> float:
@@ -100,7 +101,7 @@ class Gradient(MeanSlope):
     reads: ClassVar[Reads] = Reads.SUMS
 
     def block_sum(self, block: Block) -> np.ndarray:
-        return block.sums(self.slopes(block))
+        return block.in_pieces(lambda few: few.sums(self.slopes(few)))
 
     @property
     def unit(self) -> Any:
@@ -137,13 +138,17 @@ class ClippedGradient(Gradient):
     reads: ClassVar[Reads] = Reads.ROWS
 
     def block_sum(self, block: Block) -> np.ndarray:
+        return block.in_pieces(lambda few: few.sums(self.shortened(few)))
+
+    def shortened(self, block: Block) -> np.ndarray:
+        """The slopes in steps, no larger than the row's length allows."""
         steps = self.slopes(block)
         with np.errstate(all="ignore"):
             room = ROUNDED_DOWN - 2.0**-52 * self.theta.size  # for the rounding of a row's length
             lengths = block.row_lengths(self.bounds)
             allowed = self.clip * room / (lengths * self.slope_unit)
             limit = np.floor(np.fmin(allowed, self.slope_steps))
-        return block.sums(np.clip(steps, -limit, limit))
+        return np.clip(steps, -limit, limit)
 
     def row_bound(self, norm: str) -> float:
         stretched = np.sqrt(self.theta.size) if norm == "l1" else 1.0

@@ -1,4 +1,4 @@
-"""How much better one model fits than another: the mean of cut differences of losses."""
+"""How much better one model fits than another: the mean of clipped differences of losses."""
 
 from __future__ import annotations
 

@@ -19,12 +19,6 @@ class MeanVector(Query):
     """The mean of the rows, each clipped into the bounds.
 
     A selection ranks the entries by their size, so the list is `symmetric`.
-
-    Parameters
-    ----------
-    bounds : Bounds
-    size, n_rows : int
-    adjacency : str
     """
 
     bounds: Bounds

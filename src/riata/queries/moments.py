@@ -109,13 +109,13 @@ class SquaredMoments(Query):
 
     def block_sum(self, block: Block) -> np.ndarray:
         x, y = block.rows, block.y
-        beside = np.full((x.shape[0], 1 + self.fit_intercept), float(X_STEPS))
-        beside[:, -1] = to_steps(y, self.y_bound, Y_STEPS)
+        extra = np.full((x.shape[0], 1 + self.fit_intercept), float(X_STEPS))
+        extra[:, -1] = to_steps(y, self.y_bound, Y_STEPS)
         square = x.T @ x
         whole = np.zeros((self.n_coefficients + 1,) * 2)
         whole[: self.size, : self.size] = square.toarray() if sparse.issparse(square) else square
-        whole[: self.size, self.size :] = x.T @ beside
-        whole[self.size :, self.size :] = beside.T @ beside
+        whole[: self.size, self.size :] = x.T @ extra
+        whole[self.size :, self.size :] = extra.T @ extra
         return whole[np.triu_indices(len(whole))]
 
     def matrix(self, triangle: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ class PredictionError(Query):
 
 @dataclass(frozen=True, eq=False)
 class AbsoluteError(PredictionError):
-    """The distance of the target from the prediction, which is cut to the bound on y."""
+    """The distance of the target from the prediction, which is clipped to the bound on y."""
 
     def errors(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
         top = self.bounds.y

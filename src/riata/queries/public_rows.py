@@ -7,7 +7,6 @@ are in docs/privacy/label_privacy.md.
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from riata.queries.block import Block, Reads
 from riata.queries.gradient import MeanSlope
 from riata.queries.moments import symmetric_matrix
 from riata.queries.support import LimitedSlope
-from riata.queries.whitening import Whitening, check_sizes
+from riata.queries.whitening import WhitenedRows, Whitening, check_sizes
 
 
 class RowQuery(Query):
@@ -31,10 +30,8 @@ class RowQuery(Query):
 
     @final
     def block_sum(self, block: Block) -> np.ndarray:
-        alone = copy.copy(block)  # what is kept of its rows is kept for both
         # Whoever asks for a target fails, on all data alike.
-        alone.y = None  # type: ignore[assignment]
-        return self.sum_of_rows(alone)
+        return self.sum_of_rows(block.without_targets)
 
     @abstractmethod
     def sum_of_rows(self, block: Block) -> np.ndarray:
@@ -47,7 +44,7 @@ class RowQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class DesignRows:
+class DesignRows(WhitenedRows):
     """Rows h = (u, constant) in new coordinates, each with a weight that its length decides.
 
     Parameters
@@ -70,27 +67,17 @@ class DesignRows:
     def __post_init__(self) -> None:
         check_sizes(self.reach, self.constant, self.length)
 
-    @property
-    def step(self) -> float:
-        """What a step of an entry is."""
-        return self.reach / X_STEPS
-
-    @property
-    def width(self) -> int:
-        """The number of entries, the constant included."""
-        return self.whitening.size + bool(self.constant)
-
     def of(self, block: Block) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Rows h in whole steps, a few at a time, which rows these are, and their weights.
 
         A weight times the length of its row is at most `length`.
         """
-        beside = math.floor(self.constant / self.step)
+        constant_steps = math.floor(self.constant / self.step)
         allowed = self.length * ROUNDED_DOWN / self.step
         for few, u, squares in self.whitening.kept_rows(block, self.step, X_STEPS):
             with np.errstate(divide="ignore"):
-                weights = np.minimum(1.0, allowed / np.sqrt(squares + float(beside) ** 2))
-            h = np.column_stack([u, np.full(len(u), float(beside))]) if self.constant else u
+                weights = np.minimum(1.0, allowed / np.sqrt(squares + float(constant_steps) ** 2))
+            h = np.column_stack([u, np.full(len(u), float(constant_steps))]) if self.constant else u
             yield few, h, weights
 
 
@@ -156,11 +143,12 @@ class DesignCurve(RowQuery, MeanSlope):
             change = self.loss.slope(margins, targets)
             change = change - self.loss.slope(np.zeros(len(margins)), targets)
             steps = to_steps(change, self._change_bound, self.slope_steps)
-            bends = np.clip(self.loss.curvature(margins, targets) / self._curvature_bound, 0.0, 1.0)
+            curvature = self.loss.curvature(margins, targets)
+            curved = np.clip(curvature / self._curvature_bound, 0.0, 1.0)
         vector, matrix = np.zeros(size), np.zeros((size, size))
         for few, h, weights in self.rows.of(block):
             vector += np.trunc(steps[few] * weights) @ h
-            v = np.trunc(h * np.sqrt(weights * bends[few])[:, None])
+            v = np.trunc(h * np.sqrt(weights * curved[few])[:, None])
             matrix += v.T @ v
         return np.concatenate([vector, matrix[np.triu_indices(size)]])
 

@@ -57,8 +57,8 @@ class Changes:
 def changes(pairs: RowPairs) -> Changes:
     """The bounds for all cells of margins."""
     edges = _edges(pairs.reach + pairs.offset)
-    said = (*pairs.loss.slope_range(edges, pairs.y), pairs.loss.curvature_beyond(edges, pairs.y))
-    if all(np.all(each == each[0]) for each in said):
+    cells = (*pairs.loss.slope_range(edges, pairs.y), pairs.loss.curvature_beyond(edges, pairs.y))
+    if all(np.all(each == each[0]) for each in cells):
         edges = edges[[0, -1]]  # one cell says as much: two rows may have the same margin
     nearest = np.where(edges[:-1] < 0, -edges[1:], edges[:-1])
     curvature = pairs.loss.curvature_beyond(np.maximum(nearest, 0.0), pairs.y) * ROUNDED_UP

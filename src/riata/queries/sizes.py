@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +38,9 @@ _SPREAD = 2654435769
 
 _ROWS_AT_ONCE = 2**14
 
+#: Dense rows are looked at so many entries at a time, to stay in the cache.
+_ENTRIES_AT_ONCE = 2**17
+
 
 def upper_edges(parts: int = PARTS) -> np.ndarray:
     """Where each bin ends, as a part of the largest size; each power of two is cut into `parts`."""
@@ -48,6 +51,10 @@ def upper_edges(parts: int = PARTS) -> np.ndarray:
 
 def bins_of(steps: np.ndarray, parts: int = PARTS) -> np.ndarray:
     """The bin of each size, in whole steps up to `X_STEPS`."""
+    if parts & (parts - 1) == 0:  # the exponent and the first bits after it, in 32 bits
+        bits = np.abs(np.asarray(steps, dtype=np.float32)).view(np.int32)
+        places = (bits >> (24 - parts.bit_length())) - (127 * parts - 1)
+        return np.maximum(places, 0)
     mantissa, exponent = np.frexp(np.abs(steps))
     part = ((2 * mantissa - 1) * parts).astype(np.int64)
     return np.where(exponent > 0, (exponent - 1) * parts + part + 1, 0)
@@ -105,6 +112,8 @@ class EntrySizes(Sizes):
 
     parts: int = PARTS
 
+    asked_once: ClassVar[bool] = True
+
     top: ClassVar[float] = 1.0
 
     @property
@@ -116,14 +125,14 @@ class EntrySizes(Sizes):
         return 1 / (self.n_rows * SHARE_STEPS)
 
     def block_sum(self, block: Block) -> np.ndarray:
-        x, bins = block.rows, len(self.edges)
-        total, ranks = np.zeros(bins), column_ranks(x.shape[1])
+        x, total = block.rows, np.zeros(len(self.edges))
+        ranks = column_ranks(x.shape[1])
         for few in slices(x.shape[0], max(1, _ROWS_AT_ONCE // self.parts)):
-            counts = _bins_of_rows(some_rows(x, few.start, few.stop), self.parts, ranks)
-            row, place = np.nonzero(counts)
-            entries = counts.sum(axis=1)[row]
-            shares = counts[row, place] * SHARE_STEPS // entries  # rounded down: at most 1 vote
-            total += np.bincount(place, shares, minlength=bins)
+            places, counts = _bins_of_rows(some_rows(x, few.start, few.stop), self.parts, ranks)
+            entries = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+            # Rounded down: at most 1 vote. A quotient that is no whole number is far from one.
+            shares = np.floor(counts * float(SHARE_STEPS) / entries)
+            total[places] += shares.sum(axis=0)
         return total
 
 
@@ -148,6 +157,26 @@ class LengthSizes(Sizes):
         return total
 
 
+@dataclass(frozen=True, eq=False)
+class RowLengths(Sizes):
+    """The Euclidean lengths of whole rows. Each power of two is cut into `parts` bins."""
+
+    parts: int = PARTS
+
+    @property
+    def edges(self) -> np.ndarray:
+        return upper_edges(self.parts)
+
+    @property
+    def top(self) -> float:
+        return self.bounds.row_norm("l2", self.problem.n_features)
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        steps = np.ceil(block.row_lengths(self.bounds) / self.top * X_STEPS)
+        found = bins_of(np.minimum(steps, X_STEPS), self.parts)
+        return np.bincount(found, minlength=len(self.edges)).astype(np.float64)
+
+
 def column_ranks(n_features: int) -> np.ndarray:
     """The place of each column in the order in which columns are looked at."""
     order = np.argsort(np.arange(n_features) * _SPREAD % 2**32, kind="stable")
@@ -156,37 +185,70 @@ def column_ranks(n_features: int) -> np.ndarray:
     return ranks
 
 
-def _bins_of_rows(x: Any, parts: int, ranks: np.ndarray) -> np.ndarray:
-    """How many entries of each row lie in each bin, of those that are looked at; none in bin 0."""
-    n, bins = x.shape[0], len(upper_edges(parts))
+@lru_cache(maxsize=4)
+def _table_of_bins(parts: int) -> np.ndarray:
+    """The bin of each size from 0 to `X_STEPS`: to look it up is quicker."""
+    return bins_of(np.arange(X_STEPS + 1), parts)
+
+
+def _bins_of_rows(x: Any, parts: int, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some bins, and how many entries of each row lie in each, of those that are looked at.
+
+    None lies in a bin that is left out, as bin 0 is. Where all are in one bin they count as one.
+    """
+    if not sparse.issparse(x):
+        counts = _bins_of_dense_rows(x, parts, ranks)
+        return np.arange(counts.shape[1]), counts
+    n, table = x.shape[0], _table_of_bins(parts)
+    if x.data.min(initial=X_STEPS) >= 1:
+        entries, sizes = np.diff(x.indptr), [x.data.min(initial=X_STEPS), x.data.max(initial=1)]
+        ends = table[np.array(sizes, dtype=np.intp)]
+        if ends[0] == ends[1] and entries.max(initial=0) <= ENTRIES_LOOKED_AT:  # as of flags
+            return ends[:1], np.minimum(entries, 1)[:, None]
     row, steps = _entries_looked_at(x, ranks)
-    counts = np.bincount(row * bins + bins_of(steps, parts), minlength=n * bins)
-    return counts.reshape(n, bins)
+    sizes = np.abs(steps).astype(np.intp)
+    # The bins grow with the sizes: rows of flags have entries in one of them.
+    first, last = table[sizes.min(initial=X_STEPS)], table[sizes.max(initial=1)]
+    bins = np.arange(first, last + 1)
+    if len(bins) > 1:
+        row = row * len(bins) + (table[sizes] - first)
+    return bins, np.bincount(row, minlength=n * len(bins)).reshape(n, len(bins))
 
 
 def _entries_looked_at(x: Any, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The row and the size of each entry that is looked at; none of them is 0."""
+    """The row and the size of each entry of sparse rows that is looked at; none of them is 0."""
     n, p = x.shape
-    if sparse.issparse(x):
-        row = np.repeat(np.arange(n), np.diff(x.indptr))
-        filled = x.data != 0
-        row, column, steps = row[filled], x.indices[filled], x.data[filled]
-        seen = ranks[column] < _most_rank(np.bincount(row, minlength=n), p)[row]
-        return row[seen], steps[seen]
-    most = _most_rank(np.count_nonzero(x, axis=1), p)
-    found = []
-    # Full rows, of which a few columns are read, and the others, of which all are.
-    for limit, of in (
-        (2 * ENTRIES_LOOKED_AT, most <= 2 * ENTRIES_LOOKED_AT),
-        (p, most > 2 * ENTRIES_LOOKED_AT),
-    ):
-        rows, columns = np.flatnonzero(of), np.flatnonzero(ranks < limit)
-        if len(rows):
-            some = x[np.ix_(rows, columns)]
-            seen = (some != 0) & (ranks[columns] < most[rows, None])
-            found.append((np.repeat(rows, seen.sum(axis=1)), some[seen]))
-    row, steps = (np.concatenate(each) for each in zip(*found, strict=True))
-    return row, steps
+    row, column, steps = np.repeat(np.arange(n), np.diff(x.indptr)), x.indices, x.data
+    filled = steps != 0
+    if not filled.all():
+        row, column, steps = row[filled], column[filled], steps[filled]
+    entries = np.bincount(row, minlength=n)
+    if entries.max(initial=0) <= ENTRIES_LOOKED_AT:  # all of them
+        return row, steps
+    seen = ranks[column] < _most_rank(entries, p)[row]
+    return row[seen], steps[seen]
+
+
+def _bins_of_dense_rows(x: np.ndarray, parts: int, ranks: np.ndarray) -> np.ndarray:
+    """`_bins_of_rows` of dense rows, so few at a time that they stay in the cache."""
+    (n, p), bins = x.shape, len(upper_edges(parts))
+    counts = np.zeros((n, bins), dtype=np.int64)
+    for few in slices(n, max(1, _ENTRIES_AT_ONCE // max(p, 1))):
+        most = _most_rank(np.add.reduce(x[few] != 0, axis=1, dtype=np.int64), p)
+        full = most <= 2 * ENTRIES_LOOKED_AT
+        # Full rows, of which a few columns are read, and the others, of which all are.
+        for of in (full, ~full):
+            rows = np.flatnonzero(of) + few.start
+            if len(rows):
+                columns = np.flatnonzero(ranks < most[of].max())
+                together = x[few] if len(rows) == len(most) else x[rows]
+                found = bins_of(together[:, columns], parts)
+                found[ranks[columns] >= most[of, None]] = 0
+                found = found + np.arange(len(rows))[:, None] * bins
+                counted = np.bincount(found.ravel(), minlength=len(rows) * bins)
+                counts[rows] = counted.reshape(len(rows), bins)
+    counts[:, 0] = 0
+    return counts
 
 
 def _most_rank(entries: np.ndarray, n_features: int) -> np.ndarray:

@@ -8,14 +8,16 @@ docs/privacy/softmax.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from riata.bounds import Bounds
-from riata.grid import ROUNDED_DOWN, X_STEPS, slices, slope_steps
+from riata.grid import ROUNDED_DOWN, X_STEPS, slices, slope_steps, transposed
 from riata.losses import Weighted
 from riata.losses.softmax import class_codes, in_order, softmax
 from riata.queries.base import ProblemQuery
@@ -26,10 +28,20 @@ from riata.queries.sizes import N_BINS, Sizes, bins_of
 from riata.vectors import Vector
 
 #: Slopes are computed for so many rows and classes at a time, to stay in the cache.
-_ENTRIES_AT_ONCE = 2**13
+_ENTRIES_AT_ONCE = 2**15
+
+#: Dense rows have about so many entries at a time.
+_ROWS_ENTRIES = 2**17
 
 #: The largest variance of numbers whose Euclidean length is 1, whatever their probabilities are.
 _LARGEST_VARIANCE = 0.5
+
+
+def some_at_a_time(block: Block) -> Iterator[tuple[slice, Any]]:
+    """Dense rows, so few at a time that they stay in the cache; all sparse ones."""
+    n, p = block.shape
+    for few in slices(n, n or 1 if block.is_sparse else max(1, _ROWS_ENTRIES // max(p, 1))):
+        yield few, block.some_rows(few)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,24 +61,34 @@ class ClassModels:
 
     @classmethod
     def of(cls, thetas: tuple[Vector, ...], bounds: Bounds) -> ClassModels:
-        found = [Coefficients.of(theta, bounds) for theta in thetas]
-        steps = np.zeros((thetas[0].size, len(thetas)))
-        for k, each in enumerate(found):
-            steps[each.support, k] = each.steps
-        offsets = np.array([theta.offset for theta in thetas])
-        return cls(steps, np.array([each.unit for each in found]), offsets)
+        steps, units = np.zeros((thetas[0].size, len(thetas))), np.empty(len(thetas))
+        for k, theta in enumerate(thetas):
+            each = Coefficients.made_of(theta, bounds)
+            steps[each.support, k], units[k] = each.steps, each.unit
+        return cls(steps, units, np.array([theta.offset for theta in thetas]))
 
     def margins(self, block: Block) -> np.ndarray:
         """<x, theta> + offset for each row and each class: one matrix product."""
+        margins = np.empty((len(self.units), block.shape[0])).T  # class by class, as they are added
+        for few, rows in some_at_a_time(block):
+            margins[few] = self.margins_of(rows)
+        return margins
+
+    def margins_of(self, rows: Any) -> np.ndarray:
+        """The same for some rows on the grid."""
         with np.errstate(all="ignore"):  # a warning would tell of a row
-            margins = np.asarray(block.rows @ self.steps)
+            if sparse.issparse(rows):
+                margins = np.asarray(rows @ self.steps)
+            else:
+                margins = np.dot(self.steps.T, rows.T).T
             margins *= self.units
             margins += self.offsets
         return margins
 
     def centred(self, margins: np.ndarray) -> np.ndarray:
         """Margins less their mean over the classes."""
-        return margins - in_order(margins)[:, None] / margins.shape[1]
+        found: np.ndarray = margins - in_order(margins)[:, None] / margins.shape[1]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +113,7 @@ class OfClasses(ProblemQuery):
     def models(self) -> ClassModels:
         return ClassModels.of(self.thetas, self.bounds)
 
-    @property
+    @cached_property
     def slope_steps(self) -> int:
         """How many steps a slope of 1 has, or of the largest weight of a class."""
         return slope_steps(self.n_rows)
@@ -106,33 +128,39 @@ class OfClasses(ProblemQuery):
             return np.ones(len(y))
         return self.loss.of_rows(y) / self.loss.largest
 
-    def slopes_at(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The slope of each row in steps: a whole number for each class.
+    def chances(self, margins: np.ndarray) -> np.ndarray:
+        """The probability of each class."""
+        with np.errstate(all="ignore"):
+            return softmax(margins)
+
+    def slopes_of(self, chances: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The slope of each row in steps at these probabilities, a whole number for each class.
 
         0 for a row of no class. The entries of the other classes are not negative and add up to at
-        most `slope_steps`; that of its own class is minus their sum.
+        most `slope_steps`; that of its own class is minus their sum. Written over `chances`.
         """
-        found, weights = np.empty(margins.shape), self.weights(y)[:, None]
-        for few in self.few_rows(len(y)):
-            found[few] = np.trunc(self._unweighted(margins[few], y[few]) * weights[few])
-        return found
+        slopes = self._unweighted(chances, y)
+        if isinstance(self.loss, Weighted):
+            slopes *= self.weights(y)[:, None]
+            np.trunc(slopes, out=slopes)
+        return slopes
 
     def few_rows(self, n_rows: int) -> list[slice]:
         """All rows, so few at a time that their margins stay in the cache."""
         return slices(n_rows, max(1, _ENTRIES_AT_ONCE // self.n_classes))
 
-    def _unweighted(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _unweighted(self, chances: np.ndarray, y: np.ndarray) -> np.ndarray:
         codes, known = class_codes(y, self.n_classes)
         own = (np.arange(len(y)), codes)
         with np.errstate(all="ignore"):
-            chances = softmax(margins)
             chances *= self.slope_steps
             np.floor(chances, out=chances)
             chances[own] = 0.0
             total = in_order(chances)
             sound = known & (total <= self.slope_steps) & (chances.min(axis=1) >= 0)  # no NaN
             chances[own] = -total
-            chances[~sound] = 0.0
+            if not sound.all():
+                chances[~sound] = 0.0
         return chances
 
 
@@ -159,22 +187,32 @@ class SoftmaxGradient(OfClasses):
     length: float
     constant: float
 
-    def shortened(self, block: Block) -> np.ndarray:
-        """The slopes in steps, less for rows and for slopes that are too long."""
-        found = self.models.margins(block)
-        rows = self.scaling.shortening(block, self.length)
+    def shortened(self, found: np.ndarray, y: np.ndarray, shorter: np.ndarray) -> np.ndarray:
+        """The slopes in steps, in the place of margins; less for slopes that are too long.
+
+        `shorter` is what the rows are multiplied by.
+        """
         for few in self.few_rows(len(found)):
-            slopes = self.slopes_at(found[few], block.y[few])
-            sizes = np.sqrt(np.square(slopes).sum(axis=1))
+            slopes = self.slopes_of(self.chances(found[few]), y[few])
+            sizes = np.sqrt(np.einsum("ij,ij->i", slopes, slopes))  # exact in any order
             with np.errstate(divide="ignore"):
-                shorter = np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)
-            found[few] = np.trunc(slopes * (rows[few] * shorter)[:, None])
+                cut = np.minimum(1.0, self.limit * self.slope_steps * ROUNDED_DOWN / sizes)
+            slopes *= (shorter[few] * cut)[:, None]
+            found[few] = np.trunc(slopes, out=slopes)
         return found
 
     def block_sum(self, block: Block) -> np.ndarray:
-        slopes = self.shortened(block)
-        whole = np.asarray(block.rows.T @ slopes)[self.scaling.columns].astype(np.int64)
-        totals = slopes.sum(axis=0).astype(np.int64)
+        def sums(few: Block) -> np.ndarray:
+            shorter = self.scaling.shortening(few, self.length)
+            found = np.zeros((few.shape[1] + 1, self.n_classes))
+            for some, rows in some_at_a_time(few):
+                slopes = self.shortened(self.models.margins_of(rows), few.y[some], shorter[some])
+                found[:-1] += transposed(rows) @ slopes
+                found[-1] += slopes.sum(axis=0)
+            return found
+
+        found = block.in_pieces(sums)
+        whole, totals = found[self.scaling.columns].astype(np.int64), found[-1].astype(np.int64)
         centred = whole - self.scaling.centre_steps[:, None] * totals
         return (np.vstack([centred, totals]) if self.constant else centred).T.ravel()
 
@@ -273,8 +311,9 @@ class SoftmaxLine(OfClasses):
         for few in self.few_rows(len(places)):
             z, y = places[few].astype(np.float64), block.y[few]
             at = z * (self.scale / X_STEPS) + self.offsets
-            slopes = self.slopes_at(at, y)
-            bend = np.floor(self._variances(at, z) * self.slope_steps * self.weights(y))
+            chances = self.chances(at)
+            bend = np.floor(self._variances(chances, z) * self.slope_steps * self.weights(y))
+            slopes = self.slopes_of(chances, y)
             of_scale = (slopes * z).sum(axis=1)
             numbers = np.column_stack([of_scale, slopes, 2 * bend])
             total += numbers.astype(np.int64).sum(axis=0)
@@ -287,10 +326,10 @@ class SoftmaxLine(OfClasses):
         return np.concatenate([found[:1], 2 * found[1:-1], found[-1:]])
 
     @staticmethod
-    def _variances(at: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """The variance of z under the probabilities at some margins."""
+    def _variances(chances: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The variance of z under some probabilities."""
         with np.errstate(all="ignore"):
-            chances, z = softmax(at), z / X_STEPS
+            z = z / X_STEPS
             found = in_order(chances * z * z) - np.square(in_order(chances * z))
             return np.fmax(np.fmin(found, _LARGEST_VARIANCE), 0.0)
 

@@ -51,8 +51,8 @@ class LimitedSlope(MeanSlope):
         with np.errstate(all="ignore"):
             margins = self.margins(block)
             size = np.abs(self.loss.slope(margins, block.y))
-            bend = self.loss.curvature(margins, block.y) * np.fmin(1.0, self.slope_bound() / size)
-            weights = bend / self.largest_curvature
+            curved = self.loss.curvature(margins, block.y) * np.fmin(1.0, self.slope_bound() / size)
+            weights = curved / self.largest_curvature
             return np.fmax(np.fmin(weights, 1.0), 0.0)  # NaN becomes 1
 
 
@@ -66,8 +66,8 @@ class MeanCurvature(MeanSlope):
 
     def block_sum(self, block: Block) -> np.ndarray:
         with np.errstate(all="ignore"):
-            bends = self.loss.curvature(self.margins(block), block.y)
-            steps = np.fmax(to_steps(bends, self.most, self.slope_steps), 0.0)
+            curvatures = self.loss.curvature(self.margins(block), block.y)
+            steps = np.fmax(to_steps(curvatures, self.most, self.slope_steps), 0.0)
         return np.array([steps.sum()])
 
     @property

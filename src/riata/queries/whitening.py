@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from riata.errors import InvalidArgument
 from riata.grid import (
@@ -23,7 +22,6 @@ from riata.grid import (
     X_STEPS,
     coefficient_step,
     slices,
-    some_rows,
     to_steps,
 )
 from riata.queries.block import Block, Reads
@@ -128,46 +126,51 @@ class Whitening:
         return self.centres * (self.steps / X_STEPS)
 
     def rows(
-        self, x: Any, step: float, most: int, beside: int = 0
+        self, block: Block, step: float, most: int, beside: int = 0
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Rows on the grid in the new coordinates, a few at a time, and which rows these are.
 
         In whole steps, at most `most` in size. Each number depends on its row alone. There is room
         for some more numbers `beside` them.
         """
-        n, p = x.shape
-        width = self.size + beside
-        several = max(1, _ENTRIES_AT_ONCE // max(p, width))
-        columns, factors, centres = np.zeros((p, width)), np.zeros(width), np.zeros(width)
-        columns[:, : self.size], centres[: self.size] = self.weights.T, self.centres
-        diagonal = columns.diagonal() if self._scales_columns else None
-        factors[: self.size] = self.steps / (X_STEPS * step)
+        n, p = block.shape
+        several = max(1, _ENTRIES_AT_ONCE // max(p, self.size + beside))
+        factors = (self.steps / (X_STEPS * step))[:, None]
+        reach = X_STEPS * np.abs(self.weights).sum(axis=1) + np.abs(self.centres)
+        inside = bool((reach[:, None] * factors <= most).all())
+        diagonal = self.weights.diagonal()[:, None]
         for few in slices(n, several):
-            rows = some_rows(x, few.start, few.stop)
-            if diagonal is None or sparse.issparse(x):
-                u = np.ascontiguousarray(rows @ columns)
+            rows = block.some_rows(few)
+            # Coordinate by coordinate: what is done to each of them has long loops.
+            whole = np.zeros((self.size + beside, rows.shape[0]))
+            u = whole[: self.size]
+            if block.is_sparse:
+                u[...] = (rows @ self.weights.T).T
+            elif self._scales_columns:
+                np.multiply(rows.T, diagonal, out=u)
             else:
-                u = np.zeros((len(rows), width))
-                np.multiply(rows, diagonal, out=u[:, :p])
-            u -= centres  # exact: both sides are integers, and so is the difference
+                np.dot(self.weights, rows.T, out=u)
+            u -= self.centres[:, None]  # exact: both sides are integers, and so is the difference
             with np.errstate(under="ignore"):  # a warning would tell of a row
                 u *= factors
             np.rint(u, out=u)
-            yield few, np.clip(u, -most, most, out=u)
+            if not inside:
+                np.clip(u, -most, most, out=u)
+            yield few, whole.T
 
     def kept_rows(
         self, block: Block, step: float, most: int
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """The same, and their squared lengths. Those of dense rows are computed once."""
-        if not isinstance(block.rows, np.ndarray):
-            for few, u in self.rows(block.rows, step, most):
+        if block.is_sparse:
+            for few, u in self.rows(block, step, most):
                 yield few, u, np.einsum("ij,ij->i", u, u)
             return
         assert most < 2**24  # float32 has these whole numbers
 
         def make(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             kept, squares = np.empty((len(x), self.size), np.float32), np.empty(len(x))
-            for few, u in self.rows(x, step, most):
+            for few, u in self.rows(block, step, most):
                 kept[few], squares[few] = u, np.einsum("ij,ij->i", u, u)
             return kept, squares
 
@@ -185,6 +188,12 @@ def check_sizes(length: float, constant: float, scale: float) -> None:
             f"be no larger than the length: got {length!r}, {scale!r} and {constant!r}. Sums are "
             "exact for such rows alone."
         )
+
+
+def counted_cells(width: int) -> np.ndarray:
+    """How often each cell of the upper triangle of a symmetric matrix counts, row by row."""
+    row, column = np.triu_indices(width)
+    return np.where(row == column, 1.0, math.sqrt(2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +243,7 @@ class JointMoments(LimitedSlope):
         most = self.scale * self.step * MOST_BEFORE / self.slope_unit
         slopes = to_steps(self.slopes(block), most, MOST_BEFORE)
         q, beside = self.whitening.size, self.width - self.whitening.size
-        for few, h in self.whitening.rows(block.rows, self.step, MOST_BEFORE, beside):
+        for few, h in self.whitening.rows(block, self.step, MOST_BEFORE, beside):
             h[:, q] = slopes[few]
             squares = np.einsum("ij,ij->i", h, h)
             with np.errstate(divide="ignore"):
@@ -251,14 +260,8 @@ class JointMoments(LimitedSlope):
         return total[np.triu_indices(self.width)]
 
     @cached_property
-    def _counted(self) -> np.ndarray:
-        """How often each cell counts."""
-        row, column = np.triu_indices(self.width)
-        return np.where(row == column, 1.0, math.sqrt(2))
-
-    @property
     def unit(self) -> Any:
-        return self._counted * (self.step**2 / self.n_rows)
+        return counted_cells(self.width) * (self.step**2 / self.n_rows)
 
     def from_total(self, total: np.ndarray) -> np.ndarray:
         """The matrix of means."""
@@ -269,8 +272,26 @@ class JointMoments(LimitedSlope):
         return square * self.width if norm == "l1" else square
 
 
+class WhitenedRows:
+    """What rows (u, constant) have, whose coordinates u are clipped at `reach`."""
+
+    whitening: Whitening
+    reach: float
+    constant: float
+
+    @property
+    def step(self) -> float:
+        """What a step of an entry is."""
+        return self.reach / X_STEPS
+
+    @property
+    def width(self) -> int:
+        """The number of entries, the constant included."""
+        return self.whitening.size + bool(self.constant)
+
+
 @dataclass(frozen=True, eq=False)
-class PreconditionedGradient(LimitedSlope):
+class PreconditionedGradient(WhitenedRows, LimitedSlope):
     """The mean of slope * (u, constant), with each row's summand shortened to a public length.
 
     Shortening is done to the slope, which is rounded towards 0: what is summed stays a whole number
@@ -301,19 +322,17 @@ class PreconditionedGradient(LimitedSlope):
     def __post_init__(self) -> None:
         check_sizes(self.reach, self.constant, self.clip)
 
-    @property
-    def step(self) -> float:
-        """What a step of an entry is."""
-        return self.reach / X_STEPS
-
-    @property
-    def width(self) -> int:
-        """The number of entries, the constant included."""
-        return self.whitening.size + bool(self.constant)
-
     def block_sum(self, block: Block) -> np.ndarray:
-        slopes, total = self.slopes(block), np.zeros(self.width)
-        largest = self.largest_slopes(block)
+        total, beside = np.zeros(self.width), math.floor(self.constant / self.step)
+        for kept, u in self.kept_slopes(block):
+            total[: self.whitening.size] += kept @ u
+            if self.constant:
+                total[-1] += beside * kept.sum()
+        return total
+
+    def kept_slopes(self, block: Block) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """What is left of the slopes, and the rows, a few at a time: whole numbers."""
+        slopes, largest = self.slopes(block), self.largest_slopes(block)
         beside = math.floor(self.constant / self.step)
         allowed = self.clip * ROUNDED_DOWN / (self.slope_unit * self.step)
         for few, u, squares in self.whitening.kept_rows(block, self.step, X_STEPS):
@@ -323,11 +342,7 @@ class PreconditionedGradient(LimitedSlope):
             kept = slopes[few]
             if largest is not None:
                 kept = np.trunc(kept * np.minimum(1.0, most / largest[few]))
-            kept = np.clip(kept, -most, most)
-            total[: self.whitening.size] += kept @ u
-            if self.constant:
-                total[-1] += beside * kept.sum()
-        return total
+            yield np.clip(kept, -most, most), u
 
     def largest_slopes(self, block: Block) -> np.ndarray | None:
         """How large each row's slope could be with another label, in steps; None of numbers."""
@@ -346,3 +361,39 @@ class PreconditionedGradient(LimitedSlope):
 
     def row_bound(self, norm: str) -> float:
         return self.clip * (math.sqrt(self.width) if norm == "l1" else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientMoments(PreconditionedGradient):
+    """The mean of g g', with g the clipped summand of a preconditioned gradient.
+
+    It is what varies from row to row in that gradient, and so what the errors of a model are made
+    of that the loss does not tell: the inner part of a sandwich.
+    """
+
+    nonnegative_inner: ClassVar[bool] = True
+
+    def block_sum(self, block: Block) -> np.ndarray:
+        q, total = self.whitening.size, np.zeros((self.width, self.width))
+        with np.errstate(over="ignore"):  # where it is not needed: no summand is a step long
+            factor = min(self.slope_unit * self.step / self.clip * X_STEPS, float(X_STEPS))
+        for kept, u in self.kept_slopes(block):
+            g = np.empty((len(u), self.width))
+            g[:, :q] = u
+            g[:, q:] = math.floor(self.constant / self.step)
+            g *= kept[:, None]
+            g *= factor
+            np.trunc(g, out=g)
+            total += g.T @ g
+        return total[np.triu_indices(self.width)]
+
+    @cached_property
+    def unit(self) -> Any:
+        return counted_cells(self.width) * ((self.clip / X_STEPS) ** 2 / self.n_rows)
+
+    def from_total(self, total: np.ndarray) -> np.ndarray:
+        """The matrix of means."""
+        return symmetric_matrix(total * ((self.clip / X_STEPS) ** 2 / self.n_rows), self.width)
+
+    def row_bound(self, norm: str) -> float:
+        return self.clip**2 * (self.width if norm == "l1" else 1.0)

@@ -74,6 +74,8 @@ def _data(statement: Statement) -> list[str]:
             "ever collected."
         ]
     lines = [f"{public['rows']:,} rows of {public['columns']:,} columns."]
+    if "unpenalized columns" in public:
+        lines.append(f"Always in the model: {public['unpenalized columns']}.")
     if "classes" in public:
         lines.append(f"Classes: {public['classes']}.")
     return lines

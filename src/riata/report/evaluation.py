@@ -63,12 +63,12 @@ def _roc(found: Evaluation, false: np.ndarray, true: np.ndarray) -> Section:
     )
 
 
-def _calibration(said: np.ndarray, happened: np.ndarray) -> Section:
+def _calibration(means: np.ndarray, happened: np.ndarray) -> Section:
     def draw(axes: Any, width: float) -> None:
-        axes.plot(said, happened, "o-", color=ACCENT, linewidth=1.6, markersize=5)
+        axes.plot(means, happened, "o-", color=ACCENT, linewidth=1.6, markersize=5)
         _square(axes, width, "predicted probability", "observed frequency")
 
-    pairs = "; ".join(f"{one:.2f}: {other:.2f}" for one, other in zip(said, happened, strict=True))
+    pairs = "; ".join(f"{one:.2f}: {other:.2f}" for one, other in zip(means, happened, strict=True))
     return Section(
         "Calibration",
         (

@@ -80,13 +80,13 @@ def _warning(claim: Statement, simulated: bool) -> str:
 def _central(claim: Statement) -> tuple[str, ...]:
     if claim.adjacency == ADD_REMOVE:
         first = "Whether any one row took part or not, no outcome of the fit would have been"
-        riddle = "whether one row took part, if both are equally likely,"
+        secret = "whether one row took part, if both are equally likely,"
     else:
         first = "Had any one row been different, in whatever way, no outcome would have been"
-        riddle = "which of two equally likely rows was in the table"
+        secret = "which of two equally likely rows was in the table"
     return (
         f"{first} more than {_factor(claim)} times as likely as it was{_plus(claim)}.",
-        f"Somebody who sees the model, knows all the other rows and has to guess {riddle} is right "
+        f"Somebody who sees the model, knows all the other rows and has to guess {secret} is right "
         f"at most {_guess(claim)} of the time. A coin is right half of the time.",
         _WHATEVER,
     )

@@ -141,10 +141,10 @@ def of_ratios(name: str, terms: Sequence[Term], kind: str) -> Plot:
         axes.spines[["left", "bottom"]].set_visible(False)
         axes.set_xlabel(f"{kind} ratio")
         if width == WIDE:
-            said = axes.secondary_yaxis("right")
-            said.set_yticks(places, [_ratio_in_words(t) for t in terms])
-            said.tick_params(length=0)
-            said.spines["right"].set_visible(False)
+            ratios = axes.secondary_yaxis("right")
+            ratios.set_yticks(places, [_ratio_in_words(t) for t in terms])
+            ratios.tick_params(length=0)
+            ratios.spines["right"].set_visible(False)
 
     listed = "; ".join(f"{shortened(t.name, 60)}: {_ratio_in_words(t)}" for t in terms)
     return plot(name, f"The {kind} ratios. {plain(listed)}.", draw)

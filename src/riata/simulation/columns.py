@@ -22,14 +22,7 @@ MOST_ENTRIES = 4e7
 
 
 class SimulatedColumns:
-    """Rows on the grid, as queries see them: a matrix whose columns come into being on demand.
-
-    Parameters
-    ----------
-    guess : Guess
-    n_rows, n_columns : int
-    rng : numpy.random.Generator
-    """
+    """Rows on the grid, as queries see them: a matrix whose columns come into being on demand."""
 
     ndim = 2
 
@@ -82,7 +75,7 @@ class SimulatedColumns:
         return whole if dtype is None else whole.astype(dtype)
 
     def sums(self, direction: np.ndarray, most: int) -> np.ndarray:
-        """The sum of entry * direction for every column, with entries cut at `most` steps."""
+        """The sum of entry * direction for every column, with entries clipped at `most` steps."""
         total = np.empty(self.shape[1])
         if len(self._drawn) < self.shape[1]:
             if most not in self._lazy_sums:
@@ -98,7 +91,7 @@ class SimulatedColumns:
         return total
 
     def _cut(self, most: int) -> np.ndarray:
-        """The columns that were drawn, with entries cut at `most` steps."""
+        """The columns that were drawn, with entries clipped at `most` steps."""
         drawn = self._store[: len(self._drawn)]
         if most >= X_STEPS:
             return drawn

@@ -33,7 +33,7 @@ _MOST_REMEMBERED = 4e7
 
 @dataclass(frozen=True)
 class EntryMoments:
-    """The moments of an entry that is cut at `most` steps, in steps."""
+    """The moments of an entry that is clipped at `most` steps, in steps."""
 
     mean: float
     deviation: float
@@ -68,7 +68,7 @@ def entry_moments(guess: Guess, most: int) -> EntryMoments:
 
 
 class LazyColumnSums:
-    """The sums of columns of cut entries against the directions so far.
+    """The sums of columns of clipped entries against the directions so far.
 
     `groups` has the group of each column, and `factors` the known factors of some groups: one
     number a row.

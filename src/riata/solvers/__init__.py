@@ -20,6 +20,7 @@ from riata.solvers.defaults import (
     FEW_ROWS,
     FEW_ROWS_OF_CLASSES,
     MANY_COLUMNS,
+    PURE_COLUMNS,
     SEARCHED,
     WHITENED_COLUMNS,
     WHITENED_ENTRIES,
@@ -89,15 +90,30 @@ def _few_for_classes(problem: Problem) -> bool:
 
 def _takes_all(problem: Problem, budget: Budget) -> bool:
     """Whether all columns are fitted by Gaussian releases, whatever bounds rows have."""
-    p, rows = problem.n_features, problem.n_rows * budget.row_epsilon
+    p = problem.n_features
     private = not _without_privacy(problem, budget) and budget.delta > 0
     if not (private and _ball(problem)) or isinstance(problem.loss, Weighted):
         return False  # clipping would make the slopes of weighted classes alike
     if _in_l2(problem, budget):
         return p <= WHITENED_COLUMNS
-    least, most = SEARCHED
-    searched = p > ALL_COLUMNS and not problem.loss.classifies and least * p <= rows < most * p
-    return p <= WHITENED_ENTRIES and not searched
+    return p <= WHITENED_ENTRIES and not _searched(problem, budget)
+
+
+def _searched(problem: Problem, budget: Budget) -> bool:
+    """Whether rows are so many that a search finds columns, and so few that it does better."""
+    p, rows, (least, most) = problem.n_features, problem.n_rows * budget.row_epsilon, SEARCHED
+    return p > ALL_COLUMNS and not problem.loss.classifies and least * p <= rows < most * p
+
+
+def _by_pure_gradients(problem: Problem, budget: Budget) -> bool:
+    """Whether gradients with Laplace noise beat second moments and searches with it."""
+    p, short = problem.n_features, problem.gradient_bounds.favours_gradients
+    if budget.delta > 0 or not _ball(problem) or isinstance(problem.loss, Weighted):
+        return False
+    if p > WHITENED_ENTRIES or (not short and _searched(problem, budget)):
+        return False
+    measured = p * (1 + problem.loss.classifies)  # whose curvature is measured again and again
+    return measured > PURE_COLUMNS * (problem.n_rows * budget.row_epsilon) ** 0.5
 
 
 def _few_rows(problem: Problem, budget: Budget) -> bool:
@@ -146,9 +162,12 @@ RULES = (
         "measured first",
     ),
     Rule(
-        ScaledGradient, lambda p, b: _in_l2(p, b) and _ball(p) and not _many_columns(p),
-        "the rows have a bound on their length and are many for their columns, which are measured "
-        "and scaled first",
+        ScaledGradient,
+        lambda p, b: (
+            _in_l2(p, b) and _ball(p) and not (p.loss.classifies and _many_columns(p))
+        ),
+        "the rows have a bound on their length, and columns that stand out are measured and scaled "
+        "first",
     ),
     Rule(
         NoisyGradient, _in_l2,
@@ -163,6 +182,11 @@ RULES = (
         WhitenedGradient, _takes_all,
         "there are so few columns that all of them are fitted, and their correlations are measured "
         "first",
+    ),
+    Rule(
+        AveragedGradient, _by_pure_gradients,
+        "delta is 0, and the columns are so few that all of them are fitted, and too many for "
+        "second moments with Laplace noise",
     ),
     Rule(
         SufficientStatistics,
@@ -261,7 +285,7 @@ def choose_solver(
     if solver not in SOLVERS:
         raise InvalidArgument(
             f"solver={solver!r} is not known.{did_you_mean(solver, SOLVERS)} Use one of "
-            f"{['auto', *SOLVERS]} or a solver object."
+            f"{', '.join(['auto', *SOLVERS])}; in Python also a solver object."
         )
     return SOLVERS[solver](steps=steps)
 

@@ -16,17 +16,20 @@ from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget
 from riata.problem import Problem
 from riata.queries import ClippedGradient, Influence, Scaling, ScoreCounts, SumsByClass
 from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.calibrated import gaussian_mechanisms
 from riata.solvers.defaults import SURE, VISIBLE
 from riata.solvers.joint import LINE_STEPS, calibrated, class_shares, counted, log_priors
-from riata.solvers.plan import Plan, Solver, check_steps, count_steps, gaussian_mechanisms
+from riata.solvers.plan import Plan, Solver, check_steps, count_steps
 from riata.solvers.requirements import (
     Requirement,
     bounded_curvature,
     classes,
     positive_delta,
 )
+from riata.solvers.scales import AnyCurator, short_rows
 from riata.solvers.solution import Callback, Fit, Solution
 from riata.solvers.step_count import zero_risk
+from riata.solvers.whitened_shares import scale_share, whole_strength
 from riata.vectors import Vector
 
 # The numbers below were set by benchmarks/tune_class_sums.py on synthetic texts, all but QUIET.
@@ -67,7 +70,7 @@ GUESSED_VARIANCE, LEAST_VARIANCE, MOST_VARIANCE = 0.1, 0.003, 0.5
 #: mechanism.
 SAMPLED = 1.0
 
-#: |t| is cut here: log odds are at most 4.6.
+#: |t| is clipped here: log odds are at most 4.6.
 MOST_ODD = 0.98
 
 #: A weak penalty on a scale and an intercept that are fitted to counts: classes that counts
@@ -102,16 +105,22 @@ class ClassSums(Solver):
 
     Notes
     -----
-    *Privacy.* The rows are read by one Gaussian release of the sums of both classes, one of counts
-    of margins in bins, a noisy gradient for each correction and, if there are any, one more release
-    of counts. For the logistic loss of two codes, one release of the margins' lengths and a few
-    gradients of a line follow. They compose to one Gaussian release, whose curve is exact. The rest
-    is post-processing: the prior, the log odds, the scale, the intercept and the check that the
-    model is better than a constant, which has no say where there is a line.
+    *Privacy.* The rows are read by one Gaussian release of their lengths, one of the sums of both
+    classes, one of counts of margins in bins, a noisy gradient for each correction and, if there
+    are any, one more release of counts. For the logistic loss of two codes, one release of the
+    margins' lengths and a few gradients of a line follow. They compose to one Gaussian release,
+    whose curve is exact. The rest is post-processing: the prior, the log odds, the scale, the
+    intercept and the check that the model is better than a constant, which has no say where there
+    is a line.
     """
 
     name = "class-sums"
     radius_policy: ClassVar[str] = "open"
+    errors_unknown: ClassVar[str] = (
+        "Its coefficients are weights of naive Bayes: each column by itself, shrunk by its noise. "
+        "Where columns are correlated no number of rows makes them those of a regression, so an "
+        "interval would have no target."
+    )
     requirements = (
         positive_delta(),
         classes,
@@ -138,6 +147,8 @@ class ClassSums(Solver):
         if _as_softmax(problem) is not None:
             share |= {"class sums": share["class sums"] - sum(LINE_SHARES.values()), **LINE_SHARES}
             counts |= {"lengths": 1, "line": LINE_STEPS}
+        share |= {"rows": scale_share(whole_strength(problem, budget, fits))}
+        counts |= {"rows": 1}
         mechanisms = gaussian_mechanisms(counts, share, budget, fits)
         return Plan(
             self.name, problem, budget, steps, mechanisms, fits, zero_risk(problem),
@@ -147,7 +158,8 @@ class ClassSums(Solver):
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
-        run = _Run(plan, problem, curator)
+        problem, rows = short_rows(problem, curator, plan["rows"])
+        run = _Run(plan, problem, rows)
         for t in count_steps(plan.steps, callback):
             if t == 1:
                 run.begin()
@@ -191,7 +203,7 @@ class _Odds(NamedTuple):
 class _Run:
     """One fit. Rows are in units of their bounds inside this class."""
 
-    def __init__(self, plan: Plan, problem: Problem, curator: Curator) -> None:
+    def __init__(self, plan: Plan, problem: Problem, curator: AnyCurator) -> None:
         self.plan, self.problem, self.curator = plan, problem, curator
         self.units = problem.bounds.per_column(problem.n_features)
         self.kept, self.size = True, 1.0

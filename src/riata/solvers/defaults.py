@@ -34,8 +34,8 @@ RANKING_QUANTILE, HIGH_QUANTILE, PART_OF_HIGH = 0.6, 0.95, 1 / 3
 #: Entries are clipped at this quantile of their sizes when columns are ranked.
 ENTRY_QUANTILE = 0.5
 
-#: Slopes of regressions are cut at this multiple of their high quantile in a refit. Classifiers'
-#: slopes are never clipped there: a label's slope is largest where the model is most wrong.
+#: Slopes of regressions are clipped at this multiple of their high quantile in a refit. Slopes of
+#: classifiers never are: a label's slope is largest where the model is most wrong.
 REFIT_CUT = 0.75
 
 #: Rows are shortened to this quantile of their lengths on the support in a refit.
@@ -73,6 +73,12 @@ class Newton:
 
 #: A refit of all columns that were found, and one of those that it leaves.
 REFITS = (Newton(0.3, 0.25, 0.08, (1.0,), 2.0), Newton(1.0, 0.2, 0.08, (0.25, 0.75), 1.5))
+
+#: Unpenalized columns are fitted before the search, so that it looks for what they leave. Of the
+#: shares .05, .1, .2 and .4, by benchmarks/tune_unpenalized.py (three designs of numbers and of
+#: classes, four fits of each), .05 has larger errors of unpenalized coefficients than .1 on five of
+#: the six, and .4 finds fewer columns on three. Ten more fits do not tell .1, .15 and .2 apart.
+FIRST_REFIT = Newton(0.1, 0.25, 0.08, (1.0,), 0.0)
 
 #: This part of the last Newton step of a classifier counts as an error of its coefficients.
 UNFINISHED = 0.25
@@ -119,6 +125,12 @@ SEARCHED, ALL_COLUMNS = (8.0, 100.0), 32
 #: class, and at 140 .06 more to .02 less. Where no class is rare the other model has the better
 #: probabilities from there on. Loans and churn, which are near the line, were in sight.
 FEW_ROWS, FEW_ROWS_OF_CLASSES = 40.0, 115.0
+
+#: Without delta, with more than this part of the root of rows times epsilon in columns, which count
+#: twice for classes, a few gradients are measured and no second moments. With housing, diamonds,
+#: affairs, visits and five designs in sight: at .17 to .5 gradients have .1 to .7 of R2 more, at .1
+#: and below .02 to .15 less; diamonds at .2 and .4 have .05 and .2 less.
+PURE_COLUMNS = 0.13
 
 #: A bin of sizes counts if it holds more than this many standard deviations of its noise.
 VISIBLE = 3.0

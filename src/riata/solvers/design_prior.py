@@ -24,6 +24,10 @@ SIZES = 4.0 ** np.arange(-4, 2)
 #: The variance of the intercept, in the same unit.
 OF_INTERCEPT = 4.0
 
+#: That of a coefficient of an unpenalized column, in units of the column's standard deviation: with
+#: none at all there is no estimate where two columns are the same.
+WIDE = 1e6
+
 #: The whitening is the one, of these floors under eigenvalues (as parts of the largest one), with
 #: the smallest expected error. The largest leaves rows nearly as they are.
 FLOORS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3)
@@ -115,7 +119,7 @@ class Estimate:
 
 def estimate(
     released: np.ndarray, response: np.ndarray, error: np.ndarray, space: Coordinates,
-    curvature: float, unit: float,
+    curvature: float, unit: float, unpenalized: tuple[int, ...] = (),
 ) -> Estimate:  # fmt: skip
     """The best guess about w, given `released` = `response` @ w + error.
 
@@ -131,13 +135,20 @@ def estimate(
         The mean curvature of the loss.
     unit : float
         What targets vary by, as margins.
+    unpenalized : tuple of int
+        Columns whose coefficients have a prior so wide that it pulls nothing. While the size of the
+        others' is looked for they have one as wide as the intercept's.
     """
     size, many = len(released), len(space.matrix)
     best, chosen = -math.inf, (0.0, 0.0)
-    free = OF_INTERCEPT * unit * (response[:, many:] @ response[many:])
+    penalized = np.ones(len(space.spreads), dtype=bool)
+    penalized[list(unpenalized)] = False
+    back, spreads = space.back[:, penalized], space.spreads[penalized]
+    alone = response[:, :many] @ (space.back[:, ~penalized] / space.spreads[~penalized])
+    free = OF_INTERCEPT * unit * (response[:, many:] @ response[many:] + alone @ alone.T)
     for power in POWERS:
         shape = np.zeros((size, size))
-        shape[:many, :many] = (space.back * space.spreads ** (-2 * power)) @ space.back.T
+        shape[:many, :many] = (back * spreads ** (-2 * power)) @ back.T
         explained = float((shape * response).sum()) / curvature or 1.0
         between = response @ shape @ response
         scores = np.array(
@@ -150,8 +161,12 @@ def estimate(
             chosen = power, likely * unit / explained
     power, scale = chosen
     precision = np.zeros((size, size))
-    inside = (space.matrix * space.spreads ** (2 * power)) @ space.matrix.T
+    inside = space.matrix * np.where(penalized, space.spreads ** (2 * power), 0.0)
+    inside = inside @ space.matrix.T
     precision[:many, :many] = inside / max(scale, _TINY)
+    if len(unpenalized):
+        free_columns = space.matrix * np.where(penalized, 0.0, space.spreads**2)
+        precision[:many, :many] += free_columns @ space.matrix.T / max(WIDE * unit, _TINY)
     precision[many:, many:] = np.eye(size - many) / (OF_INTERCEPT * unit)
     pull = np.linalg.solve(error, response).T
     covariance = np.linalg.inv(pull @ response + precision)
@@ -159,7 +174,7 @@ def estimate(
 
 
 def _evidence(released: np.ndarray, covariance: np.ndarray) -> float:
-    """How likely a release is under a normal law, as a logarithm, up to a constant."""
+    """How likely a release is under a normal distribution, as a logarithm, up to a constant."""
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, _TINY)
     return float(-0.5 * np.sum((vectors.T @ released) ** 2 / values + np.log(values)))

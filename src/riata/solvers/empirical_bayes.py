@@ -48,8 +48,8 @@ _MOST, _LEAST_NOISE = 1e100, 1e-150
 
 #: A coordinate is flat if its second moment is no more than what noise has alone: the length of
 #: the noise matrix and this many standard deviations of a cell, which it exceeds with a probability
-#: of about 0.3% (Tracy-Widom law). The error of a column is unknown if this part of its variance,
-#: or more, is of flat coordinates.
+#: of about 0.3% (Tracy-Widom distribution). The error of a column is unknown if this part of its
+#: variance, or more, is of flat coordinates.
 BEYOND_NOISE, FLAT_PART = 2.0, 0.1
 
 

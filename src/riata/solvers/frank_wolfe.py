@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
 
 from riata.curator import Curator
 from riata.errors import InvalidArgument
+from riata.losses import Squared
 from riata.mechanisms import Exact
 from riata.privacy.budget import Budget, check_number
 from riata.problem import Problem
-from riata.queries import risk_gradient
+from riata.queries import Support, SupportCurvature, risk_gradient
 from riata.solvers.intercept import Intercept
 from riata.solvers.plan import Plan, Solver, check_steps
-from riata.solvers.requirements import convex_set, infinite_epsilon
+from riata.solvers.requirements import beside_ball, convex_set, infinite_epsilon
 from riata.solvers.solution import Callback, Solution, Step
 from riata.solvers.step_count import MOST_STEPS, excess_risk_bound, step_size
+from riata.vectors import Vector
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class FrankWolfe(Solver):
         The most steps to take; "auto" is 10,000.
     tolerance : float, default=1e-6
         Stop when the duality gap is below it. The gap certifies the model: its excess risk is at
-        most the gap.
+        most the gap. With unpenalized columns it counts what a step of theirs gains, and certifies
+        nothing.
 
     References
     ----------
@@ -40,9 +47,11 @@ class FrankWolfe(Solver):
     name = "non-private frank-wolfe"
     private = False
     row_losses = None
+    keeps_unpenalized: ClassVar[bool] = True
     requirements = (
         infinite_epsilon('Use solver="frank-wolfe", which is private, or epsilon=float("inf")'),
         convex_set,
+        beside_ball,
     )
 
     def __post_init__(self) -> None:
@@ -56,8 +65,10 @@ class FrankWolfe(Solver):
         mechanisms = {"gradient": Exact()}
         if problem.fit_intercept:
             mechanisms["intercept"] = Exact()
+        times = {"moments": 1} if problem.unpenalized else {}
+        mechanisms |= dict.fromkeys(times, Exact())
         risk = excess_risk_bound(problem, 0.0, steps)
-        return Plan(self.name, problem, budget, steps, mechanisms, fits, risk)
+        return Plan(self.name, problem, budget, steps, mechanisms, fits, risk, times=times)
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
@@ -65,12 +76,14 @@ class FrankWolfe(Solver):
         """Algorithm 1, line by line."""
         C, theta = problem.set, problem.set.start()  # line 1
         gap = float("inf")
-        intercept = Intercept(plan, problem, curator)
+        intercept, beside = Intercept(plan, problem, curator), _Beside(plan, problem, curator)
         for t in range(1, plan.steps + 1):  # line 2
-            gradient = curator.release(risk_gradient(problem, theta), plan["gradient"])
+            whole = beside.added_to(theta)
+            gradient = curator.release(risk_gradient(problem, whole), plan["gradient"])
+            gained, gradient = beside.descend(gradient)
             s = C.minimiser(gradient)  # line 3
-            slope = intercept.slope(theta)
-            gap = theta.dot(gradient) - s.dot(gradient)
+            slope = intercept.slope(whole)
+            gap = gained + theta.dot(gradient) - s.dot(gradient)
             gap += theta.offset * slope + problem.offset_bound * abs(slope)
             if callback is not None:
                 callback(Step(t, plan.steps, gap))
@@ -78,4 +91,41 @@ class FrankWolfe(Solver):
                 break
             b = intercept.descend(theta, slope, t)
             theta = theta.toward(s, step_size(problem, t)).with_offset(b)  # line 4
-        return Solution(theta, t, gap)  # line 5
+        return Solution(whole, t, gap)  # line 5
+
+
+class _Beside:
+    """Unpenalized columns: no set is about them, and they take Newton steps.
+
+    With the largest curvature of the loss in place of the present one, so that none goes too far.
+    """
+
+    def __init__(self, plan: Plan, problem: Problem, curator: Curator) -> None:
+        self._columns = np.array(problem.unpenalized, dtype=np.intp)
+        self._values = np.zeros(len(self._columns))
+        if not problem.unpenalized:
+            return
+        support, squares = Support(self._columns, problem.bounds), Squared()
+        query = SupportCurvature(
+            replace(problem, loss=squares), problem.set.start(), math.inf, support,
+            support.longest, 0.0,
+        )  # fmt: skip
+        moments = curator.release(query, plan["moments"]) / squares.curvature_bound(problem.y_bound)
+        units = problem.bounds.per_column(problem.n_features)[self._columns]
+        curvature = problem.loss.curvature_bound(problem.y_bound)
+        self._inverse = np.linalg.pinv(curvature * moments * units[:, None] * units)
+
+    def added_to(self, theta: Vector) -> Vector:
+        if not len(self._columns):
+            return theta
+        return theta.plus(Vector(theta.size, self._columns, self._values))
+
+    def descend(self, gradient: np.ndarray) -> tuple[float, np.ndarray]:
+        """Take a step. What it gains at most, and the gradient of the other columns."""
+        mine, rest = gradient[self._columns], gradient.copy()
+        rest[self._columns] = 0.0
+        if not len(self._columns):
+            return 0.0, rest
+        move = self._inverse @ mine
+        self._values = self._values - move
+        return float(mine @ move), rest

@@ -47,8 +47,8 @@ class PrivateGreedy(Refit):
             elif len(run.support) > known:
                 failed = 0
             run.notify_progress()
-            if len(run.support) >= due and due <= defaults.LAST_SCALE:
+            if len(run.selected) >= due and due <= defaults.LAST_SCALE:
                 run.measure_slopes()
                 due = 2 * due + 1
-            if cost > whole / defaults.FEWEST or (run.support and failed > defaults.PATIENCE):
+            if cost > whole / defaults.FEWEST or (run.selected and failed > defaults.PATIENCE):
                 break

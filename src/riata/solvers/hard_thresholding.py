@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from riata.solvers.requirements import (
     positive_delta,
 )
 from riata.solvers.solution import Callback, Solution, Step
-from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of
+from riata.solvers.sparse_descent import SparseDescent, sparse_rate, sparsity_of, thresholded
 from riata.vectors import Vector, length
 
 #: The most steps of the reference.
@@ -53,6 +54,7 @@ class HardThresholding(Solver):
 
     name = "non-private hard-thresholding"
     private = False
+    keeps_unpenalized: ClassVar[bool] = True
     requirements = (
         max_nonzeros,
         infinite_epsilon('Use solver="hard-thresholding", which is private'),
@@ -78,12 +80,12 @@ class HardThresholding(Solver):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Algorithm 3, line by line."""
-        C, theta, rate = problem.set, problem.set.start(), sparse_rate(problem, self.step_size)
+        theta, rate = problem.set.start(), sparse_rate(problem, self.step_size)
         intercept = Intercept(plan, problem, curator)
         for t in range(1, plan.steps + 1):  # line 2
             gradient = curator.release(Gradient(problem, theta), plan["gradient"])
             b = intercept.descend(theta, intercept.slope(theta), t)
-            moved = C.project(theta.dense() - rate * gradient)  # lines 3-4
+            moved = thresholded(problem, theta.dense() - rate * gradient)  # lines 3-4
             change = length(moved - theta.dense()) + abs(b - theta.offset)
             theta = Vector.of(moved).with_offset(b)
             if callback is not None:
@@ -119,6 +121,7 @@ class PrivateHardThresholding(SparseDescent):
     """
 
     name = "hard-thresholding"
+    keeps_unpenalized: ClassVar[bool] = True
     requirements = (positive_delta(), *SparseDescent.requirements)
 
     def mechanism(self, problem: Problem, budget: Budget, strength: float) -> Mechanism:
@@ -128,19 +131,19 @@ class PrivateHardThresholding(SparseDescent):
         """The noise that survives: the largest s of p normal numbers."""
         assert isinstance(mechanism, GaussianMechanism)
         row = problem.bounds.row_norm("l2", problem.n_features)
-        s = sparsity_of(problem)
-        largest = math.sqrt(2 * s * math.log(math.e * problem.n_features / s))
+        s, free = sparsity_of(problem), len(problem.unpenalized)
+        largest = math.sqrt(2 * s * math.log(math.e * problem.n_features / s) + free)
         return mechanism.noise_multiplier * problem.worst_sensitivity(row) * largest
 
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         """Algorithm 4, line by line."""
-        C, theta, rate = problem.set, problem.set.start(), sparse_rate(problem, self.step_size)
+        theta, rate = problem.set.start(), sparse_rate(problem, self.step_size)
         intercept = Intercept(plan, problem, curator)
         for t in count_steps(plan.steps, callback):  # line 2
             gradient = curator.release(Gradient(problem, theta), plan["gradient"])  # line 3: + Z_t
             b = intercept.descend(theta, intercept.slope(theta), t)
-            moved = C.project(theta.dense() - rate * np.asarray(gradient))  # lines 3-4
+            moved = thresholded(problem, theta.dense() - rate * np.asarray(gradient))  # lines 3-4
             theta = Vector.of(moved).with_offset(b)
         return Solution(theta.with_offset(intercept.average), plan.steps)  # line 6

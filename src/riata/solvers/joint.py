@@ -19,10 +19,11 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Influence, MarginLengths, SoftmaxLine
 from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.calibrated import gaussian_mechanisms
 from riata.solvers.constant_share import constant_share
 from riata.solvers.empirical_bayes import signal_part
-from riata.solvers.plan import Plan, Solver, gaussian_mechanisms
-from riata.solvers.scales import released_scale
+from riata.solvers.plan import Plan, Solver
+from riata.solvers.scales import AnyCurator, released_scale
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.step_count import zero_risk
 from riata.solvers.whitened_shares import strength_of
@@ -35,7 +36,7 @@ from riata.vectors import Vector
 #: The steps of the line, and how many of the last ones are averaged.
 LINE_STEPS, AVERAGED = 6, 4
 
-#: Margins are cut at this quantile of their lengths, or at so many times their usual length.
+#: Margins are clipped at this quantile of their lengths, or at so many times their usual length.
 CUT_QUANTILE, CUT_OF_USUAL = 0.9, 1.5
 
 #: A step of the scale is no longer than twice the scale or this, in units of the cut.
@@ -147,7 +148,7 @@ class _Line(NamedTuple):
 def calibrated(
     plan: Plan,
     problem: Problem,
-    curator: Curator,
+    curator: AnyCurator,
     thetas: tuple[Vector, ...],
     priors: np.ndarray,
     influence: Influence,
@@ -191,7 +192,7 @@ def _curvature(mean: float, noise: float, count: int) -> float:
 def _fitted(
     plan: Plan,
     problem: Problem,
-    curator: Curator,
+    curator: AnyCurator,
     thetas: tuple[Vector, ...],
     priors: np.ndarray,
     influence: Influence,

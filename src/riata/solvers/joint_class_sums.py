@@ -13,7 +13,7 @@ from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries import Influence, Scaling, SumsByClass
 from riata.solvers.adaptive_budget import noise_std
-from riata.solvers.class_sums import COUNTED, holds_zero
+from riata.solvers.class_sums import COUNTED, ClassSums, holds_zero
 from riata.solvers.joint import (
     LINE_STEPS,
     JointSolver,
@@ -25,7 +25,9 @@ from riata.solvers.joint import (
 )
 from riata.solvers.plan import Plan, check_steps, count_steps
 from riata.solvers.requirements import positive_delta, scalable_columns, several_classes
+from riata.solvers.scales import short_rows
 from riata.solvers.solution import Callback, Solution
+from riata.solvers.whitened_shares import scale_share, whole_strength
 from riata.vectors import Vector
 
 # Set with the scores of texts of four, ten and 77 classes in view. Of the floors 1, 2 and 4 the
@@ -58,28 +60,32 @@ class JointClassSums(JointSolver):
 
     Notes
     -----
-    *Privacy.* The rows are read by one Gaussian release of the sums and counts of all classes, one
-    of counts of the margins' lengths, and by a few noisy gradients in one scale and an offset for
-    each class. They compose to one Gaussian release, whose curve is exact.
+    *Privacy.* The rows are read by one Gaussian release of their lengths, one of the sums and
+    counts of all classes, one of counts of the margins' lengths, and by a few noisy gradients in
+    one scale and an offset for each class. They compose to one Gaussian release, whose curve is
+    exact.
     """
 
     name = "joint-class-sums"
     radius_policy: ClassVar[str] = "open"
+    errors_unknown: ClassVar[str] = ClassSums.errors_unknown
     requirements = (positive_delta(), several_classes, holds_zero, scalable_columns)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
         check_steps(self.steps)
-        times = {"class sums": 1, "lengths": 1, "line": LINE_STEPS}
-        return joint_plan(self, problem, budget, 1, SHARES, times)
+        times = {"rows": 1, "class sums": 1, "lengths": 1, "line": LINE_STEPS}
+        shares = SHARES | {"rows": scale_share(whole_strength(problem, budget))}
+        return joint_plan(self, problem, budget, 1, shares, times)
 
     def run_classes(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None
     ) -> tuple[Solution, ...]:
+        problem, others = short_rows(problem, curator, plan["rows"])
         part = counted(plan, COUNTED)
         query, mechanism = SumsByClass(problem, part), plan["class sums"]
         for _ in count_steps(plan.steps, callback):
-            released = curator.release(query, mechanism)
+            released = others.release(query, mechanism)
         longest = problem.bounds.row_norm("l2", problem.n_features)
         row = problem.n_rows / longest
         noise = noise_std(mechanism, query) * row
@@ -95,7 +101,7 @@ class JointClassSums(JointSolver):
         often = np.maximum(released[:, :-1].sum(axis=0), 0.0)
         usual = math.sqrt(float((weights**2).sum(axis=0) @ often) / max(often.sum(), 1e-300))
         return calibrated(
-            plan, problem, curator, thetas, log_priors(problem, shares), influence, usual
+            plan, problem, others, thetas, log_priors(problem, shares), influence, usual
         )
 
 
@@ -115,18 +121,28 @@ def column_weights(
         What D is multiplied by, on average.
     """
     n_classes, means = len(rows), sums / rows[:, None]
+    del sums  # from here on few arrays of this size are there at a time
     middle = means.mean(axis=0)
     of_means = np.square(noise / rows)
     of_middle = of_means.sum() / n_classes**2
-    apart = means - middle
+    apart = np.subtract(means, middle, out=means)
     # Rows are a sample too: an entry of a typical size e that comes at random.
     entry = 1 / max(float(middle.sum()), 1.0)
-    errors = (of_means * (1 - 2 / n_classes) + of_middle)[:, None]
-    errors = errors + entry * np.maximum(middle, 0.0) / rows[:, None]
-    precision = 1 / np.square(errors)
-    shown = float((precision * (np.square(apart) - errors)).sum() / precision.sum())
+    errors = entry * np.maximum(middle, 0.0) / rows[:, None]
+    errors += (of_means * (1 - 2 / n_classes) + of_middle)[:, None]
+    precision = np.square(errors)
+    np.divide(1, precision, out=precision)
+    beyond = np.square(apart)
+    beyond -= errors
+    beyond *= precision
+    shown = float(beyond.sum() / precision.sum())
     variance = max(shown, LEAST_VARIANCE * float(errors.mean()))
     floor = np.maximum(middle, FLOOR * math.sqrt(of_middle))
-    factors = variance / (variance + errors) / floor
-    weights = apart * factors
-    return weights - weights.mean(axis=0), factors.mean(axis=0)
+    del precision, beyond
+    factors = np.add(variance, errors, out=errors)
+    np.divide(variance, factors, out=factors)
+    factors /= floor
+    weights = np.multiply(apart, factors, out=apart)
+    kept = factors.mean(axis=0)
+    weights -= weights.mean(axis=0)
+    return weights, kept

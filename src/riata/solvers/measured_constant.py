@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from riata.losses import Loss
+from riata.losses.log_link import LogLinkLoss
 from riata.problem import Problem
 from riata.queries import LimitedSlope, MeanCurvature, Query
 from riata.solvers.constant_share import posterior
@@ -17,8 +18,9 @@ from riata.vectors import Vector
 #: as this. The intercept moves at most so far up or down at a time.
 MOST_OF_CONSTANT, MOST_SHIFT = 4.0, 12.0
 
-#: Before anything is seen, the constant lies about so far from 0, in units of the largest target;
-#: but the logarithm of a mean or of odds so far. A step goes wrong by about this part of it.
+#: Before anything is seen, the constant lies about so far from where it usually is, in units of the
+#: largest target; but the logarithm of a mean or of odds so far. A step goes wrong by about this
+#: part of it.
 FAR, FAR_FOR_LOGARITHMS, CURVED = 0.5, 2.0, 0.25
 
 #: A posterior is summed over so many grids of so many points, each as wide as this many standard
@@ -28,9 +30,15 @@ GRIDS, POINTS, WIDE, LEAST_NOISE, FARTHEST = 6, 401, 8.0, 1e-9, 50.0
 
 
 def error_at_first(problem: Problem) -> float:
-    """How far the best constant may be from 0, before it is measured."""
+    """How far the best constant may be from the first one, before it is measured."""
     of_logarithms = problem.loss.classifies or problem.loss.link == "log"
     return FAR_FOR_LOGARITHMS if of_logarithms else FAR * problem.y_bound
+
+
+def first_constant(problem: Problem) -> Vector:
+    """The constant that a fit begins with: for counts and amounts in their own units."""
+    usual = problem.loss.usual_offset(problem.y_bound) if problem.fit_intercept else 0.0
+    return Vector.zero(problem.n_features).with_offset(usual)
 
 
 def releases(problem: Problem, rounds: int) -> int:
@@ -56,8 +64,9 @@ class MeasuredConstant:
 
     def __init__(self, problem: Problem, model: Vector, curvature: float) -> None:
         self.problem, self.model, self.curvature = problem, model, curvature
-        self.error = error_at_first(problem)
-        # Of the mean of the targets: its estimate times its precision, and its precision.
+        self.error, self._first = error_at_first(problem), model.offset
+        # Of the mean of the targets, over that of the first constant: its estimate times its
+        # precision, and its precision.
         self._seen, self._precision = 0.0, 0.0
 
     def measure(self, scale: float, release: Callable[[Query], tuple[float, float]]) -> None:
@@ -86,15 +95,18 @@ class MeasuredConstant:
         """Move to where a mean slope at the present constant, and all before, say."""
         problem, loss, offset = self.problem, self.problem.loss, self.model.offset
         if loss.link == "log":
-            unit, far = math.exp(offset), error_at_first(problem)
-            precision = 1 / max(unit * noise / self.curvature, LEAST_NOISE) ** 2
-            self._seen += precision * unit * (1 - slope / self.curvature)
+            far, first, most = error_at_first(problem), self._first, math.inf
+            unit = math.exp(offset - first)  # of the first mean, so that it is an ordinary number
+            found, falls = unit * (1 - slope / self.curvature), unit / self.curvature
+            if isinstance(loss, LogLinkLoss):
+                of_first, most = math.exp(-first), math.log(problem.y_bound)
+                found, falls = (of_first * each for each in loss.likely_mean(offset, slope))
+            precision = 1 / max(falls * noise, LEAST_NOISE * unit) ** 2
+            self._seen += precision * found
             self._precision += precision
             mean, noise = self._seen / self._precision, 1 / math.sqrt(self._precision)
-            bounded = loss.known_curvature(offset) is not None
-            most = math.log(problem.y_bound) if bounded else math.inf
             shift, self.error = likely_logarithm(
-                mean / unit, noise / unit, -offset, far, most - offset
+                mean / unit, noise / unit, first - offset, far, most - offset
             )
         else:
             shift, error = likely_shift(loss, slope, noise, self.curvature, self.error)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.solvers.calibrated import calibrate_mechanisms
 from riata.solvers.intercept import with_intercept
-from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
+from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.step_count import REFERENCE_STEPS, best_steps, excess_risk_bound, start_risk
 from riata.solvers.tails import FrankWolfeTail
 

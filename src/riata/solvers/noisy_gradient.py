@@ -18,9 +18,10 @@ from riata.mechanisms import (
 from riata.privacy.budget import CHANGED_CONTRIBUTIONS, Budget, check_number, check_scale
 from riata.problem import Problem
 from riata.queries import Query, risk_gradient
+from riata.solvers.calibrated import calibrate_mechanisms
 from riata.solvers.constant_share import constant_share
 from riata.solvers.intercept import Intercept, with_intercept
-from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps, count_steps
+from riata.solvers.plan import Plan, Solver, check_steps, count_steps
 from riata.solvers.requirements import convex_set, positive_delta
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.tails import AverageTail
@@ -49,6 +50,12 @@ LATER = 8
 #: That average has about twice the noise of a mean of all steps. Where the intercept gets more than
 #: the least share, because noise would hide it, step t counts in proportion to t.
 NOISIER, LATER_IN_NOISE = 2.0, 1
+
+#: So much of a model is kept though noise may explain it all: where most directions are noise the
+#: others still rank rows. On rows of 10 to 100 common factors in 768 and 1,500 columns models of
+#: this size have an AUC of .85 to .95 and .1 to .4 nats less than a constant, and those of shuffled
+#: labels .006 nats more.
+LEAST_PART = 0.05
 
 
 @dataclass(frozen=True)
@@ -261,7 +268,7 @@ class NoisyGradient(Solver):
         if not self._shrinks:
             return Solution(theta.with_offset(intercept.average), plan.steps)
         noise = self._noise_length(plan) * math.sqrt(plan.steps)
-        part = explained_part(gradients, noise)
+        part = max(explained_part(gradients, noise), LEAST_PART)
         start = C.start().dense()
         theta = Vector.of(start + part * (theta.dense() - start))
         return Solution(theta.with_offset(intercept.likely), plan.steps)

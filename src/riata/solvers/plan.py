@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +12,16 @@ from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.errors import InvalidArgument
 from riata.lower_bounds import LowerBound, lower_bound
-from riata.mechanisms import GaussianMechanism, Mechanism
+from riata.mechanisms import Mechanism
 from riata.preparation import Preparation
 from riata.privacy.accountants import Spent, spent
 from riata.privacy.budget import Budget, check_open_unit
-from riata.privacy.calibrate import calibrate
 from riata.privacy.events import Composed, Event, compose, of_group
 from riata.problem import Problem
 from riata.projections import Projection
 from riata.solvers.requirements import (
     Requirement,
+    all_penalized,
     finite_epsilon,
     margin_loss,
     no_nuisance,
@@ -30,7 +29,7 @@ from riata.solvers.requirements import (
 )
 from riata.solvers.solution import Callback, Solution, Step
 from riata.solvers.tails import Tail
-from riata.wording import number_of
+from riata.wording import listed, number_of, rounded
 
 #: With which probability a printed plan lets its second bound on the risk fail.
 RARE = 0.05
@@ -200,6 +199,7 @@ class Plan:
             "n_features": self.problem.n_features,
             "steps": self.steps,
             "fits": self.fits,
+            **({"unpenalized": list(p)} if (p := self.problem.unpenalized) else {}),
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
             "releases": list(self.releases),
@@ -212,9 +212,11 @@ class Plan:
         total = self.spent
         where = f"if {self.assumes}" if self.assumes else "on the worst data"
         uncounted = ", the intercept's part not counted" if p.fit_intercept else ""
+        with_intercept = ", with intercept" if p.fit_intercept else ""
         return [
-            ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
-            ("model", f"{p.loss.name} loss over {p.set}" + (", with intercept" * p.fit_intercept)),
+            ("data", rounded(f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}")),
+            ("model", rounded(f"{p.loss.name} loss over {p.set}") + with_intercept),
+            *([("always", _columns(p.unpenalized))] if p.unpenalized else []),
             (
                 "solver",
                 f"{self.solver}, {number_of(self.steps, 'step')}"
@@ -273,9 +275,15 @@ class Solver(ABC):
     #: Whether it fits the nuisance parameters of a loss beside the model.
     fits_nuisance: ClassVar[bool] = False
 
+    #: Whether unpenalized columns stay in the model, and nothing pulls them to 0.
+    keeps_unpenalized: ClassVar[bool] = False
+
     #: How large an automatic radius may be: "narrow" if noise grows with it, "wide" if it only
     #: catches wild models, "open" if the solver has a penalty of its own.
     radius_policy: ClassVar[str] = "narrow"
+
+    #: Why its coefficients have no standard errors, for people; "" if they have, or nobody knows.
+    errors_unknown: ClassVar[str] = ""
 
     #: What it asks of a problem and a budget; a private solver also asks for a finite epsilon.
     requirements: ClassVar[tuple[Requirement, ...]] = ()
@@ -293,6 +301,7 @@ class Solver(ABC):
         always += [] if self.row_losses is None else [self.row_losses]
         always += [] if self.joint else [one_margin]
         always += [] if self.fits_nuisance else [no_nuisance]
+        always += [] if self.keeps_unpenalized else [all_penalized]
         for requirement in (*always, *self.requirements):
             requirement.check(label, problem, budget)
         if problem.loss.gradient_bounds is not None:
@@ -324,35 +333,9 @@ class Solver(ABC):
         return (cls(),)
 
 
-def calibrate_mechanisms(
-    at: Callable[[float], dict[str, Mechanism]], times: int | Mapping[str, int], budget: Budget
-) -> dict[str, Mechanism]:
-    """The mechanisms at the strength that spends the budget when each is used `times` times."""
-
-    def event(strength: float) -> Event:
-        mechanisms = at(strength)
-        often = dict.fromkeys(mechanisms, times) if isinstance(times, int) else times
-        return compose(*((m.event, often[role]) for role, m in mechanisms.items()))
-
-    return at(calibrate(event, budget))
-
-
-def gaussian_mechanisms(
-    times: Mapping[str, int], shares: Mapping[str, float], budget: Budget, fits: int = 1
-) -> dict[str, Mechanism]:
-    """Gaussian releases that spend the budget, each role with its share of the whole strength.
-
-    The strength of a role is `times` / noise_multiplier^2. The shares need not add up to 1.
-    """
-    whole = sum(shares[role] for role in times)
-
-    def at(strength: float) -> dict[str, Mechanism]:
-        return {
-            role: GaussianMechanism(math.sqrt(count * whole / shares[role]) / strength)
-            for role, count in times.items()
-        }
-
-    return calibrate_mechanisms(at, {role: fits * k for role, k in times.items()}, budget)
+def _columns(places: tuple[int, ...]) -> str:
+    which = listed([str(place) for place in places])
+    return f"{number_of(len(places), 'unpenalized column')} in the model ({which})"
 
 
 def count_steps(steps: int, callback: Callback | None) -> Iterator[int]:

@@ -45,7 +45,7 @@ class PosteriorSampling(Solver):
     """One exact draw of a model, with a probability that falls with its squared loss.
 
     For few columns and pure differential privacy. There is no Markov chain: the draw has exactly
-    the law that the guarantee speaks of.
+    the distribution that the guarantee speaks of.
 
     Parameters
     ----------

@@ -60,8 +60,8 @@ class ProfileGradient(WhitenedGradient):
     -----
     *Privacy.* The rows are read as by `WhitenedGradient`, but for the estimate of the fit, and for
     a table of the parts of the loss before the first round, after the last one, after every sixth
-    gradient, and at the end. All releases are Gaussian and planned before, so that their
-    composition is exact.
+    gradient, at the model of unpenalized columns if there are any, and at the end. All releases are
+    Gaussian and planned before, so that their composition is exact.
     """
 
     name = "profile-gradient"
@@ -71,7 +71,8 @@ class ProfileGradient(WhitenedGradient):
     def parts(self, problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
         found = super().parts(problem, steps, strength)
         del found["check"]
-        found["table"] = (2 + (steps - 1) // EVERY, ON_THE_WAY)
+        tables = 2 + (steps - 1) // EVERY + bool(problem.unpenalized)
+        found["table"] = (tables, ON_THE_WAY)
         return found | {"last table": (1, LAST)}
 
     def run(
@@ -88,10 +89,14 @@ class _Run(Run):
         self._of_constant = self.problem
         super().begin()
 
-    @property
-    def problem_of_constant(self) -> Problem:
+    def first_end(self) -> tuple[Problem, Vector]:
         """With its own parameters: then the slopes are those of the profile likelihood."""
-        return self._of_constant
+        last, theta = super().first_end()
+        if not last.unpenalized:
+            return self._of_constant, theta
+        self._fit_nuisance("table", theta, self._spread(np.asarray(self.alone)))
+        first, self.problem = self.problem, last
+        return first, theta
 
     def descend(self, callback: Callback | None) -> None:
         self._fit_nuisance("table", self.model(self.w, self.offset), self._spread(self.w))
@@ -136,5 +141,8 @@ class _Run(Run):
 
     def solution(self) -> Solution:
         found = super().solution()
-        self._fit_nuisance("last table", found.theta, self.kept * self._spread(self.w))
+        spread = self.kept * self._spread(self.w)
+        if self.problem.unpenalized:  # of which all is kept
+            spread = self._spread(self.alone + self.kept * (self.w - self.alone))
+        self._fit_nuisance("last table", found.theta, spread)
         return replace(found, loss=self.problem.loss)

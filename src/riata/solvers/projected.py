@@ -267,11 +267,6 @@ def theorem_dimension(problem: Problem, budget: Budget) -> int:
     the mean. Noise costs ||C|| sqrt(m) z c / n with Gaussian noise of multiplier z for c changed
     rows, and ||C|| m c / (n epsilon) under pure differential privacy. It may be more than the
     number of columns: then a solver without a projection has the smaller bound.
-
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
     """
     changed = CHANGED_CONTRIBUTIONS[problem.adjacency]
     distorted = _spread(problem) / problem.set.radius_in("l2")

@@ -21,9 +21,10 @@ from riata.privacy.budget import Budget, default_delta
 from riata.problem import Problem
 from riata.queries import DesignCurve, DesignRows, LabelSums, SlopeSizes, Whitening
 from riata.solvers.adaptive_budget import measurement_at, noise_std
+from riata.solvers.calibrated import calibrate_mechanisms
 from riata.solvers.design_prior import Estimate, coordinates, estimate
 from riata.solvers.empirical_bayes import high_quantile
-from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
+from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import (
     canonical_loss,
     columns_at_most,
@@ -94,6 +95,7 @@ class PublicDesign(Solver):
 
     name = "public-design"
     radius_policy: ClassVar[str] = "open"
+    keeps_unpenalized: ClassVar[bool] = True
     requirements = (
         public_rows,
         canonical_loss,
@@ -245,7 +247,10 @@ class Run:
         variance = self._variance(query)
         sampled = self.response * (variance / self.curvature / self.problem.n_rows)
         errors = sampled + self.known[1] ** 2 * np.eye(len(found))
-        self.guess = estimate(found, self.response, errors, self.space, self.curvature, self.unit)
+        self.guess = estimate(
+            found, self.response, errors, self.space, self.curvature, self.unit,
+            self.problem.unpenalized,
+        )  # fmt: skip
         self._move(self.guess.mean)
 
     def _move(self, w: np.ndarray) -> None:
@@ -281,7 +286,7 @@ class Run:
         errors = np.sqrt(np.maximum((matrix * (inner @ matrix)).sum(axis=0), 0.0)) / self.units
         at_zero = np.append(-whitening.centre, [self.rows.constant] * (len(covariance) - size))
         offset_error = math.sqrt(max(float(at_zero @ covariance @ at_zero), 0.0))
-        dense = self.problem.set.project(self.theta.dense())
+        dense = self.problem.project(self.theta.dense())
         theta = Vector.of(dense).with_offset(self.theta.offset)
         return Solution(
             theta, 1, errors=errors[theta.support],

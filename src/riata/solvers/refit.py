@@ -36,19 +36,19 @@ from riata.queries import (
 )
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import RemainingBudget, adaptive_budget, noise_std
-from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import constant_share, posterior
 from riata.solvers.empirical_bayes import best_constant
-from riata.solvers.measured_constant import FAR, MeasuredConstant, error_at_first, releases
+from riata.solvers.measured_constant import FAR, MeasuredConstant, first_constant, releases
 from riata.solvers.plan import Plan, Solver, check_steps
+from riata.solvers.refit_check import check
 from riata.solvers.requirements import Requirement, bounded_curvature, refittable_set
 from riata.solvers.scales import Scale, released_scale
 from riata.solvers.solution import Callback, Fit, Solution, Step
 from riata.solvers.step_count import zero_risk
 from riata.solvers.whitened_shares import CONSTANTS
-from riata.vectors import Vector, length
+from riata.vectors import Vector
 
-#: How much of a normal law lies within one standard deviation.
+#: How much of a normal distribution lies within one standard deviation.
 NORMAL_ONE = 0.683
 
 
@@ -63,6 +63,7 @@ class Refit(Solver):
     """
 
     radius_policy: ClassVar[str] = "wide"
+    keeps_unpenalized: ClassVar[bool] = True
 
     requirements: ClassVar[tuple[Requirement, ...]] = (refittable_set, bounded_curvature)
 
@@ -83,23 +84,28 @@ class Refit(Solver):
         steps = check_steps(self.steps) or self.selections(problem, paid)
         return Plan(
             self.name, problem, budget, steps, {}, fits, zero_risk(problem),
-            assumes="the check against the best constant does not err",
-            adaptive_budget=paid, uses=self._uses(paid, steps, fits),
+            assumes=_assumes(problem), adaptive_budget=paid,
+            uses=self._uses(problem, paid, steps, fits),
         )  # fmt: skip
 
-    def _uses(self, paid: Any, steps: int, fits: int) -> tuple[str, ...]:
+    def _uses(self, problem: Problem, paid: Any, steps: int, fits: int) -> tuple[str, ...]:
         amount, kind = (
             (f"epsilon = {paid.epsilon:.4g}", "pure")
             if isinstance(paid, Pure)
             else (f"rho = {paid.rho:.4g}", "zCDP")
         )
         each = f" for each of {fits} fits" if fits > 1 else ""
+        first, ends = list[str](), "one noisy comparison with the best constant"
+        if problem.unpenalized:
+            first.append("noisy curvature and a gradient on the unpenalized columns, at first")
+            ends = f"noisy comparisons with unpenalized columns alone, and {ends}"
         return (
             f"an adaptive budget of {amount}{each} ({kind} filter)",
             "private scales of entries, slopes and row lengths (counts with noise)",
+            *first,
             *self.searches(steps),
             "noisy curvature and gradients on the columns that were found, for Newton steps",
-            "one noisy comparison with the best constant, which also estimates the fit",
+            f"{ends}, which also estimates the fit",
         )
 
     def searches(self, steps: int) -> tuple[str, ...]:
@@ -112,12 +118,22 @@ class Refit(Solver):
         assert plan.adaptive_budget is not None
         run = Run(problem, curator, RemainingBudget.of(plan.adaptive_budget), plan.steps, callback)
         run.begin()
+        run.fit_unpenalized()
         self.search(run)
         rest = run.remaining.left - run.reserved
         for each in self.refits:
             run.refit(each, min(each.share * rest, run.remaining.left - run.reserved))
-        run.check()
+        check(run)
         return run.solution()
+
+
+def _assumes(problem: Problem) -> str:
+    if problem.unpenalized:
+        return (
+            "unpenalized columns alone are no worse than the best constant, and the check against "
+            "them does not err"
+        )
+    return "the check against the best constant does not err"
 
 
 def ruled_selections(problem: Problem, paid: Any) -> int:
@@ -149,13 +165,14 @@ class Run:
     made: int = 0
     errors: np.ndarray | None = None
     offset_error: float | None = None
+    base: tuple[Vector, np.ndarray | None, float | None] = field(init=False)
     constant_error: float = 0.0
     mean_slope: float = 0.0
     fit: Fit | None = None
 
     def __post_init__(self) -> None:
         self.whole = self.remaining.left
-        self.theta = Vector.zero(self.problem.n_features)
+        self.theta = first_constant(self.problem)
         self.units = self.problem.bounds.per_column(self.problem.n_features)
 
     # What every run begins and ends with.
@@ -166,8 +183,8 @@ class Run:
         entries = self.scale(EntrySizes(self.problem), self._scale_cost)
         self.entry_limit = entries.quantile(defaults.ENTRY_QUANTILE, zeros=False)
         self.measure_slopes()
-        self.constant, self.constant_error = self.theta, error_at_first(self.problem)
         self.measured = MeasuredConstant(self.problem, self.theta, self.largest_curvature)
+        self.constant, self.constant_error = self.theta, self.measured.error
         if self.problem.fit_intercept:
             self._first_intercept()
             self.measure_slopes()
@@ -176,10 +193,10 @@ class Run:
         pure, rows = self.remaining.pure, self.problem.n_rows
         strength = rows * (self.whole / math.sqrt(2) if pure else math.sqrt(2 * self.whole))
         share = constant_share(strength, defaults.INTERCEPT, pure=pure)
-        self._measure_constant(min(share, defaults.MOST_INTERCEPT) * self.whole)
+        self.measure_constant(min(share, defaults.MOST_INTERCEPT) * self.whole)
         self.theta = self.constant
 
-    def _measure_constant(self, amount: float) -> None:
+    def measure_constant(self, amount: float) -> None:
         """Spend an amount on the best constant: move it as far as what is released makes likely."""
         problem, loss, bound = self.problem, self.problem.loss, self.problem.offset_bound
         high = self.slopes.quantile(defaults.HIGH_QUANTILE)
@@ -211,7 +228,7 @@ class Run:
 
     def _number(self, query: Query, amount: float) -> tuple[float, float]:
         """A released number, and the standard deviation of its noise."""
-        released, noise = self._measured(query, amount)
+        released, noise = self.answer(query, amount)
         return float(released[0]), noise
 
     @property
@@ -241,6 +258,15 @@ class Run:
         self.made += 1
         if self.callback is not None:
             self.callback(Step(self.made, self.steps))
+
+    def fit_unpenalized(self) -> None:
+        """Columns that are always in the model are in it from the start, and fitted first."""
+        self.support = list(self.problem.unpenalized)
+        first = defaults.FIRST_REFIT
+        self.refit(first, first.share * (self.remaining.left - self.reserved))
+        self.base = self.theta, self.errors, self.offset_error
+        if self.support:
+            self.measure_slopes()
 
     # Selections and steps.
 
@@ -299,10 +325,10 @@ class Run:
             at = (self.theta, self._refit_limit(), support, longest, constant)
             if inverse is None or changes:
                 curvature = SupportCurvature(self.problem, *at)
-                matrix, noise = self._measured(curvature, newton.curvature * amount / looks)
+                matrix, noise = self.answer(curvature, newton.curvature * amount / looks)
                 inverse = _inverse(matrix, noise)
             query = SupportGradient(self.problem, *at)
-            gradient, noise = self._measured(query, part * rest)
+            gradient, noise = self.answer(query, part * rest)
             move = -inverse @ gradient
             offset = move[-1] * constant if constant else 0.0
             self.theta = self.moved(columns, move[: len(columns)], offset)
@@ -315,7 +341,7 @@ class Run:
             return math.inf
         return defaults.REFIT_CUT * self.slopes.quantile(defaults.HIGH_QUANTILE)
 
-    def _measured(self, query: Query, amount: float) -> tuple[np.ndarray, float]:
+    def answer(self, query: Query, amount: float) -> tuple[np.ndarray, float]:
         """A release, and the standard deviation of its noise."""
         mechanism: Additive = self.remaining.measurement(amount)
         return self.curator.release(query, mechanism), noise_std(mechanism, query)
@@ -351,35 +377,10 @@ class Run:
     def _prune(self, columns: np.ndarray, prune: float) -> None:
         dense = self.theta.dense()
         dropped = np.abs(dense) <= prune * self._noise
+        dropped[list(self.problem.unpenalized)] = False
         dense[dropped] = 0.0
         self.support = [int(j) for j in columns if not dropped[j]]
         self.theta = Vector.of(dense).with_offset(self.theta.offset)
-
-    # The check.
-
-    def check(self) -> None:
-        """Keep the model only if it is surely better than the best constant."""
-        if not self.support:  # then all that is left is best spent on the constant
-            if self.problem.fit_intercept:
-                self._measure_constant(self.remaining.left)
-            self.theta = self.constant
-            return
-        self.theta = self._projected()
-        high = self.slopes.quantile(defaults.HIGH_QUANTILE)
-        query = comparison(self.problem, self.theta, self.constant, high)
-        released, noise = self._measured(query, self.remaining.left)
-        self.fit, better = read_comparison(released, noise)
-        if not better:
-            self.theta, self.support, self.errors = self.constant, [], None
-            self.offset_error = None
-
-    def _projected(self) -> Vector:
-        """The nearest model in the set; its intercept moves as far towards that of the constant."""
-        before = self.theta.dense()
-        dense = self.problem.set.project(before)
-        kept = length(dense) / max(length(before), 1e-300)
-        flat = self.constant.offset
-        return Vector.of(dense).with_offset(flat + min(kept, 1.0) * (self.theta.offset - flat))
 
     def solution(self) -> Solution:
         errors = None if self.errors is None else self.errors[self.theta.support]

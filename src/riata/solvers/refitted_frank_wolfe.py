@@ -57,11 +57,12 @@ class RefittedFrankWolfe(Refit):
         size = run.problem.n_features
         radius = run.problem.set.radius_in("linf") * float(max(run.units))
         every = max(1, run.steps // defaults.SCALES_IN_SEARCH)
+        alone, found = run.theta, Vector.zero(size)
         for t in range(1, run.steps + 1):
             column, sign = run.select(defaults.SEARCH * run.whole / run.steps)
             vertex = Vector.unit(size, column, -sign * radius / float(run.units[column]))
-            b = run.theta.offset
-            run.theta = run.theta.toward(vertex, Fraction(2, t + 2)).with_offset(b)
+            found = found.toward(vertex, Fraction(2, t + 2))
+            run.theta = alone.plus(found) if len(alone.support) else found.with_offset(alone.offset)
             run.keep(column)
             if t % every == 0 and t // every <= defaults.SCALES_IN_SEARCH:
                 run.measure_slopes()

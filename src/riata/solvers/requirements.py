@@ -44,6 +44,8 @@ def another(problem: Problem) -> str:
     """What can be used for a problem like this one, whatever the loss, the set and the budget."""
     if isinstance(problem.loss, NuisanceLoss):
         return "L1Ball or L2Ball with a positive delta"
+    if problem.unpenalized:
+        return 'solver="greedy" over L1Ball or L2Ball'
     if problem.set.convex:
         return 'solver="noisy-gradient"'
     if 0 < problem.loss.curvature_bound(problem.y_bound) < math.inf:
@@ -157,7 +159,7 @@ smoothable_loss = Requirement(
 
 least_squares = Requirement(
     lambda p, b: p.loss.least_squares, _loss,
-    "only a Gaussian law can be drawn exactly, and it belongs to squares",
+    "only a Gaussian distribution can be drawn exactly, and it belongs to squares",
     "Use Squared(), or {another}",
 )  # fmt: skip
 
@@ -177,6 +179,25 @@ no_nuisance = Requirement(
     lambda p, b: not isinstance(p.loss, NuisanceLoss), _loss,
     "its parameters beside the model would stay where they begin",
     'Use solver="profile-gradient", with a finite epsilon and a positive delta',
+)  # fmt: skip
+
+all_penalized = Requirement(
+    lambda p, b: not p.unpenalized,
+    lambda p, b: f"unpenalized columns ({len(p.unpenalized)} of them)",
+    "it shrinks or selects all columns alike, so that these would not stay in the model as they "
+    "are",
+    "Use {another}, or leave unpenalized out",
+)  # fmt: skip
+
+beside_ball = Requirement(
+    lambda p, b: not p.unpenalized or (
+        p.set.supports_refit and p.loss.gradient_bounds is None
+        and 0 < p.loss.curvature_bound(p.y_bound) < math.inf
+    ),
+    lambda p, b: f"unpenalized columns, {_loss(p, b)} and {_set(p, b)}",
+    "it fits these columns beside a ball of the others, with steps scaled to the largest curvature "
+    "of the loss",
+    "Leave unpenalized out, or use L1Ball or L2Ball and a loss of bounded curvature",
 )  # fmt: skip
 
 nuisance_parameters = Requirement(

@@ -60,13 +60,7 @@ class RiskRange:
 
 
 def risk_range(problem: Problem, budget: Budget) -> RiskRange:
-    """The smallest proven upper bound of a plan, and the largest lower bound, for these facts.
-
-    Parameters
-    ----------
-    problem : Problem
-    budget : Budget
-    """
+    """The smallest proven upper bound of a plan, and the largest lower bound, for these facts."""
     plans = list(_plans(problem, budget))
     if not plans:
         raise InvalidArgument(

@@ -24,25 +24,27 @@ from riata.queries import (
     ColumnSums,
     EntrySizes,
     LimitedSlope,
+    ProblemQuery,
     Query,
     Scaling,
     SlopeSizes,
 )
 from riata.solvers import defaults
 from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.calibrated import gaussian_mechanisms
 from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import constant_share, posterior, weight_of_share
-from riata.solvers.plan import Plan, Solver, check_steps, count_steps, gaussian_mechanisms
+from riata.solvers.plan import Plan, Solver, check_steps, count_steps
 from riata.solvers.requirements import (
     bounded_curvature,
     positive_delta,
     refittable_set,
     scalable_columns,
 )
-from riata.solvers.scales import Scale, released_scale
+from riata.solvers.scales import AnyCurator, Scale, released_scale, short_rows
 from riata.solvers.solution import Callback, Solution
 from riata.solvers.step_count import zero_risk
-from riata.solvers.whitened_shares import whole_strength
+from riata.solvers.whitened_shares import scale_share, whole_strength
 from riata.vectors import Vector, length
 
 # The numbers below were set on synthetic one-hot data by benchmarks/tune_scaled.py, where half or
@@ -80,8 +82,8 @@ KEPT = 3.0
 #: unit; and at least this many times the noise of the mean squares.
 FLOOR, FLOOR_OF_NOISE = 1.0, 2.0
 
-#: Slopes of regressions are cut at this multiple of their high quantile. Of normal residuals this
-#: is 2 standard deviations.
+#: Slopes of regressions are clipped at this multiple of their high quantile. Of normal residuals
+#: this is 2 standard deviations.
 CUT = 1.0
 
 #: The same for the intercept, which must follow the mean of skewed residuals and is one number.
@@ -93,6 +95,12 @@ LENGTH = 1.0
 #: A step goes this far along the gradient over the largest curvature of the loss, and goes on
 #: with this much of the last step.
 RATE, MOMENTUM = 0.5, 0.8
+
+#: The model is kept if its gain over the best constant exceeds the noise of that so many times. On
+#: stays, flights and readmissions (15,000 rows, 4,000 and 8,000 columns) models of shuffled targets
+#: lose .01 to .05 of R2 and few are kept; at 3 half of the models that gain .06 of AUC or .08
+#: of R2 were not.
+SURE = 1.0
 
 #: How far a step of the intercept goes, without momentum.
 INTERCEPT_RATE = 0.5
@@ -114,13 +122,18 @@ class ScaledGradient(Solver):
 
     Notes
     -----
-    *Privacy.* The rows are read for two scales, for the columns' means and mean squares, for a
-    gradient and an intercept's slope in each step, and for a check against the best constant. All
-    releases are Gaussian and planned before, so that their composition is exact.
+    *Privacy.* The rows are read for their lengths, for two scales, for the columns' means and mean
+    squares, for a gradient and an intercept's slope in each step, and for a check against the best
+    constant. All releases are Gaussian and planned before, so that their composition is exact.
     """
 
     name = "scaled-gradient"
     radius_policy: ClassVar[str] = "open"
+    errors_unknown: ClassVar[str] = (
+        "Its coefficients are those of a descent that ends early, with a penalty on rare columns. "
+        "How far they are from those of a regression depends on the correlations of all columns, "
+        "which it does not measure."
+    )
     requirements = (
         refittable_set,
         bounded_curvature,
@@ -132,9 +145,11 @@ class ScaledGradient(Solver):
         self.check(problem, budget)
         steps = check_steps(self.steps) or STEPS
         times = _times(problem, steps)
-        share = constant_share(whole_strength(problem, budget, fits), SHARES["constant"])
-        others = sum(SHARES[role] for role in times if role != "constant")
-        shares = SHARES | {"constant": weight_of_share(share, others)}
+        strength = whole_strength(problem, budget, fits)
+        shares = SHARES | {"rows": scale_share(strength)}
+        share = constant_share(strength, SHARES["constant"])
+        others = sum(shares[role] for role in times if role != "constant")
+        shares["constant"] = weight_of_share(share, others)
         mechanisms = gaussian_mechanisms(times, shares, budget, fits)
         return Plan(
             self.name, problem, budget, steps, mechanisms, fits, zero_risk(problem),
@@ -144,7 +159,7 @@ class ScaledGradient(Solver):
     def run(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
-        run = Run(plan, problem, curator)
+        run = Run(plan, *short_rows(problem, curator, plan["rows"]))
         run.begin()
         run.scale_columns()
         if run.scaling is not None:
@@ -155,7 +170,7 @@ class ScaledGradient(Solver):
 
 def _times(problem: Problem, steps: int) -> dict[str, int]:
     """How often a fit makes each kind of release."""
-    times = {"entries": 1, "slopes": 1, "squares": 1, "check": 1, "gradient": steps}
+    times = {"rows": 1, "entries": 1, "slopes": 1, "squares": 1, "check": 1, "gradient": steps}
     if problem.fit_intercept:
         times |= {"slopes": 2, "sums": 1, "constant": FIRST_STEPS, "intercept": steps}
     return times
@@ -167,7 +182,7 @@ class Run:
 
     plan: Plan
     problem: Problem
-    curator: Curator
+    curator: AnyCurator
     constant: Vector = field(init=False)
     slopes: Scale = field(init=False)
     scaling: Scaling | None = None
@@ -176,7 +191,7 @@ class Run:
     def __post_init__(self) -> None:
         self.units = self.problem.bounds.per_column(self.problem.n_features)
 
-    def release(self, role: str, query: Query) -> Any:
+    def release(self, role: str, query: ProblemQuery) -> Any:
         return self.curator.release(query, self.plan[role])
 
     def noise(self, role: str, query: Query) -> float:
@@ -308,10 +323,11 @@ class Run:
         self.constant = self.constant.with_offset(self.constant.offset + move)
 
     def checked(self) -> Solution:
-        """The model if it is surely better than the constant, and otherwise the constant."""
+        """The model if it seems better than the constant, and otherwise the constant."""
         high = self.slopes.quantile(defaults.HIGH_QUANTILE)
         query = comparison(self.problem, self.theta, self.constant, high)
-        fit, better = read_comparison(self.release("check", query), self.noise("check", query))
+        released, noise = self.release("check", query), self.noise("check", query)
+        fit, better = read_comparison(released, noise, SURE)
         return Solution(self.theta if better else self.constant, self.plan.steps, fit=fit)
 
 

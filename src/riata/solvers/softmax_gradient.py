@@ -43,9 +43,11 @@ from riata.solvers.scaled_gradient import (
     LEFT_OUT,
     MOMENTUM,
     Run,
+    ScaledGradient,
 )
+from riata.solvers.scales import short_rows
 from riata.solvers.solution import Callback, Solution
-from riata.solvers.whitened_shares import whole_strength
+from riata.solvers.whitened_shares import scale_share, whole_strength
 from riata.vectors import Vector, length
 
 # How columns are measured and scaled, the momentum and the average are those of ScaledGradient.
@@ -96,38 +98,42 @@ class SoftmaxDescent(JointSolver):
 
     Notes
     -----
-    *Privacy.* The rows are read for a scale of entries, for the columns' means and mean squares,
-    for class counts, for a gradient in each step, for the lengths of the margins and for a few
-    gradients in one scale and an offset for each class. All releases are Gaussian and planned
-    before, so that their composition is exact.
+    *Privacy.* The rows are read for their lengths, for a scale of entries, for the columns' means
+    and mean squares, for class counts, for a gradient in each step, for the lengths of the margins
+    and for a few gradients in one scale and an offset for each class. All releases are Gaussian and
+    planned before, so that their composition is exact.
     """
 
     name = "softmax-gradient"
     radius_policy: ClassVar[str] = "open"
+    errors_unknown: ClassVar[str] = ScaledGradient.errors_unknown
     requirements = (positive_delta(), several_classes, refittable_set, scalable_columns)
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
         steps = check_steps(self.steps) or STEPS
-        times = {"entries": 1, "squares": 1, "counts": 1, "gradient": steps}
+        times = {"rows": 1, "entries": 1, "squares": 1, "counts": 1, "gradient": steps}
         times |= {"sums": 1} if problem.fit_intercept else {}
         times |= {"lengths": 1, "line": LINE_STEPS}
-        share = constant_share(whole_strength(problem, budget), SHARES["counts"])
-        others = sum(SHARES[role] for role in times if role != "counts")
-        shares = SHARES | {"counts": weight_of_share(share, others)}
+        strength = whole_strength(problem, budget)
+        shares = SHARES | {"rows": scale_share(strength)}
+        share = constant_share(strength, SHARES["counts"])
+        others = sum(shares[role] for role in times if role != "counts")
+        shares["counts"] = weight_of_share(share, others)
         return joint_plan(self, problem, budget, steps, shares, times)
 
     def run_classes(
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None
     ) -> tuple[Solution, ...]:
-        run = _Run(plan, problem, curator)
+        run = _Run(plan, *short_rows(problem, curator, plan["rows"]))
+        problem, rows = run.problem, run.curator
         priors = run.priors()
         run.scale_columns()
         if run.scaling is None:  # no column stands out: the rest of the budget is not used
             zero = Vector.zero(problem.n_features)
             return tuple(Solution(zero.with_offset(float(b)), plan.steps) for b in priors)
         thetas = run.descend_all(priors, callback)
-        return calibrated(plan, problem, curator, thetas, priors, run.influence(), run.usual_length)
+        return calibrated(plan, problem, rows, thetas, priors, run.influence(), run.usual_length)
 
 
 def smoothed(released: np.ndarray, noise: float) -> np.ndarray:

@@ -7,13 +7,17 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from riata.mechanisms import Mechanism
 from riata.privacy.budget import Budget
 from riata.problem import Problem
+from riata.solvers.calibrated import calibrate_mechanisms
 from riata.solvers.intercept import with_intercept
 from riata.solvers.noisy_gradient import check_step_size
-from riata.solvers.plan import Plan, Solver, calibrate_mechanisms, check_steps
+from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import Requirement, bounded_curvature, max_nonzeros
+from riata.vectors import length
 
 #: The step that "auto" takes, in units of 1 / (curvature of the loss * bound of a column squared).
 #: What it leaves of the distance to the optimum, for columns that are nearly uncorrelated and have
@@ -118,6 +122,14 @@ def _spread(problem: Problem) -> float:
 
 
 def sparsity_of(problem: Problem) -> int:
-    """How many coefficients to keep."""
+    """How many coefficients to keep, without those of unpenalized columns."""
     assert problem.set.max_nonzeros is not None
     return problem.set.max_nonzeros
+
+
+def thresholded(problem: Problem, theta: np.ndarray) -> np.ndarray:
+    """The largest coefficients, and those of unpenalized columns, within the radius together."""
+    if not problem.unpenalized:
+        return problem.set.project(theta)
+    shortened = np.where(problem.project(theta) != 0, theta, 0.0)
+    return shortened * min(1.0, problem.set.radius_in("l2") / max(length(shortened), 1e-300))

@@ -59,24 +59,13 @@ def steps_by_theorem_2_5(problem: Problem, epsilon: float) -> int:
     """T of Theorem 2.5 of the paper, as printed: (curvature n epsilon / (L_1 ||C||_1))^(2/3).
 
     Far more steps than are good for data: docs/algorithms/frank_wolfe.md.
-
-    Parameters
-    ----------
-    problem : Problem
-    epsilon : float
     """
     slope = problem.slope_bound * problem.gradient_bounds.row_norm("linf", problem.n_features)
     return _printed_steps(problem, epsilon, slope * problem.set.radius_in("l1"))
 
 
 def steps_by_theorem_b_2(problem: Problem, epsilon: float) -> int:
-    """T of Theorem B.2 of the paper, as printed: (curvature n epsilon / (L_2 G_C))^(2/3).
-
-    Parameters
-    ----------
-    problem : Problem
-    epsilon : float
-    """
+    """T of Theorem B.2 of the paper, as printed: (curvature n epsilon / (L_2 G_C))^(2/3)."""
     slope = problem.slope_bound * problem.gradient_bounds.row_norm("l2", problem.n_features)
     return _printed_steps(problem, epsilon, slope * problem.set.gaussian_width().value)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from riata.problem import Problem
 
 # The numbers below began as those of a prototype that was made with housing, diamonds and bank in
 # sight, and were kept or changed by the scores of the designs in benchmarks/arena_data.py, which
@@ -20,6 +24,21 @@ CONSTANT = 0.5
 #: more than that many times the columns. Long rows were then seen to matter in housing.
 LONGEST, LONGEST_FROM, MOST_LONG = 1.5, 200.0, 3.0
 CUT, CUT_FROM, MOST_CUT = 1.5, 150.0, 5.0
+
+#: Gradients of least squares are clipped still farther out, so far that the noise of the averaged
+#: ones, which have .485 of the budget, is as large as the sampling error; but no farther than twice
+#: what CUT_FROM says. Clipped residuals move estimates, and more rows do not mend that. It is not
+#: done where the second moments of summands are surely less than so many times those of residuals
+#: of one spread, as far as they were seen: up to so many typical lengths. Drawn on housing,
+#: diamonds and visits at n = 10,000, beside simulated rows (benchmarks/interval_coverage.py).
+NOISE_OF_CUT, LIGHT, SEEN_FROM = 2 / math.sqrt(0.485), 1.25, 3.0
+
+#: And they are clipped at most so many times as far as without this: numbers stay ordinary ones.
+FARTHEST = 1e3
+
+#: These second moments, which say the sampling error, are clipped where the noise of a cell is this
+#: part of the squared scale, but no nearer than gradients are at least.
+NOISY_CELL = 0.2
 
 #: But the slope of a rare class is not cut, up to this multiple of the slopes' scale.
 MOST_STEEP = 8.0
@@ -57,6 +76,12 @@ MOST_MARGINS, CENTRED = 16.0, 0.5
 #: Scales stay in this range, and coefficients and intercepts are no larger: then the numbers of all
 #: queries are ordinary ones, whatever was released.
 SMALLEST, LARGEST = 1e-60, 1e60
+
+
+def farther_cut(problem: Problem, strength: float) -> float:
+    """Where summands of gradients are clipped if some rows count much, in typical lengths."""
+    noisy = strength * math.sqrt(problem.n_features / problem.n_rows) / NOISE_OF_CUT
+    return min(noisy, 2 * strength / CUT_FROM, MOST_CUT * FARTHEST)
 
 
 def in_range(size: float) -> float:

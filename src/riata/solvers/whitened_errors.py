@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from riata.queries import GradientMoments, PreconditionedGradient
+from riata.solvers.adaptive_budget import noise_std
+from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import averaged_noise, covariances, shortened_slopes, without
-from riata.solvers.whitened_defaults import LARGEST, MOST_MARGINS
+from riata.solvers.measured_constant import likely_shift
+from riata.solvers.whitened_defaults import (
+    CUT,
+    CUT_ALONG,
+    LARGEST,
+    LIGHT,
+    MOST_MARGINS,
+    NOISY_CELL,
+    SEEN_FROM,
+    SKEWED,
+    farther_cut,
+)
 from riata.vectors import Vector
 
 if TYPE_CHECKING:
     from riata.solvers.whitened_run import Run
+
+#: The variance of residuals is at least this part of the squared scale of slopes.
+LEAST_VARIANCE = 0.01
 
 
 def gradient_errors(
@@ -28,6 +46,77 @@ def gradient_errors(
     return noise, sampled * math.sqrt(square) / bend
 
 
+def measured_sampling(
+    run: Run, query: PreconditionedGradient, cut: float
+) -> tuple[np.ndarray, float]:
+    """What the second moments of a gradient's summands, released, say about sampling errors.
+
+    Errors of w are a sandwich whose outer parts are known: rows are whitened, and the curvature of
+    least squares is a constant. Directions in which noise leaves less than the variance of
+    residuals have that.
+
+    Parameters
+    ----------
+    run : Run
+    query : PreconditionedGradient
+    cut : float
+        Its clip, in units of the typical length of summands.
+
+    Returns
+    -------
+    root : ndarray
+        A root of the covariance of w, and of the prediction at the mean row if there is a constant.
+    farther : float
+        How many times farther out gradients are to be clipped: 1 if no row surely counts much more
+        than others.
+    """
+    constant, q, n = query.constant, run.whitening.size, run.problem.n_rows
+    asked = GradientMoments(
+        query.problem, query.theta, query.limit, query.whitening, query.reach, constant, query.clip
+    )
+    per_square = noise_std(run.plan["errors"], asked) / asked.clip**2
+    least = CUT * run.scale * math.hypot(math.sqrt(run.trace), constant)
+    clip = max(least, run.scale * math.sqrt(NOISY_CELL / per_square))
+    clip = min(clip, asked.clip)
+    moments, noise = run.release("errors", replace(asked, clip=clip))
+    usual, noise_of_usual = float(np.median(np.diag(moments)[:q])), noise
+    if constant:
+        usual, noise_of_usual = float(moments[-1, -1]) / constant**2, noise / constant**2
+        moments[-1], moments[:, -1] = moments[-1] / constant, moments[:, -1] / constant
+    mean = float(np.trace(moments[:q, :q])) / q + 2 * noise / math.sqrt(q)
+    light = clip >= SEEN_FROM / CUT * least and mean < LIGHT * usual
+    least_value = max(usual + noise_of_usual, LEAST_VARIANCE * run.scale**2)
+    values, vectors = np.linalg.eigh(moments)
+    roots = np.sqrt(np.maximum(values, min(least_value, run.scale**2)) / n) / run.curvature
+    farther = 1.0 if light else max(farther_cut(run.problem, run.strength) / cut, 1.0)
+    # Along the model half as far, if noise is no sampling error.
+    quiet = query.clip / noise_std(run.plan["along"], query) / math.sqrt(2 * n)
+    run.cut_along = max(CUT_ALONG, min(farther * cut / 2, quiet))
+    return (vectors * roots) @ vectors.T, farther
+
+
+def steady_offset(run: Run) -> None:
+    """Of a log link: near the best constant, if noise hides where the offset is.
+
+    The mean of the targets is known better, and exceeds e^offset by what margins vary.
+    """
+    if run.offset_error is None or run.problem.loss.link != "log":
+        return
+    first, prior = run.constant.offset, math.hypot(run.constant_error, run.most / 2)
+    move, run.offset_error = posterior(run.offset - first, run.offset_error, prior)
+    run.offset = first + move
+
+
+def mend_offset(run: Run, slope: float, noise: float) -> None:
+    """Move the intercept by what its own error, and skewed residuals, leave room for."""
+    assert run.offset_error is not None
+    errors = (1 - run.kept) * run.constant_error, run.kept * run.offset_error
+    if run.problem.unpenalized:  # both ends have the same offset
+        errors = 0.0, run.offset_error
+    prior = math.hypot(*errors, SKEWED * run.scale / run.curvature)
+    run.shift, run.shift_error = likely_shift(run.problem.loss, slope, noise, run.curvature, prior)
+
+
 def covariance_of(run: Run, theta: Vector, support: np.ndarray) -> np.ndarray:
     """Of coefficients and intercept: of w, of the mean row, and of how much is kept.
 
@@ -36,12 +125,21 @@ def covariance_of(run: Run, theta: Vector, support: np.ndarray) -> np.ndarray:
     matrix, error = run.whitening.matrix, min(run.error, LARGEST)
     maps = np.column_stack([matrix[:, support] / run.units[support], -run.whitening.centre])
     left = without(matrix, ~run.columns) if not run.columns.all() else np.eye(len(matrix))
-    sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows)
     of_mean, of_part = np.zeros((2, len(support) + 1))
-    of_mean[-1] = math.hypot(run.shift_error, sampled)
-    of_part[:-1] = run.kept_error * theta.dense()[support]
-    of_part[-1] = run.kept_error * (theta.offset - run.constant.offset)
-    root = np.vstack([error * (left @ maps), of_mean, of_part])
+    of_mean[-1] = run.shift_error
+    of_part[:-1] = run.kept_error * (theta.dense() - run.base.dense())[support]
+    of_part[-1] = run.kept_error * (theta.offset - run.base.offset)
+    of_w, none = left @ maps, np.zeros(2, dtype=bool)
+    if run.sampling is None:
+        sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows)
+        of_mean[-1] = math.hypot(run.shift_error, sampled)
+        root, flat = np.vstack([error * of_w, of_mean, of_part]), np.append(run.flat, none)
+    else:
+        at_mean = np.append(np.zeros(len(support)), 1.0)[None, : of_w.shape[1]]
+        everything = np.vstack([of_w, at_mean])[: len(run.sampling)]
+        rows = [min(run.noise, LARGEST) * of_w, run.sampling @ everything, of_mean, of_part]
+        of_rows = np.resize(np.append(run.flat, False), len(run.sampling))
+        root, flat = np.vstack(rows), np.concatenate([run.flat, of_rows, none])
     if not run.problem.fit_intercept:
         root[:, -1] = 0.0
-    return covariances(root, np.append(run.flat, [False, False]))
+    return covariances(root, flat)

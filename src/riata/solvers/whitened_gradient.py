@@ -2,7 +2,7 @@
 
 A few rounds release the joint second moment of the rows and of the slopes of the loss; each round
 whitens the rows for the next one and takes a Newton step. Clipped gradients in the whitened space
-then find the model, and two more along the model say how much of it to keep. The proofs are in
+then find the model, and two releases along the model say how much of it to keep. The proofs are in
 docs/privacy/whitened_gradient.md.
 """
 
@@ -15,12 +15,8 @@ from riata.curator import Curator
 from riata.privacy.budget import Budget
 from riata.problem import Problem
 from riata.queries.whitening import MOST_COORDINATES
-from riata.solvers.plan import (
-    Plan,
-    Solver,
-    check_steps,
-    gaussian_mechanisms,
-)
+from riata.solvers.calibrated import gaussian_mechanisms, laplace_mechanisms
+from riata.solvers.plan import Plan, Solver, check_steps
 from riata.solvers.requirements import (
     Requirement,
     bounded_curvature,
@@ -32,6 +28,16 @@ from riata.solvers.solution import Callback, Solution
 from riata.solvers.step_count import zero_risk
 from riata.solvers.whitened_run import Run
 from riata.solvers.whitened_shares import STEPS, shares, whole_strength
+
+
+def assumes(problem: Problem) -> str:
+    """What the bound on the risk of a plan takes for granted."""
+    if problem.unpenalized:
+        return (
+            "unpenalized columns alone are no worse than the best constant, and no more of the "
+            "others is kept than is better"
+        )
+    return "no more of the model is kept than is better than the best constant"
 
 
 @dataclass(frozen=True)
@@ -49,12 +55,14 @@ class WhitenedGradient(Solver):
     Notes
     -----
     *Privacy.* The rows are read for two scales, for a few joint second moments of rows and slopes,
-    for the gradients, for two gradients along the model, and for an estimate of the fit. All
-    releases are Gaussian and planned before, so that their composition is exact.
+    for the gradients, for the second moments of what they add up (least squares alone), for two
+    gradients or joint second moments along the model, and for an estimate of the fit. All releases
+    are Gaussian and planned before, so that their composition is exact.
     """
 
     name = "whitened-gradient"
     radius_policy: ClassVar[str] = "open"
+    keeps_unpenalized: ClassVar[bool] = True
     requirements: ClassVar[tuple[Requirement, ...]] = (
         positive_delta(),
         refittable_set,
@@ -67,16 +75,21 @@ class WhitenedGradient(Solver):
 
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
-        steps = check_steps(self.steps) or STEPS
+        steps = check_steps(self.steps) or self.usual_steps(budget)
         parts = self.parts(problem, steps, whole_strength(problem, budget, fits))
         times = {role: count for role, (count, _) in parts.items()}
         shares_of = {role: share for role, (_, share) in parts.items()}
-        mechanisms = gaussian_mechanisms(times, shares_of, budget, fits)
+        planned = gaussian_mechanisms if budget.delta > 0 else laplace_mechanisms
+        mechanisms = planned(times, shares_of, budget, fits)
         return Plan(
             self.name, problem, budget, steps, mechanisms, fits, zero_risk(problem),
-            assumes="no more of the model is kept than is better than the best constant",
+            assumes=assumes(problem),
             times=times,
         )  # fmt: skip
+
+    def usual_steps(self, budget: Budget) -> int:
+        """How many gradients "auto" takes."""
+        return STEPS
 
     def parts(self, problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
         """How often each kind of release is made, and what it gets of the budget."""

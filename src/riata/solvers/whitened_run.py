@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,23 +26,15 @@ from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import (
-    GOOD,
     best_constant,
     high_quantile,
     known_errors,
-    likely_columns,
-    likely_size,
     lost_in_noise,
-    part_to_keep,
-    shrunken,
-    signal_part,
 )
-from riata.solvers.measured_constant import MeasuredConstant, likely_shift
-from riata.solvers.plan import (
-    Plan,
-    count_steps,
-)
+from riata.solvers.measured_constant import MeasuredConstant, first_constant, likely_shift
+from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Fit, Solution
+from riata.solvers.unpenalized import Split
 from riata.solvers.whitened_defaults import (
     CENTRED,
     CONSTANT,
@@ -55,7 +47,6 @@ from riata.solvers.whitened_defaults import (
     LONGEST,
     LONGEST_FROM,
     MOST_CUT,
-    MOST_KEPT,
     MOST_LONG,
     MOST_MARGINS,
     MOST_STEEP,
@@ -64,12 +55,18 @@ from riata.solvers.whitened_defaults import (
     REACH,
     SAFE,
     SKEW,
-    SKEWED,
     STRETCH,
     in_range,
     limited,
 )
-from riata.solvers.whitened_errors import covariance_of, gradient_errors
+from riata.solvers.whitened_errors import (
+    covariance_of,
+    gradient_errors,
+    measured_sampling,
+    steady_offset,
+)
+from riata.solvers.whitened_line import has_moments, keep_likely_part
+from riata.solvers.whitened_part import keep_part_by_slopes
 from riata.solvers.whitened_shares import CONSTANTS, strength_of
 from riata.vectors import Vector
 
@@ -94,8 +91,13 @@ class Run:
         The mean squared length of u. Where eigenvalues were lifted it is less than their number.
     curvature : float
         The mean curvature of the loss.
+    noise, sampling : float and ndarray
+        The noise of the averaged w, and a root of the covariance that sampling rows gives it and
+        the prediction at the mean row, if that was measured.
     secant, secant_error : float
         The mean curvature of the risk on the way from the constant to the model, and its error.
+    alone, base : ndarray, Vector
+        What unpenalized columns explain of w alone, and their model; or 0, and the best constant.
     """
 
     plan: Plan
@@ -114,11 +116,17 @@ class Run:
     secant_error: float = math.inf
     odds: float = 1.0
     overfit: float = 0.0
+    alone: np.ndarray | float = 0.0
+    base: Vector = field(init=False)
+    sampling: np.ndarray | None = None
+    cut_along: float = CUT_ALONG
 
-    #: Quantiles at which scales are taken that are lost in noise; the constant along the model.
+    #: Quantiles at which scales are taken that are lost in noise; the constant along the model; the
+    #: root mean square of slopes at the constant, in units of `spread`.
     safe: ClassVar[float] = SAFE
     safe_for_rows: ClassVar[float] = 1 - SAFE
     along_constant: ClassVar[float] = 1.0
+    usual_slope: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         self.units = self.problem.bounds.per_column(self.problem.n_features)
@@ -142,7 +150,7 @@ class Run:
         """Units of rows and slopes."""
         problem, p = self.problem, self.problem.n_features
         self.curvature = in_range(problem.loss.curvature_bound(problem.y_bound))
-        self.constant = Vector.zero(p)
+        self.constant = first_constant(problem)
         # Too large a unit of rows only makes coefficients small, and so does too small a one of
         # slopes: these are the safe sides.
         support = Support(np.arange(p), problem.bounds)
@@ -210,7 +218,8 @@ class Run:
         # What is left of the slopes after the step, in units of their scale.
         of_slopes = max(float(spread[p, p]), 2 * noise)
         cross = turn @ spread[:p, p]
-        step = shrunken(cross, noise / np.sqrt(lifted), of_slopes)
+        split = Split.of(self.problem, turn @ self.whitening.matrix)
+        step = split.shrunken(cross, noise / np.sqrt(lifted), of_slopes)
         left = of_slopes - 2 * cross @ step + np.square(step) @ (raw / lifted)
         left = min(max(float(left), 2 * noise, 1e-6 * of_slopes), of_slopes)
         if role == "moments 1":
@@ -285,6 +294,10 @@ class Run:
                 self.problem, self.model(w, offset), limit, self.whitening, REACH * typical,
                 constant, clip,
             )  # fmt: skip
+            if t == 1 and "errors" in self.plan.times:
+                self.sampling, farther = measured_sampling(self, query, cut)
+                clip, limit = farther * clip, farther * limit
+                query = replace(query, clip=clip, limit=limit)
             gradient, noise = self.release("first" if t <= first else "gradient", query)
             noises.append(noise)
             w = limited(w - rate / self.curvature * gradient[: len(w)])
@@ -295,14 +308,17 @@ class Run:
                 self.offset += offset / (steps - first)
             offset = self.after_step(t, w, offset)
         self.most = MOST_MARGINS if classifies else self.explained
-        noise, sampled = gradient_errors(self, np.array(noises), rate, steps - first, cut)
-        self.error = math.hypot(noise, sampled)
-        w, self.columns = likely_columns(self.w, self.whitening.matrix, self.error, self.most)
-        w = shrunken(w, np.full(len(w), self.error), self.most)
-        free = min(int(self.columns.sum()), len(w))
-        self.overfit = free * sampled**2 * float(w @ self.w) / max(float(self.w @ self.w), 1e-300)
+        self.noise, sampled = gradient_errors(self, np.array(noises), rate, steps - first, cut)
+        self.error = math.hypot(self.noise, sampled)
+        split = Split.of(problem, self.whitening.matrix)
+        w, self.columns = split.likely_columns(self.w, self.error, self.most)
+        w, self.alone = split.shrunken(w, np.full(len(w), self.error), self.most), split.alone(w)
+        free = min(int(self.columns[split.penalized].sum()), len(w))
+        kept, found = w - self.alone, self.w - self.alone
+        self.overfit = free * sampled**2 * float(kept @ found) / max(float(found @ found), 1e-300)
         self.w = w
         self.offset_error = self.error / constant if constant else None
+        steady_offset(self)
 
     def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
         """What else is fitted between two gradients, nothing here, and the offset after it."""
@@ -319,64 +335,27 @@ class Run:
         found = in_range(self.spread / self.curvature) ** 2
         return math.log1p(found) if self.problem.loss.link == "log" else found
 
-    @property
-    def problem_of_constant(self) -> Problem:
-        """What the best constant is the best constant of."""
-        return self.problem
+    def first_end(self) -> tuple[Problem, Vector]:
+        """Where the line along the model begins, and of which problem."""
+        if not self.problem.unpenalized:
+            return self.problem, self.constant
+        return self.problem, self.model(np.asarray(self.alone), self.offset)
 
     def shrink(self) -> None:
-        """Go from the constant towards the model as far as two gradients say, and mend the offset.
+        """Go from the base towards the model as far as two releases say, and mend the offset.
 
         Along one line the noise does not grow with the number of columns.
         """
-        problem, root = self.problem, math.sqrt(self.most)
-        spread = math.sqrt(float(self.ratios @ np.square(self.w)))
-        spread = max(min(spread, root), 1e-9 * root)
-        one, centre = self.w / spread, self.whitening.centre
-        line = Whitening.of((one @ self.whitening.matrix)[None], np.array([one @ centre]))
-        constant = self.along_constant if problem.fit_intercept else 0.0
-        found, noises = [], []
-        theta = self.model(self.w, self.offset)
-        first, last = self.problem_of_constant, problem
-        ends = ((first, self.constant, self.spread), (last, theta, self.scale))
-        for each, model, size in ends:
-            cut = max(CUT_ALONG, self.steepness, self.least_cut)
-            clip = cut * size * math.hypot(1.0, constant)
-            limit = clip / constant if constant else math.inf
-            query = PreconditionedGradient(each, model, limit, line, REACH, constant, clip)
-            gradient, noise = self.release("along", query)
-            found.append(gradient)
-            noises.append(noise)
-        change = float(found[1][0] - found[0][0])
-        self.secant, self.secant_error = change / spread, math.hypot(*noises) / spread
-        change = likely_size(change, math.hypot(*noises), self.curvature * spread)
-        found_part = -(float(found[0][0]) + self.curvature * self.overfit / spread) / change
-        kept = part_to_keep(found_part, noises[0] / change, self.odds)
-        self.kept = min(kept, MOST_KEPT)
-        self.kept_error = GOOD * math.sqrt(signal_part(noises[0] / change, GOOD))
-        if constant:
-            slope = ((1 - self.kept) * found[0][1] + self.kept * found[1][1]) / constant
-            noise = math.hypot((1 - self.kept) * noises[0], self.kept * noises[1]) / constant
-            self._mend_offset(float(slope), noise)
-
-    def _mend_offset(self, slope: float, noise: float) -> None:
-        """Move the intercept by what its own error, and skewed residuals, leave room for."""
-        assert self.offset_error is not None
-        prior = math.hypot(
-            (1 - self.kept) * self.constant_error,
-            self.kept * self.offset_error,
-            SKEWED * self.scale / self.curvature,
-        )
-        self.shift, self.shift_error = likely_shift(
-            self.problem.loss, slope, noise, self.curvature, prior
-        )
+        keep = keep_likely_part if has_moments(self) else keep_part_by_slopes
+        keep(self)
 
     def solution(self) -> Solution:
         """The model, its errors, and a private estimate of its fit."""
         problem, theta = self.problem, self.model(self.w, self.offset)
-        offset = (1 - self.kept) * self.constant.offset + self.kept * theta.offset + self.shift
+        offset = (1 - self.kept) * self.base.offset + self.kept * theta.offset + self.shift
         offset = float(np.clip(offset, -LARGEST, LARGEST))
-        dense = problem.set.project(np.where(self.columns, self.kept * theta.dense(), 0.0))
+        dense = (1 - self.kept) * self.base.dense() + self.kept * theta.dense()
+        dense = problem.project(np.where(self.columns, dense, 0.0))
         model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
         covariance = covariance_of(self, theta, model.support)
         return Solution(

@@ -29,7 +29,7 @@ SCORE_SHARE = 0.15
 #: How near to the budget the fits are brought; the noise of the scores takes up the rest.
 _NEAR = 2e-3
 
-#: The number of runs has the geometric law.
+#: The number of runs has the geometric distribution.
 SHAPE = 1.0
 
 

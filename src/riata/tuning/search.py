@@ -68,12 +68,12 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     delta : float, optional
         As for the estimators. 0 asks for pure differential privacy.
     expected : float or "auto", default="auto"
-        How many candidates are tried on average, at least 1. The number itself has a geometric law
-        and stays secret. "auto" is twice the size of the grid: each candidate is then tried with a
-        probability of about two thirds.
+        How many candidates are tried on average, at least 1. The number itself has a geometric
+        distribution and stays secret. "auto" is twice the size of the grid: each candidate is then
+        tried with a probability of about two thirds.
     scoring : {"auto", "accuracy", "absolute-error", "squared-error"}, default="auto"
         What the candidates are compared by. "auto" is the accuracy of classifiers and the mean
-        absolute error of regressors. Predictions are cut to the bound on y for it.
+        absolute error of regressors. Predictions are clipped to the bound on y for it.
     ledger : Ledger, optional
         Where the whole search is charged, once, before a row is read.
     random_state : int, optional

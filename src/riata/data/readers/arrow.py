@@ -139,14 +139,14 @@ class ParquetReader(TableReader):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.title = str(path)
-        with self._opened() as file:
+        with self.open_file() as file:
             meta = file.metadata
             self._kinds = _kinds(file.schema_arrow)
             self._repeated = repeated(file.schema_arrow.names)
             self._sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
         self.groups = list(range(len(self._sizes)))
 
-    def _opened(self) -> Any:
+    def open_file(self) -> Any:
         pa = arrow()
         with self.guarded(pa.ArrowException):
             return pa.parquet.ParquetFile(self.path)
@@ -162,7 +162,7 @@ class ParquetReader(TableReader):
 
     def chunks(self, names: Sequence[str], rows: int) -> Iterator[_CHUNK]:
         damage = arrow().ArrowException
-        with self._opened() as file:
+        with self.open_file() as file:
             batches = file.iter_batches(rows, row_groups=self.groups, columns=list(names))
             while True:
                 with self.guarded(damage):

@@ -130,7 +130,7 @@ class TableReader(Reader):
         if missing:  # what the file has instead may be a row, if it has no header
             raise DataError(
                 f"{self.title} has no column {_listed(missing)}, which the schema names. "
-                f"{self.hint}"
+                f"{_respelt(missing, kinds)}{self.hint}"
             )
         for name, kind in wanted.items():
             if name in repeated:
@@ -205,8 +205,21 @@ _ELSE = "Turn it into numbers or texts first, or leave the column out."
 def _listed(names: Iterable[Any], most: int = 20) -> str:
     """Names of columns, which are public."""
     names = list(names)
-    said = ", ".join(repr(name) for name in names[:most])
-    return f"{said} and {len(names) - most} others" if len(names) > most else said
+    listed = ", ".join(repr(name) for name in names[:most])
+    return f"{listed} and {len(names) - most} others" if len(names) > most else listed
+
+
+def _respelt(missing: Sequence[str], names: Iterable[str]) -> str:
+    """Which of the missing columns are there but for capitals, spaces and other signs."""
+    there = {_letters(name) for name in names}
+    found = [name for name in missing if _letters(name) and _letters(name) in there]
+    if not found:
+        return ""
+    return f"Capitals, spaces and signs count, and only they differ in {_listed(found)}. "
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def repeated(names: Sequence[str]) -> set[str]:

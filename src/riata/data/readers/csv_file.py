@@ -15,6 +15,9 @@ from riata.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+#: What a file begins with that a spreadsheet saves as "Unicode text".
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
 #: Longer texts are split by Python: Arrow counts bytes in 31 bits.
 _MOST_BYTES = 1 << 30
 
@@ -33,9 +36,9 @@ class CsvReader(LineReader, TableReader):
     @property
     def hint(self) -> str:  # type: ignore[override]
         """What to look for: a header that is one field often has another separator."""
-        said = "Its first line must name the columns. Correct the schema or that line."
+        hint = "Its first line must name the columns. Correct the schema or that line."
         if len(self.names) > 1:
-            return said
+            return hint
         return (
             f"Its first line is one field: if another sign than {self.separator!r} is between "
             'the fields, write it into the schema, as in separator = ";". Otherwise it must '
@@ -46,7 +49,13 @@ class CsvReader(LineReader, TableReader):
     def names(self) -> list[str]:
         """The header."""
         with self._opened() as file:
-            line = file.readline().removeprefix(_BYTE_ORDER_MARK).rstrip(b"\r\n")
+            line = file.readline()
+        if line.startswith(_UTF_16):
+            raise DataError(
+                f"{self.title} begins as a text in UTF-16 does, and riata reads UTF-8. Save it as "
+                "CSV in UTF-8."
+            )
+        line = line.removeprefix(_BYTE_ORDER_MARK).rstrip(b"\r\n")
         names = [name.decode("utf-8", "replace").strip() for name in self._fields(line)]
         if not any(names):
             raise DataError(
@@ -102,8 +111,8 @@ class CsvReader(LineReader, TableReader):
         if b'"' not in line:
             return line.split(self.separator.encode())
         try:
-            said = line.decode("utf-8", "surrogateescape")
-            fields = next(csv.reader((said,), delimiter=self.separator), [])
+            text = line.decode("utf-8", "surrogateescape")
+            fields = next(csv.reader((text,), delimiter=self.separator), [])
             return [field.encode("utf-8", "surrogateescape") for field in fields]
         except csv.Error:
             return []

@@ -58,6 +58,10 @@ class LineReader(Reader):
                 last = read[-1:]
         return lines + (last != b"\n")
 
+    def first_line(self) -> bytes:
+        with self._opened() as file:
+            return file.readline()
+
     def count(self) -> int:
         if self._span is not None:
             return sum(map(lines_in, self.texts(_LINES_AT_ONCE)))

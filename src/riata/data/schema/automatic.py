@@ -19,6 +19,10 @@ from riata.data.schema.number import Number
 #: From so many rows times epsilon, so many knots.
 KNOTS = ((40_000.0, 13), (10_000.0, 9), (5_000.0, 5))
 
+#: What they were worth there, from the least to the most: two regressions, two classifications, and
+#: epsilon .3, 1 and 3, with as many knots as above and against straight lines (two splits).
+GAINED = "0.008 to 0.085 of R2, and 0.002 to 0.013 of AUC"
+
 #: With knots there are at most so many encoded columns, and this part of rows times epsilon, for
 #: each model that is fitted: among more of them few can be measured.
 MOST_ENCODED, COLUMNS_A_ROW = 512, 1 / 50

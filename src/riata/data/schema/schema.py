@@ -62,6 +62,8 @@ class Schema:
         Whether all columns that the schema does not name are ignored.
     separator : str
         Between the fields of a CSV file.
+    unpenalized : tuple of str
+        Features that are always in a model, and that nothing pulls to 0.
 
     Examples
     --------
@@ -88,12 +90,14 @@ class Schema:
     ignore: tuple[str, ...] = ()
     ignore_others: bool = False
     separator: str = ","
+    unpenalized: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = MAX_BYTES) -> Schema:
         """Read a schema file (TOML), whoever made it, in at most `max_bytes` of memory."""
         limit = ReadLimit(max_bytes, SchemaError)
-        return cls.read_within(read_bytes(path, limit, "the schema"), limit)
+        text = read_bytes(path, limit, "the schema")
+        return cls._from_table(parse_toml(text, limit, f"The schema {path}"), limit)
 
     @classmethod
     def read(cls, text: bytes | str, *, max_bytes: int = MAX_BYTES) -> Schema:
@@ -137,8 +141,12 @@ class Schema:
             fields.names("ignore"),
             fields.flag("ignore_others", default=False),
             fields.one_of("separator", (",", ";", "\t", "|"), default=","),
+            () if unnamed else fields.names("unpenalized"),
         )
         fields.end()
+        for name in made.unpenalized:
+            if name not in made.columns_of_features:
+                raise fields.wrong("unpenalized", name, "it must name features of the schema")
         if person and made.rows is not None:
             why = "with a person column the number of people decides; say people = ... instead"
             raise fields.wrong("rows", made.rows, why)
@@ -212,6 +220,14 @@ class Schema:
         if isinstance(self.features, NamedFeatures):
             sizes = [feature.n_columns for feature in self.features]
         return np.split(np.arange(self.n_features), np.cumsum(sizes)[:-1])
+
+    @property
+    def columns_of_features(self) -> dict[str, list[int]]:
+        """The encoded columns of each feature, by its name."""
+        if isinstance(self.features, NumericBlock):
+            return {}
+        names = [feature.name for feature in self.features]
+        return {name: at.tolist() for name, at in zip(names, self.groups, strict=True)}
 
     def for_fit(self, n_rows: int, epsilon: float) -> Schema:
         """The schema with knots for numbers where a fit of so many rows has them by default.

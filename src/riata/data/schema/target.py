@@ -104,8 +104,8 @@ class Target:
 def read_target(fields: SchemaFields, named: bool, limit: ReadLimit) -> Target:
     """From a table of a schema, whose file has named columns or not."""
     name = fields.name("name") if named else ""
-    if not named and (said := fields.take("name", "")):
-        raise fields.wrong("name", said, "files without named columns have one target without one")
+    if not named and (given := fields.take("name", "")):
+        raise fields.wrong("name", given, "files without named columns have one target without one")
     classes = fields.take("classes", None)
     bounds = fields.take("bounds", None)
     event = fields.name("event") if "event" in fields else ""

@@ -41,6 +41,8 @@ def _top(schema: Schema) -> list[tuple[str, Any, str]]:
         lines.append(("people", schema.people, "extra ones are dropped at random"))
     if schema.rows is not None:
         lines.append(("rows", schema.rows, "extra rows are dropped, missing ones are blank"))
+    if schema.unpenalized:
+        lines.append(("unpenalized", list(schema.unpenalized), "always in the model as they are"))
     if schema.ignore:
         lines.append(("ignore", list(schema.ignore), "columns that are not used"))
     if schema.ignore_others:
@@ -51,11 +53,11 @@ def _top(schema: Schema) -> list[tuple[str, Any, str]]:
 
 
 def _lines(lines: list[tuple[str, Any, str]]) -> str:
-    said = []
+    written = []
     for name, value, meaning in lines:
         line = f"{name} = {_value(value)}"
-        said.append(f"{line:<{_COMMENTS_AT}} # {meaning}" if meaning else line)
-    return "\n".join(said)
+        written.append(f"{line:<{_COMMENTS_AT}} # {meaning}" if meaning else line)
+    return "\n".join(written)
 
 
 def _value(value: Any) -> str:

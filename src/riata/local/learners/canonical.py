@@ -1,10 +1,10 @@
 """Logistic and Poisson regression from second moments.
 
 With the canonical link, the likelihood depends on the targets through E[y u] alone; all else in it
-is about the rows. So coefficients follow from the estimated moments and from a law of the rows:
-numbers are taken to be normal, and answers of yes and no, or choices, to be what they are, with the
-frequencies that the reports show (`law_of_rows`). Least squares predicts E[y u] for such rows, and
-the coefficients are those for which the model predicts the same.
+is about the rows. So coefficients follow from the estimated moments and from a distribution of the
+rows: numbers are taken to be normal, and answers of yes and no, or choices, to be what they are,
+with the frequencies that the reports show (`rows_as_reported`). Least squares predicts E[y u] for
+such rows, and the coefficients are those for which the model predicts the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 @dataclass(frozen=True)
 class Family:
-    """A law of targets whose logarithm of likelihood is y m less a convex function of the margin m.
+    """A distribution of targets: its log-likelihood is y m less a convex function of the margin m.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ def canonical_model(
     center = middle + unit * moments.center
     if not slopes.signal or slopes.filter is None:
         return theta, slopes.variances, normal_canonical(family, 0.0, center)[1]
-    rows = None if normal else law_of_rows(task, moments)
+    rows = None if normal else rows_as_reported(task, moments)
     if rows is None:
         explained = float(np.clip(theta @ moments.gram @ theta, 0.0, 1.0))
         explained = max(explained, float(theta @ moments.cross) / 2.0)
@@ -200,7 +200,7 @@ def _normal_variances(
     return spectral.variances(scale, wanted) + np.maximum(extra, 0.0)
 
 
-def law_of_rows(task: Task, moments: Covariances) -> np.ndarray | None:
+def rows_as_reported(task: Task, moments: Covariances) -> np.ndarray | None:
     """Centred rows like those of the people, or None where they may as well be normal.
 
     Columns are functions of normal numbers whose correlations are those that the reports show, as

@@ -12,7 +12,7 @@ from riata.local.paper.private_vector import PrivateVector
 
 
 def mean_deviation(vector: PrivateVector, people: float, dimension: int, failure: float) -> float:
-    """How far, in l1, the mean of reports of so many people is from that of their law (Lemma 3).
+    """How far, in l1, the mean of so many reports is from its expectation (Lemma 3).
 
     Parameters
     ----------

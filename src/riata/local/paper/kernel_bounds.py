@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from riata.errors import InvalidArgument
+from riata.embedding import finite_size
 from riata.local.arguments import check_positive, check_whole
-from riata.privacy.budget import check_number, check_open_unit
+from riata.privacy.budget import check_open_unit
 
 
 def feature_distortion(n_components: int, points: int, failure: float) -> float:
@@ -60,18 +60,11 @@ def kernel_distance(
         predictions are meant.
     """
     why = "it is a part of a bound"
-    gamma, excess = _size("distortion", distortion), _size("excess", excess)
+    gamma, excess = finite_size("distortion", distortion), finite_size("excess", excess)
     r, C = check_positive("dual_norm", dual_norm, why), check_positive("C", C, why)
     G = r + 1 if lipschitz is None else check_positive("lipschitz", lipschitz, why)
     apart = 2 * math.sqrt((C * G + r / 2) * r * gamma)
     return r * gamma + apart + math.sqrt(2 * excess)
-
-
-def _size(name: str, value: float) -> float:
-    number = check_number(name, value)
-    if not 0 <= number < math.inf:
-        raise InvalidArgument(f"{name}={value!r} must be a finite number that is not negative.")
-    return number
 
 
 __all__ = ["feature_distortion", "kernel_distance"]

@@ -32,11 +32,11 @@ def _rbf(draw: Draw, shape: tuple[int, int], gamma: float) -> np.ndarray:
 
 
 def _laplacian(draw: Draw, shape: tuple[int, int], gamma: float) -> np.ndarray:
-    return gamma * draw(shape) / draw(shape)  # a Cauchy law is a quotient of two normal ones
+    return gamma * draw(shape) / draw(shape)  # a Cauchy variable is a quotient of two normal ones
 
 
 def _matern(halves: int) -> Callable[[Draw, tuple[int, int], float], np.ndarray]:
-    """Of the order halves / 2: Student's law with as many degrees of freedom."""
+    """Of the order halves / 2: Student's distribution with as many degrees of freedom."""
 
     def sampler(draw: Draw, shape: tuple[int, int], gamma: float) -> np.ndarray:
         normals, squares = draw(shape), (draw((shape[0], halves)) ** 2).mean(axis=1)
@@ -222,12 +222,6 @@ class PaperKernelRidge(MomentLearner):
         With probability 1 - failure at most this, at `points` rows that are fixed before the
         features are drawn. The kernel's predictions minimise formula (6) on the same people,
         without noise.
-
-        Parameters
-        ----------
-        n_users, n_features : int
-        points : int, default=1
-        failure : float, default=0.05
         """
         half = check_open_unit("failure", failure) / 2
         people = check_whole("n_users", n_users, "it is the number of people")

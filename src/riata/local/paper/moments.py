@@ -1,4 +1,4 @@
-"""Second moments of noisy reports: their sums, their debiasing, and their law for huge n."""
+"""Second moments of noisy reports: sums, debiasing, and what is drawn in their place for huge n."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.exact import Uniforms
 from riata.mechanisms.noise import Noise
 
-#: Degrees of freedom from which a chi-square law is taken for a cubed normal one.
+#: Degrees of freedom from which a chi-square distribution is taken for a cubed normal one.
 _MANY = 10**6
 
 
@@ -83,9 +83,9 @@ def simulated_moments(
     """The sums over `n` people, drawn at once: Algorithm 3 for 10^9 people in milliseconds.
 
     Let B be the matrix of inner products of the columns of [X y], as the devices have clipped
-    them. With normal noise, [Z v]' [Z v] depends on the rows through B alone, and its law is a
-    non-central Wishart law: for a square standard normal matrix G, a Wishart matrix W with n less
-    its width degrees of freedom, and D the diagonal of the standard deviations,
+    them. With normal noise, [Z v]' [Z v] depends on the rows through B alone, and its distribution
+    is a non-central Wishart distribution: for a square standard normal matrix G, a Wishart matrix W
+    with n less its width degrees of freedom, and D the diagonal of the standard deviations,
 
         (B^(1/2) + G D)' (B^(1/2) + G D) + D W D .
 
@@ -110,7 +110,7 @@ def simulated_moments(
 
     Notes
     -----
-    The law of rounding to the grid enters by its variance.
+    The distribution of rounding to the grid enters by its variance.
     """
     second, cross = check_moments(second, cross)
     n, width = check_whole("n_users", n, "it is the number of people"), len(cross) + 1
@@ -141,14 +141,14 @@ def check_moments(second: Any, cross: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bartlett(freedom: int, width: int, noise: Noise) -> np.ndarray:
-    """A triangular A such that A' A has the standard Wishart law (Bartlett 1933)."""
+    """A triangular A such that A' A has the standard Wishart distribution (Bartlett 1933)."""
     upper = np.triu(NormalDraws(width**2, noise).values.reshape(width, width), 1)
     squares = _chi_squares(freedom - np.arange(width), Uniforms(width, noise).middle())
     return upper + np.diag(np.sqrt(squares))
 
 
 def _chi_squares(degrees: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Quantiles of chi-square laws, to 2e-6 standard deviations."""
+    """Quantiles of chi-square distributions, to 2e-6 standard deviations."""
     if degrees.min() < _MANY:
         return 2 * gammaincinv(degrees / 2, u)
     # Wilson and Hilferty (1931); SciPy's inverse is wrong in the tails of so many degrees.

@@ -49,9 +49,9 @@ class PrivateVector:
     *Privacy.* One report satisfies the event ``Gaussian(noise_multiplier)`` for any two inputs,
     whatever they contain: NaN counts as 0, and longer vectors are shortened.
 
-    *Differences from the paper.* The noise is calibrated by the exact curve of the normal law to
-    the diameter 2 of the unit ball (`calibrated`); line 1 of the paper has a classical formula for
-    sensitivity 1. The report lies on a public grid.
+    *Differences from the paper.* The noise is calibrated by the exact curve of the normal
+    distribution to the diameter 2 of the unit ball (`calibrated`); line 1 of the paper has a
+    classical formula for sensitivity 1. The report lies on a public grid.
     """
 
     noise_multiplier: float

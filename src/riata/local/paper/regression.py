@@ -153,11 +153,6 @@ class PaperL1Regression(MomentLearner):
         Of half the mean squared error, in units of `y_radius` squared, for margins of at most
         `y_radius` and rows that no device shortens. The projection is taken to be normal, drawn
         after the rows.
-
-        Parameters
-        ----------
-        n_users, n_features : int
-        failure : float, default=0.05
         """
         failure = check_open_unit("failure", failure)
         projection = self.projection(n_features, n_users)

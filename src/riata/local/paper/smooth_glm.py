@@ -209,11 +209,6 @@ class PaperSmoothGLM(PaperLearner):
         expansions are off by at most alpha / (16 radius)), sigma is the bound on the standard
         deviation of a gradient at this degree, and `sigm_risk` of one step for each person is the
         other half. Proven for people that are drawn independently, power 1 and batches of 1.
-
-        Parameters
-        ----------
-        alpha : float
-        n_features : int
         """
         alpha = check_positive("alpha", alpha, "it is the excess of the loss")
         radius = check_positive("radius", self.radius, "it bounds the coefficients")

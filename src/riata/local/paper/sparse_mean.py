@@ -71,8 +71,9 @@ class PaperSparseMean(PaperLearner):
         The length to which projected rows are clipped, as for `PaperL1Regression`.
     tolerance : float, "auto" or "proven", default=100.0
         The constant of program (1), 100 in the paper. "auto" is no constant but the l1 norm that
-        the noise of the chosen group mean has, by the known law of the reports, and a tenth more;
-        "proven" is what that exceeds with probability failure / 2 at most, for `error_bound`.
+        the noise of the chosen group mean has, by the known distribution of the reports, and a
+        tenth more; "proven" is what that exceeds with probability failure / 2 at most, for
+        `error_bound`.
     groups : int or "paper", default="paper"
         Of how many means the median is taken: ceil(18 log(1 / failure)) in the paper. 1 is the mean
         of all people, with the least noise.
@@ -156,10 +157,6 @@ class PaperSparseMean(PaperLearner):
 
         For ``tolerance="proven"``, a mean in the set, and rows that no device shortens. Where there
         are several groups, with probability 3/2 of `failure`.
-
-        Parameters
-        ----------
-        n_users, n_features : int
         """
         projection = self.projection(n_features, n_users)
         m, p = len(self._groups(n_users)), projection.dimension

@@ -84,7 +84,10 @@ def spent(
             f"delta={delta:g}: Gaussian and zero-concentrated events have no pure guarantee. "
             "Pass a positive delta, such as 1e-6."
         )
-    epsilon, name = min((a.epsilon(event, delta), a.name) for a in able)
+    known = [(a.epsilon(event, delta), a.name) for a in able if a.exact]
+    if not any(epsilon > 0 for epsilon, _ in known):  # else the others could only be larger
+        known += [(a.epsilon(event, delta), a.name) for a in able if not a.exact]
+    epsilon, name = min(known)
     return Spent(epsilon, delta, name)
 
 

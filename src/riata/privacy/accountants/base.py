@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from typing import ClassVar
 
 from riata.privacy.events import Event, Leaf, leaves
 
@@ -15,6 +16,9 @@ class Accountant(ABC):
 
     name: str
     knows: tuple[type[Leaf], ...]
+
+    #: Whether it knows the curve of the worst pair itself: no other bound can be lower.
+    exact: ClassVar[bool] = False
 
     def applies_to(self, event: Event, delta: float) -> bool:
         return all(isinstance(leaf, self.knows) for leaf in leaves(event))

@@ -15,6 +15,7 @@ class GaussianAccountant(Accountant):
 
     name = "exact Gaussian composition"
     knows = (Gaussian,)
+    exact = True
 
     def applies_to(self, event: Event, delta: float) -> bool:
         return delta > 0 and super().applies_to(event, delta)
@@ -28,11 +29,11 @@ class GaussianAccountant(Accountant):
         return _gaussian_delta(self.shift(event), epsilon)
 
     def epsilon(self, event: Event, delta: float) -> float:
-        if self.delta(event, 0.0) <= delta:
-            return 0.0
         mu = self.shift(event)
+        if _gaussian_delta(mu, 0.0) <= delta:
+            return 0.0
         top = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1e-9
-        return smallest_epsilon(lambda eps: self.delta(event, eps), delta, 0.0, top)
+        return smallest_epsilon(lambda eps: _gaussian_delta(mu, eps), delta, 0.0, top)
 
 
 def _gaussian_delta(shift: float, epsilon: float) -> float:

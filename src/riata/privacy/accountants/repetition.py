@@ -1,10 +1,11 @@
 """The best of a random number of private runs.
 
-The number of repetitions has the truncated negative binomial law of Papernot and Steinke (2022),
+The number of repetitions has the truncated negative binomial distribution of Papernot and Steinke
+(2022),
 
     P(K = k)  =  c (1 - stop)^k  Gamma(k + shape) / k! ,      k = 1, 2, ... ,
 
-which for shape 1 is the geometric law. Proofs are in docs/privacy/tuning.md.
+which for shape 1 is the geometric distribution. Proofs are in docs/privacy/tuning.md.
 """
 
 from __future__ import annotations

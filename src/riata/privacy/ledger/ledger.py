@@ -226,7 +226,7 @@ class Ledger:
     @property
     def charges(self) -> list[Charge]:
         """Every charge, in order. This verifies the whole chain."""
-        with self._verified(whole=True) as entries:
+        with self._verified(first=1) as entries:
             return entries.charges
 
     @property
@@ -245,7 +245,7 @@ class Ledger:
         `charges`, `show`, `export` and `backup` check every entry, too. What spends and what looks
         for one charge checks the last entries, on whose sums it depends. All raise `LedgerError`.
         """
-        with self._verified(whole=True) as entries:
+        with self._verified(first=1) as entries:
             if entries.sums.below(recomputed_sums(entries), _TOLERANCE):
                 raise LedgerError(
                     f"The sums that the ledger {self.path} recorded are below what its charges "
@@ -256,12 +256,12 @@ class Ledger:
 
     def show(self) -> str:
         """The ceiling, what is spent and left, and one line for each charge."""
-        with self._verified(whole=True) as entries:
+        with self._verified(first=1) as entries:
             return summary_text(entries)
 
     def export(self) -> str:
         """Header, entries and macs as JSON, for an archive or an auditor. Never the key."""
-        with self._verified(whole=True) as entries:
+        with self._verified(first=1) as entries:
             return json_text(entries)
 
     def backup(self, file: PathLike, *, force: bool = False) -> int:
@@ -279,7 +279,7 @@ class Ledger:
         charges : int
             How many charges the backup has.
         """
-        with self._verified(whole=True) as entries:
+        with self._verified(first=1) as entries:
             pass
         write_backup(entries, file, (self.path, self._head.path), force)
         return len(entries.charges)
@@ -331,8 +331,10 @@ class Ledger:
         return known[0]
 
     @contextmanager
-    def _verified(self, *, whole: bool = False, first: int | None = None) -> Iterator[Entries]:
-        """One serialised transaction that starts by verifying all entries, or the last ones.
+    def _verified(self, *, first: int | None = None) -> Iterator[Entries]:
+        """One serialised transaction that starts by verifying the entries from the `first` on.
+
+        Without a number these are the last ones, on whose sums spending depends.
 
         The head moves here and nowhere else: under the database's write lock, and only forward.
         """
@@ -350,7 +352,7 @@ class Ledger:
                     f"{self.dataset!r}, so nothing can be spent. Say with head= where the right "
                     "one is."
                 )
-            entries = verified_entries(db, header, seen, self.path, 1 if whole else first)
+            entries = verified_entries(db, header, seen, self.path, first)
             if entries.head != seen:
                 self._head.write(entries.head)
             yield entries

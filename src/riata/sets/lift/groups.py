@@ -72,8 +72,8 @@ def _smallest_groups(
         g = rows.T @ y
         slack = np.repeat(1 - sums(np.square(g)), counts)
         theta = 2 * height * g / slack
-        bent = sums(rows * (g / slack))
-        curvature = (rows * (2 / slack)) @ rows.T + 4 * bent @ bent.T
+        scaled = sums(rows * (g / slack))
+        curvature = (rows * (2 / slack)) @ rows.T + 4 * scaled @ scaled.T
         missed = goal - rows @ theta
         step = np.linalg.solve(curvature, missed / height)
         dg = rows.T @ step
