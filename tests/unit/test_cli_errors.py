@@ -68,7 +68,7 @@ def test_each_kind_of_problem_has_its_status(problem, status):
         ([*FIT, "--data", "none.csv"], 4, "There is no file"),
         ([*FIT, "--data", "."], 4, "holds neither"),
         ([*FIT, "--schema", "none.toml"], 4, "Cannot read the schema"),
-        ([*FIT, "--schema", "d.csv"], 4, "The schema is not TOML"),
+        ([*FIT, "--schema", "d.csv"], 4, "The schema d.csv is not TOML"),
         ([*FIT, "--ledger", "none.db"], 5, "does not exist"),
         ([*FIT, "--ledger", "d.csv"], 5, "d.csv"),
         ([*FIT, "--estimator", "logistic"], 2, "predicts classes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -14,13 +15,13 @@ from riata.engines.columns import SparseColumns
 from riata.engines.compiled.codes import known_loss
 from riata.engines.dense import DenseColumns, DenseRows
 from riata.engines.gram import Gram
-from riata.engines.margins import ColumnBlock, Margins, RowBlock
+from riata.engines.margins import ColumnBlock, DenseBlock, Margins, RowBlock
 from riata.engines.scores import LazyScores, ordinary
 from riata.engines.shard import blocks_of, sum_over
-from riata.grid import BLOCK_ROWS, X_STEPS
+from riata.grid import BLOCK_ROWS, X_STEPS, slices
 from riata.losses import Squared
 from riata.mechanisms.engine import Engine
-from riata.queries import Block, FrankWolfePath, Gradient, Query, Reads
+from riata.queries import Block, Correlations, FrankWolfePath, Gradient, Query, Reads
 
 #: About what a step takes without a compiler, and from when on it is worth to compile.
 _SECONDS, _SECONDS_A_ROW, _WORTH_COMPILING = 3e-4, 2e-8, 5.0
@@ -33,7 +34,7 @@ _MOST_OPEN = 8.0
 
 #: Dense rows of up to so many entries are kept on the grid, as a copy. Others are put there again
 #: and again, a block at a time: what queries are summed over in one go.
-MOST_KEPT, BLOCK_ENTRIES = 2**27, 2**19
+MOST_KEPT, BLOCK_ENTRIES = 2**27, 2**20
 
 #: Rows with fewer entries than this are summed so quickly that bounds on scores gain nothing. How
 #: many sparse rows have is not public: they count as if so many of a hundred places were filled.
@@ -108,18 +109,23 @@ class LocalEngine(Engine):
     @cached_property
     def _x(self) -> Any:
         """The rows on the grid."""
+        if not self._is_sparse:
+            return self._dense.kept
         return self._given if self._bounds is None else self._bounds.grid_x(self._given)
 
     @cached_property
-    def _blocks(self) -> list[RowBlock]:
+    def _blocks(self) -> Sequence[Block]:
+        if not self._is_sparse:
+            several = max(1, BLOCK_ENTRIES // max(self._given.shape[1], 1))
+            # no rows at all are a block too: a sum has a shape
+            cut = slices(len(self._y), min(self._block_rows, several)) or [slice(0, 0)]
+            return [DenseBlock(self._dense, self._margins, self._y, few) for few in cut]
         blocks = blocks_of(self._x, self._y, self._block_rows)
         return [RowBlock(block, self._margins) for block in blocks]
 
     @cached_property
     def _dense(self) -> DenseRows:
         """Dense rows, as if all of them were on the grid."""
-        if "_x" in self.__dict__:  # they are on the grid already
-            return DenseRows(self._x)
         return DenseRows(self._given, self._bounds)
 
     @property
@@ -130,7 +136,7 @@ class LocalEngine(Engine):
     def total(self, query: Query) -> np.ndarray:
         """The exact sum of the query's integers over all rows."""
         by_columns = self._by_columns(query)
-        if self._in_pieces and not by_columns:
+        if not by_columns and (self._in_pieces or (query.asked_once and self._is_dense_anew)):
 
             def summed(few: slice, x: np.ndarray) -> np.ndarray:
                 return query.block_sum(Block(x, self._y[few], few.start)).astype(np.int64)
@@ -139,6 +145,11 @@ class LocalEngine(Engine):
         blocks = self._column_blocks if by_columns else self._blocks
         return sum_over(query, blocks)
 
+    @property
+    def _is_dense_anew(self) -> bool:
+        """Whether rows are dense, and no copy of them on the grid was made so far."""
+        return not self._is_sparse and not self._dense.is_kept
+
     def scores(self, query: Any, factor: float) -> LazyScores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.
 
@@ -146,6 +157,8 @@ class LocalEngine(Engine):
         """
         if not (query.by_column and self._many(query.source) and ordinary(query, factor)):
             return None
+        if isinstance(query, Correlations) and not (self._is_sparse or self._in_pieces):
+            return None  # a look at a kept copy of clipped rows takes one pass
         known = self._margins.of(query.source)
         if query.most not in self._scores:
             self._scores = {query.most: LazyScores(self._columns.clipped(query.most))}
