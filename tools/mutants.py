@@ -1078,7 +1078,7 @@ MUTANTS = [
         "nonnegative_inner samples", "mechanisms/sampled.py",
         "return max(self.query.sensitivity(norm), super().sensitivity(norm))",
         "return self.query.sensitivity(norm)",
-        (f"{REFITS[0]}::test_a_secret_sample_does_not_count_on_acute_summands",),
+        (f"{REFITS[0]}::test_a_secret_sample_does_not_count_on_non_negative_inner_products",),
     ),
     Mutant(
         "every entry with a vote of its own", "queries/sizes.py",

@@ -168,7 +168,7 @@ def test_every_entry_with_a_vote_of_its_own_is_accused(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [SupportGradient, Coordinate, LimitedSlope])
-def test_acute_for_a_query_with_signs_is_accused(monkeypatch, kind):
+def test_non_negative_inner_products_claimed_of_signed_summands_are_accused(monkeypatch, kind):
     name = "all columns" if kind is SupportGradient else "greedy"
     model = MODELS[name](REPLACE_ONE)
     assert not caught(model)

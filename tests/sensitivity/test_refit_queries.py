@@ -202,7 +202,7 @@ def test_no_rows_add_nothing(name, layout):
         np.testing.assert_array_equal(query.block_sum(Block(none, np.zeros(0))), 0.0)
 
 
-# Acute summands
+# Summands with non-negative inner products
 
 
 def inner(a, b, units):
@@ -213,7 +213,7 @@ def inner(a, b, units):
 @every_query
 @every_loss
 @every_bound
-def test_queries_are_acute_exactly_where_no_two_rows_pull_apart(name, loss, bounds):
+def test_inner_products_are_said_to_be_non_negative_exactly_where_they_are(name, loss, bounds):
     rng = np.random.default_rng(43)
     x, y = hostile_rows(rng, 8)
     problem = Problem(loss, L1Ball(1.0), bounds, 3, P)
@@ -236,7 +236,7 @@ NONNEGATIVE = (
 )  # fmt: skip
 
 
-def test_only_the_euclidean_sensitivity_of_acute_summands_is_smaller():
+def test_only_the_euclidean_sensitivity_is_smaller_where_inner_products_are_non_negative():
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 8, P)
     sizes = SlopeSizes(problem, Vector.zero(P))
     assert sizes.sensitivity("l2") == pytest.approx(math.sqrt(2) / 8, rel=1e-9)
@@ -247,7 +247,7 @@ def test_only_the_euclidean_sensitivity_of_acute_summands_is_smaller():
         assert found == pytest.approx(1 / 8, rel=1e-9)
 
 
-def test_a_secret_sample_does_not_count_on_acute_summands():
+def test_a_secret_sample_does_not_count_on_non_negative_inner_products():
     # The replaced row and its replacement are sampled by different coins: each of them, alone, is
     # half of what the accountant of samples takes the sensitivity for.
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 8, P)
