@@ -11,10 +11,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
 from riata.audit import random_pairs, replays
-from riata.losses import Logistic, OneAgainstRest
+from riata.losses import Logistic, OneAgainstRest, Squared
 from riata.privacy import Budget
 from riata.queries import JointMoments, PreconditionedGradient
-from riata.sets import L2Ball
+from riata.sets import L1Ball, L2Ball
 from riata.solvers import AveragedGradient, WhitenedGradient, averaged_gradient, whitened_line
 from riata.solvers.empirical_bayes import (
     averaged_noise,
@@ -456,3 +456,19 @@ def test_errors_of_columns_that_were_kept_are_those_without_the_others():
     few = np.ix_(~left_out, ~left_out)
     np.testing.assert_allclose(covariance[few], np.linalg.inv(moments[few]))
     np.testing.assert_allclose(covariance[left_out], 0, atol=1e-12)
+
+
+def test_categories_that_add_up_to_one_leave_room_for_the_rest():
+    """With an intercept their common part is noise alone, of any length, and the set is narrow."""
+    rng = np.random.default_rng(0)
+    number, group = rng.uniform(-0.5, 0.5, 10_000), rng.integers(0, 3, 10_000)
+    x = np.column_stack([number, 0.05 * np.eye(3)[group]])
+    y = number + 0.05 * rng.standard_normal(10_000)
+    model = PrivateErm(
+        Squared(), L1Ball(2.0), epsilon=1.0, delta=1e-6, bounds=Bounds(x=1.0, y=1.0),
+        solver="whitened-gradient",
+    )  # fmt: skip
+    for seed in range(10):
+        fitted = model.set_params(random_state=seed).fit(x, y)
+        assert fitted.score(x, y) > 0.95
+        assert np.abs(fitted.coef_).sum() <= 2 + 1e-9

@@ -355,7 +355,7 @@ class Run:
         offset = (1 - self.kept) * self.base.offset + self.kept * theta.offset + self.shift
         offset = float(np.clip(offset, -LARGEST, LARGEST))
         dense = (1 - self.kept) * self.base.dense() + self.kept * theta.dense()
-        dense = problem.project(np.where(self.columns, dense, 0.0))
+        dense, offset = self._inside(np.where(self.columns, dense, 0.0), offset)
         model = Vector.of(dense).with_offset(offset if problem.fit_intercept else 0.0)
         covariance = covariance_of(self, theta, model.support)
         return Solution(
@@ -363,6 +363,21 @@ class Run:
             offset_error=math.sqrt(covariance[0, -1, -1]) if problem.fit_intercept else None,
             covariance=covariance,
         )  # fmt: skip
+
+    def _inside(self, dense: np.ndarray, offset: float) -> tuple[np.ndarray, float]:
+        """A model of the set near to this one, with the same prediction at the mean row.
+
+        Where rows hardly vary a model is noise. It may be so long that a projection would leave
+        nothing of the rest, so this part is made as short as it can be, which changes predictions
+        by little but a constant.
+        """
+        if np.array_equal(inside := self.problem.project(dense), dense):
+            return inside, offset
+        white = self.whitening
+        ways = limited(np.where(self.columns, white.matrix[self.flat] / self.units, 0.0)).T
+        inside = self.problem.project(dense - ways @ np.linalg.lstsq(ways, dense)[0])
+        mean = np.linalg.lstsq(white.matrix, white.centre)[0] * self.units
+        return inside, float(np.clip(offset + mean @ (dense - inside), -LARGEST, LARGEST))
 
     def fit_of(self, model: Vector) -> Fit | None:
         """A private estimate of how much better than the best constant a model fits the rows."""
