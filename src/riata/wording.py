@@ -11,8 +11,8 @@ from collections.abc import Iterable
 #: Characters of a wrong value that an error quotes.
 _QUOTED = 80
 
-#: A number with more decimals than a person reads.
-_LONG = re.compile(r"(?<![\w.])\d+\.\d{4,}(?:e[-+]?\d+)?")
+#: A number with more digits than a person reads.
+_LONG = re.compile(r"(?<![\w.])(?:\d+\.\d{4,}|\d{8,}\.\d+)(?:e[-+]?\d+)?")
 
 
 def number_of(n: int, one: str, many: str | None = None) -> str:

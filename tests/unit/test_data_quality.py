@@ -58,7 +58,7 @@ def test_missing_cells_and_other_units_are_told():
         found = fitted(frame).data_quality_
     missing, outside = (str(each.message) for each in said)
     assert missing.endswith("% of 'age' is missing or cannot be read.")
-    assert "of 'age' is outside of its bounds or choices" in outside
+    assert "of 'age' is outside of its bounds: check the units" in outside
     assert found.columns == ("age", "ward")
     assert abs(found.missing[0] - 0.4) < 6 * found.error + 0.03
     assert abs(found.outside[1]) < 6 * found.error

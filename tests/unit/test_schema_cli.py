@@ -99,18 +99,21 @@ def drafted(tmp_path, **columns):
 
 def test_each_column_that_is_not_used_has_a_reason(file):
     found = draft(file, target="stage")
-    assert list(found.reasons) == ["id", "number"]
-    assert found.reasons["id"] == "nearly every row has a text of its own, as an id has"
-    assert "whole number of its own" in found.reasons["number"]
-    for name, reason in found.reasons.items():
-        assert f'# Not used: "{name}", because {reason}.' in found.text
-    done = CliRunner().invoke(app, ["schema", "draft", str(file), "--public"])
-    assert "Not used: 'id', because" in done.stderr
+    assert found.remarks[:2] == (
+        'Not used: "id", because nearly every row has a text of its own, as an id has.',
+        'Not used: "number", because its numbers are those of a running number.',
+    )
+    for remark in found.remarks:
+        assert f"# {remark}" in found.text
+    done = CliRunner().invoke(app, ["schema", "draft", str(file), "--public", "--json"])
+    assert 'Not used: "id", because' in done.stderr
 
 
 def test_columns_that_say_nothing_are_not_used(tmp_path):
     found = drafted(tmp_path, a=["x"] * 9, b=["NA", "?"] * 4 + [""], c=list("abcabcabc"))
-    assert found.reasons == {"a": "it has one value alone", "b": "it has no value"}
+    assert found.schema.ignore == ("a", "b")
+    assert '"a", because it has one value alone' in found.text
+    assert '"b", because it has no value' in found.text
     with pytest.raises(DataError, match="No column"):
         drafted(tmp_path, a=["x"] * 9)
 
@@ -122,6 +125,30 @@ def test_tokens_for_missing_values_are_no_values(tmp_path):
     assert ward.choices == ("a", "b")
     assert '# Taken for missing in "age": "?", "NA".' in found.text
     assert '# Taken for missing in "ward": "None", "n/a".' in found.text
+
+
+def test_sizes_are_no_ids_and_ids_are_no_sizes(tmp_path):
+    """In a small sample nearly every row has a salary of its own."""
+    rng = np.random.default_rng(0)
+    found = drafted(
+        tmp_path, salary=rng.permutation(40_000)[:300] * 3, patientNbr=rng.permutation(9**9)[:300],
+        shop_id=rng.integers(1, 9, 300), postcode_id=rng.integers(10_000, 10_090, 300),
+    )  # fmt: skip
+    kinds = {feature.name: feature.kind for feature in found.schema.features}
+    assert kinds == {"salary": "number", "shop_id": "choice", "postcode_id": "hash"}
+    assert list(found.schema.features)[1].choices == tuple("12345678")
+    assert found.schema.ignore == ("patientNbr",)
+    assert 'Check "salary": nearly every row has a whole number of its own.' in found.text
+    assert 'such as "patientNbr" says whose row it is, name it with --person' in found.text
+    assert "There is no target" in found.text
+
+
+def test_numbers_are_written_as_people_write_them(tmp_path):
+    days = [999] * 80 + list(range(20))
+    text = drafted(tmp_path, days=days, age=list(range(20, 70)) * 2).text
+    assert "bounds = [0, 1000] " in text
+    assert "center = 999 " in text
+    assert ".0" not in text
 
 
 def test_the_centre_of_columns_that_are_mostly_zero(tmp_path):

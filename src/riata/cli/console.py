@@ -30,6 +30,12 @@ def err() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def terminal_width() -> int | None:
+    """How many columns standard output has; None if it is no terminal."""
+    console = out()
+    return console.width if console.is_terminal else None
+
+
 def note(text: str = "", style: str = "") -> None:
     """A message for people. Brackets in it are not marks of style."""
     err().print(Text(text, style))

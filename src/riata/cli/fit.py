@@ -36,12 +36,19 @@ from riata.cli.summary import SHOWN, show_summary, summary_facts
 from riata.errors import BudgetExceeded, DataError, DataQualityWarning, InvalidArgument
 
 if TYPE_CHECKING:
-    from riata.data import Source
+    from riata.data import Schema, Source
     from riata.fitting import PlannedFit
     from riata.privacy.events import Event
     from riata.privacy.ledger import Ledger
     from riata.privacy.statement import Statement
     from riata.privacy.unit import PrivacyUnit
+
+#: Counts whose noise may be a larger part of the rows say nothing.
+MOST_NOISE = 0.5
+
+#: Rows times epsilon below which a fit is warned about: there the private estimate of how good it
+#: is has an error of about 1, the whole scale from a constant to a perfect model.
+FEW_ROWS = 500
 
 MODEL, STATEMENT, REPORT = "model.riata", "statement", "report.html"
 
@@ -153,9 +160,20 @@ def open_source(study: Study, random_state: int | None = None) -> Source:
         note(
             f"Counting the rows of {study.data}: their number is public, and no cell is looked at."
         )
+    else:
+        _note_fixed_number(study.schema)
     if source.n_rows == 0:
         raise DataError(f"{study.data} has no rows: there is nothing to fit.")
     return source
+
+
+def _note_fixed_number(schema: Schema) -> None:
+    """Say what happens where the schema says how many rows or people there are."""
+    what, number = ("people", schema.people) if schema.person else ("rows", schema.rows)
+    note(
+        f"The fit counts {number:,} {what}, as the schema says: more of them are left out, and for "
+        "fewer there are blank rows."
+    )
 
 
 def confirm_spending(question: str, yes: bool) -> None:
@@ -194,7 +212,9 @@ def show_quality(model: Any) -> None:
         warning(sentence)
     if found.hint:
         note(found.hint)
-    if not found.sentences:
+    if not found.sentences and 2 * found.error > MOST_NOISE:
+        note("Data quality: there are too few rows at this epsilon to count what is wrong.")
+    elif not found.sentences:
         note(
             "Data quality: no column stands out, with counts that are right within about "
             f"{2 * found.error:.0%} of the rows, and {2 * found.target_error:.0%} for the target."
@@ -240,7 +260,12 @@ def _warn(planned: PlannedFit) -> None:
     from riata.fitting.statement import DELTA_NOTE, WEAK_NOTE, is_large
     from riata.privacy.budget import WEAK_EPSILON
 
-    budget = planned.plan.budget
+    budget, rows = planned.plan.budget, planned.plan.problem.n_rows
+    if rows * budget.epsilon < FEW_ROWS:
+        warning(
+            f"The number of rows, {rows:,}, is small for epsilon {budget.epsilon:g}: the noise "
+            "will hide most of what there is. `riata plan` shows what to expect."
+        )
     if math.isinf(budget.epsilon):
         warning("epsilon is infinite: the fit has no noise, and the model protects nobody.")
     if WEAK_EPSILON < budget.epsilon < math.inf:

@@ -11,14 +11,25 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from riata.cli.console import AsJson, answer_json, answer_table, note, out, reply, shows_progress
+from riata.cli.console import (
+    AsJson,
+    answer,
+    answer_json,
+    answer_table,
+    note,
+    out,
+    reply,
+    shows_progress,
+)
 from riata.cli.forecasts import forecast_facts, guess_of
 from riata.cli.options import study_command
 from riata.cli.study import Study
 from riata.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from riata.data import Schema
     from riata.forecasting import Comparison, Required
+    from riata.solvers.plan import Plan
 
 EPSILON, ROWS = "epsilon", "rows"
 
@@ -70,6 +81,9 @@ def plan(
     guess.setdefault("repeats", repeats)
     if plot is not None:
         _check_plot(plot)
+    if wanted is None and len(getattr(model, "classes", None) or ()) > 2:
+        _show_plan(model.plan(_rows(study, rows), n_columns), study.schema, as_json)
+        return
     from riata.forecasting import ForecastCurve, compare_solvers, required_epsilon, required_rows
 
     guess["verbose"] = shows_progress()
@@ -97,6 +111,18 @@ def plan(
     if plot is not None:
         drawn.plot().figure.savefig(plot)
         note(f"Wrote {plot}.")
+
+
+def _show_plan(found: Plan, schema: Schema | None, as_json: bool) -> None:
+    """The plan of the fit alone, where nothing is forecast: for three classes or more."""
+    derived = [] if schema is None else schema.derived
+    if as_json:
+        answer_json(found.summary() | {"derived": dict(derived)})
+        return
+    answer(str(found))
+    for name, fact in derived:
+        note(f"From the schema: {name}: {fact}.")
+    note("Forecasts are for two classes: to compare solvers, name two of the classes.")
 
 
 def _with_knots(study: Study, rows: int | None, known: bool) -> Study:

@@ -44,11 +44,12 @@ def draft(
         raise InvalidArgument(f"{out} exists. Choose another name, or pass --force.")
     from riata.data.schema_draft import draft as drafted
 
-    schema, text, reasons = drafted(
+    schema, text, remarks = drafted(
         file, target=target, person=person, rows_of_a_person=rows_of_a_person
     )
-    for name, reason in reasons.items():
-        note(f"Not used: {name!r}, because {reason}.")
+    if out is not None or as_json:
+        for remark in remarks:
+            note(remark)
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if out is None and not as_json:

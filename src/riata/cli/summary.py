@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from riata.cli.console import AsJson, answer, answer_json
+from riata.cli.console import AsJson, answer, answer_json, terminal_width
 from riata.cli.options import MaxBytes, ModelFile
 from riata.files.limit import MAX_BYTES
 
@@ -51,5 +51,7 @@ def show_summary(
 ) -> None:
     """For people."""
     from riata.estimators.summary import summarize
+    from riata.estimators.summary_text import summary_text
 
-    answer(str(summarize(model, level, correction=correction, most=most)))
+    found = summarize(model, level, correction=correction, most=most)
+    answer(summary_text(found, terminal_width()))

@@ -110,6 +110,11 @@ def _open_path(where: Any, schema: Schema) -> Reader | None:
         return CsvReader(path, "\t" if ending == ".tsv" else schema.separator)
     if ending in (".svmlight", ".libsvm", ".svm"):
         return SvmlightReader(path)
+    if ending in (".json", ".jsonl", ".ndjson"):
+        raise DataError(
+            f"{path} is JSON, which has no header that names its columns. Write it as Parquet or "
+            "CSV, as with pandas: read_json(..., lines=True).to_parquet(...)."
+        )
     if path.suffix == ".gz":
         raise DataError(f"{path} is compressed, which only CSV and svmlight may be. Unpack it.")
     if ending in (".parquet", ".pq"):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +31,15 @@ MOST_CHOICES = 60
 #: Columns with a different text in more than this part of the rows are taken for identifiers.
 _DIFFERENT = 0.9
 
-#: A column with more zeros than this part of its numbers has its centre there.
+#: A column with one number in more than this part of its rows has its centre there.
 _MOSTLY = 0.5
+#: What the names of ids and of codes have among their words.
+_ID_WORDS, _CODE_WORDS = (
+    frozenset({"id", "key", "nbr", "no", "nr", "uuid"}),
+    frozenset({"id", "code"}),
+)
+#: The words of a name, such as "patient_nbr" or "orderId".
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: Whole numbers from 0 on are counts if the largest is so large, and so many times the median.
 _LARGE, _SKEWED = 100, 20
 
@@ -39,23 +47,25 @@ _LARGE, _SKEWED = 100, 20
 _FORMS = ("", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 
 HEAD = """\
-# Drafted from {title}, which was declared public. CHECK EVERY LINE before you use it for
-# private rows: bounds and choices must be what could occur, and not what happened to occur.
+# Drafted from {title}, which was declared public.
+# CHECK EVERY LINE before you use it for private rows: bounds and choices must be what could occur,
+# and not what happened to occur.
 # A number with few values may be a code: then kind = "choice" is right."""
 
 
 class Draft(NamedTuple):
-    """A proposal: the schema, its file with comments, and why columns are not in it."""
+    """A proposal: the schema, its file with comments, and what to know about its columns."""
 
     schema: Schema
     text: str
-    reasons: dict[str, str]
+    remarks: tuple[str, ...]
 
 
 class ColumnSummary:
     """What the public rows show of one column."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self.words = frozenset(word.lower() for word in _WORDS.findall(name))
         self.counts: Counter[str] = Counter()
         self.boolean = False
         self.missing: set[str] = set()
@@ -91,6 +101,17 @@ class ColumnSummary:
         return len(self._numbers[0]) > 0
 
     @property
+    def _whole(self) -> bool:
+        """Whether it has numbers, and all are whole."""
+        values = self._numbers[0]
+        return self.is_number and bool(np.all(values == np.floor(values)))
+
+    @property
+    def _own(self) -> bool:
+        """Whether nearly every row has a value of its own."""
+        return len(self.counts) > max(MOST_CHOICES, _DIFFERENT * self.rows)
+
+    @property
     def reason(self) -> str:
         """Why the column is not used; "" if it is."""
         different = len(self.counts)
@@ -98,12 +119,25 @@ class ColumnSummary:
             return "it has no value"
         if different == 1:
             return "it has one value alone"
-        if different <= max(MOST_CHOICES, _DIFFERENT * self.rows) or self._form is not None:
+        if different <= MOST_CHOICES or self._form is not None:
             return ""
-        if self.is_number:
-            whole = np.all(self._numbers[0] == np.floor(self._numbers[0]))
-            return "nearly every row has a whole number of its own, as an id has" if whole else ""
-        return "" if self._has_words else "nearly every row has a text of its own, as an id has"
+        if self._own and not self.is_number:
+            return "" if self._has_words else "nearly every row has a text of its own, as an id has"
+        if not self._whole:
+            return ""
+        values = self._numbers[0]
+        if self._own and values[-1] - values[0] < 2 * different:
+            return "its numbers are those of a running number"
+        if self.words & _ID_WORDS and 2 * different > self.rows:
+            return "it has the name and the numbers of an id"
+        return ""
+
+    @property
+    def doubt(self) -> str:
+        """What to look at before the column is used; "" if nothing is special."""
+        if self._own and self._whole:
+            return "nearly every row has a whole number of its own. If it is an id, ignore it"
+        return ""
 
     @property
     def _has_words(self) -> bool:
@@ -122,15 +156,22 @@ class ColumnSummary:
 
     def feature(self) -> dict[str, Any]:
         """The fields of a feature, without its name."""
+        few = len(self.counts) <= MOST_CHOICES
         if self.boolean or {word.lower() for word in self.counts} <= YES.keys():
             return {"kind": "yes-no"}
+        if self._whole and self.words & _CODE_WORDS:
+            return self._choice() if few else self._hash()
         if self.is_number:
             return self._number()
         if self._form is not None:
             return self._date(self._form)
-        if len(self.counts) <= MOST_CHOICES:
-            return {"kind": "choice", "choices": sorted(self.counts)}
+        if few:
+            return self._choice()
         return {"kind": "text"} if self._has_words else self._hash()
+
+    def _choice(self) -> dict[str, Any]:
+        order = as_number if self.is_number else str
+        return {"kind": "choice", "choices": sorted(self.counts, key=order)}
 
     def _hash(self) -> dict[str, Any]:
         """Twice as many buckets as there are values, so that few of them share one."""
@@ -141,11 +182,11 @@ class ColumnSummary:
         values, times = self._numbers
         low, high = round_bounds(values[0], values[-1])
         middle = values[np.searchsorted(np.cumsum(times), times.sum() / 2)]
-        whole = bool(np.all(values == np.floor(values)))
-        if whole and low == 0 and high >= max(_LARGE, _SKEWED * middle):
+        if self._whole and low == 0 and high >= max(_LARGE, _SKEWED * middle):
             return {"kind": "count", "most": high}
-        zeros = times[values == 0].sum() > _MOSTLY * times.sum()
-        return {"kind": "number", "bounds": [low, high]} | ({"center": 0.0} if zeros else {})
+        usual = float(values[np.argmax(times)])
+        mostly = times.max() > _MOSTLY * times.sum()
+        return {"kind": "number", "bounds": [low, high]} | ({"center": usual} if mostly else {})
 
     def _date(self, form: str) -> dict[str, Any]:
         times = [time for word in self.counts if (time := read_time(word, form)) is not None]
@@ -182,7 +223,7 @@ def draft(
             raise InvalidArgument(
                 f"{reader.title} has no column {name!r}. Its columns are {', '.join(names)}."
             )
-    summaries = {name: ColumnSummary() for name in names}
+    summaries = {name: ColumnSummary(name) for name in names}
     for _, columns in reader.chunks(names, BLOCK_ROWS):
         for name, column in columns.items():
             summaries[name].add(column)
@@ -201,8 +242,32 @@ def draft(
     table["features"] = [{"name": name, **summaries[name].feature()} for name in used]
     if target:
         table["target"] = {"name": target, **summaries[target].target()}
-    missing = {name: sorted(found) for name in names if (found := summaries[name].missing)}
-    return _checked(table, reader.title, reasons, missing)
+    remarks = [*_remarks(summaries, reasons, used), *_open_questions(summaries, target, person)]
+    return _checked(table, reader.title, tuple(remarks))
+
+
+def _remarks(
+    summaries: dict[str, ColumnSummary], reasons: dict[str, str], used: list[str]
+) -> Iterator[str]:
+    """What was made of columns that are no plain case."""
+    for name, why in reasons.items():
+        yield f"Not used: {_quoted(name)}, because {why}."
+    for name in used:
+        if summaries[name].doubt:
+            yield f"Check {_quoted(name)}: {summaries[name].doubt}."
+    for name, summary in summaries.items():
+        if summary.missing:
+            words = ", ".join(map(_quoted, sorted(summary.missing)))
+            yield f"Taken for missing in {_quoted(name)}: {words}."
+
+
+def _open_questions(summaries: dict[str, ColumnSummary], target: str, person: str) -> Iterator[str]:
+    """What nobody said, and the rows cannot say."""
+    ids = [name for name in summaries if summaries[name].words & _ID_WORDS and name != target]
+    if ids and not person:
+        yield f"If a column such as {_quoted(ids[0])} says whose row it is, name it with --person."
+    if not target:
+        yield "There is no target, which a fit needs: name it with --target."
 
 
 def _matrix_draft(reader: Reader, target: str, person: str) -> Draft:
@@ -232,22 +297,12 @@ def _matrix_draft(reader: Reader, target: str, person: str) -> Draft:
     return _checked(table, reader.title)
 
 
-def _checked(
-    table: dict[str, Any],
-    title: str,
-    reasons: Mapping[str, str] | None = None,
-    missing: Mapping[str, list[str]] | None = None,
-) -> Draft:
+def _checked(table: dict[str, Any], title: str, remarks: tuple[str, ...] = ()) -> Draft:
     from riata.data.schema.toml_text import schema_text
 
-    schema, reasons = Schema.from_table(table), dict(reasons or {})
-    head = [HEAD.format(title=Path(title).name)]
-    head += [f"# Not used: {_quoted(name)}, because {why}." for name, why in reasons.items()]
-    head += [
-        f"# Taken for missing in {_quoted(name)}: {', '.join(map(_quoted, found))}."
-        for name, found in (missing or {}).items()
-    ]
-    return Draft(schema, schema_text(schema, "\n".join(head)), reasons)
+    schema = Schema.from_table(table)
+    head = [HEAD.format(title=Path(title).name), *(f"# {remark}" for remark in remarks)]
+    return Draft(schema, schema_text(schema, "\n".join(head)), remarks)
 
 
 def _quoted(text: str) -> str:

@@ -22,7 +22,7 @@ from riata.estimators.advice import advice
 from riata.estimators.coefficients import INTERCEPT, Coefficients, coefficients
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.ratios import calibration_lines, ratio_kind
-from riata.estimators.summary_notes import summary_notes, unknown_note
+from riata.estimators.summary_notes import summary_notes, suspicion, unknown_note
 from riata.privacy.statement import Statement
 from riata.wording import number_of
 
@@ -74,7 +74,9 @@ class FunctionSummary:
 
     @property
     def has_errors(self) -> bool:
-        return any(math.isfinite(term.error) for term in self.terms)
+        """Whether errors are known of columns, or of an intercept that stands alone."""
+        columns = [term for term in self.terms if term.name != INTERCEPT]
+        return any(math.isfinite(term.error) for term in columns or self.terms)
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ def summarize(
         what=what,
         ratio=ratio,
         correction=correction,
-        notes=notes + unknown_note(about, gains, functions),
+        notes=notes + unknown_note(about, gains, functions) + suspicion(gains, functions),
         gains=gains,
         glance=_glance(about, statement, gains, functions)
         | {"sigma": getattr(model, "residual_spread_", math.nan)},

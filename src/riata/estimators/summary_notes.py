@@ -25,6 +25,9 @@ INSTEAD = (
     'of their own, with solver="whitened-gradient".'
 )
 
+#: A private estimate of the fit above the first, with an error below the second, is nearly perfect.
+PERFECT, SURE = 0.98, 0.1
+
 #: So many columns that are not 0 are shown everywhere, and the largest of more.
 SHOWN_WHOLE = 10
 
@@ -93,6 +96,20 @@ def unknown_note(
     return (
         "Nothing that was released says how good this model is: it may be no better than a "
         "constant. Score it on rows that were held out, with `riata evaluate`.",
+    )
+
+
+def suspicion(
+    gains: Sequence[tuple[float, float]], functions: Sequence[FunctionSummary]
+) -> tuple[str, ...]:
+    """A doubt about a fit that is nearly perfect."""
+    perfect = bool(gains) and all(gain > PERFECT and error < SURE for gain, error in gains)
+    terms = [term.name for each in functions for term in each.terms if term.name != INTERCEPT]
+    if not (perfect and terms):
+        return ()
+    return (
+        "The model explains nearly everything. If that is too good to be true, a column may be "
+        f"another form of the target: look at {terms[0]} first.",
     )
 
 

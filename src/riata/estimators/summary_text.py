@@ -6,13 +6,17 @@ import html
 import math
 import textwrap
 from collections.abc import Callable
+from functools import partial
 
 from riata.estimators.coefficients import INTERCEPT
 from riata.estimators.summary import FunctionSummary, Summary, Term
 
 #: Terms and functions that are shown; `Summary.records` has all of them.
 SHOWN_TERMS, SHOWN_FUNCTIONS = 20, 3
-_WIDTH, _LONGEST_NAME, _LONGEST_IN_HTML = 96, 40, 200
+WIDTH, _NARROWEST, _LONGEST_NAME, _SHORTEST_NAME, _LONGEST_IN_HTML = 96, 60, 40, 12, 200
+
+#: What a table leaves out where it is too wide, first to last: what follows from other columns.
+_LEFT_OUT = ("p", "z", "std. error")
 
 _CELL = 'style="text-align:left;padding:2px 12px 2px 0"'
 _NUMBER = 'style="text-align:right;padding:2px 12px 2px 0"'
@@ -20,29 +24,32 @@ _NUMBER = 'style="text-align:right;padding:2px 12px 2px 0"'
 Cell = Callable[[Term], str]
 
 
-def summary_text(summary: Summary) -> str:
-    """For a terminal."""
-    rule = "=" * _WIDTH
+def summary_text(summary: Summary, columns_of_terminal: int | None = None) -> str:
+    """As plain text; tables keep inside of a terminal of so many columns as far as they can."""
+    width_of_page = max(min(columns_of_terminal or WIDTH, WIDTH), _NARROWEST)
+    rule = "=" * width_of_page
     width = max(len(name) for name, _ in summary.facts)
+    wrap = partial(_wrapped, width=width_of_page)
     lines = [summary.model, rule]
     for name, value in summary.facts:
-        lines += _wrapped(f"{name:<{width}}  ", value)
+        lines += wrap(f"{name:<{width}}  ", value)
     for each in summary.functions[:SHOWN_FUNCTIONS]:
-        lines += [rule, caption(summary, each), *_table(summary, each)]
+        lines += [rule, caption(summary, each), *_table(summary, each, columns_of_terminal)]
     lines += [rule] if summary.functions else []
     lines += _more_functions(summary)
     for note in summary.notes:
-        lines += _wrapped("- ", note)
+        lines += wrap("- ", note)
     if summary.advice:
-        lines += ["", *_wrapped("", summary.advice[0]), "What would help:"]
+        lines += ["", *wrap("", summary.advice[0])]
+        lines += ["What would help:"] * (len(summary.advice) > 1)
         for line in summary.advice[1:]:
-            lines += _wrapped("- ", line)
+            lines += wrap("- ", line)
     return "\n".join(lines)
 
 
-def _wrapped(head: str, text: str) -> list[str]:
+def _wrapped(head: str, text: str, width: int) -> list[str]:
     return textwrap.wrap(
-        text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head),
+        text, width, initial_indent=head, subsequent_indent=" " * len(head),
         break_long_words=False, break_on_hyphens=False,
     ) or [head.rstrip()]  # fmt: skip
 
@@ -120,13 +127,26 @@ def shortened(name: str, most: int = _LONGEST_NAME) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def _table(summary: Summary, function: FunctionSummary) -> list[str]:
-    terms = _shown(function)
+def _table(summary: Summary, function: FunctionSummary, width: int | None) -> list[str]:
+    terms, head = _shown(function), columns(summary, function)
     if not terms:
         return []
-    head = columns(summary, function)
+    lines = _lines(terms, head, _LONGEST_NAME)
+    for heading in _LEFT_OUT:
+        if width is None or max(map(len, lines)) <= width:
+            break
+        if heading != "p" or summary.correction:
+            head = [each for each in head if each[0] != heading]
+        lines = _lines(terms, head, _LONGEST_NAME)
+    if width is not None and (beyond := max(map(len, lines)) - width) > 0:
+        names = max(min(len(term.name), _LONGEST_NAME) for term in terms)
+        lines = _lines(terms, head, max(names - beyond, _SHORTEST_NAME))
+    return lines
+
+
+def _lines(terms: tuple[Term, ...], head: list[tuple[str, Cell]], longest: int) -> list[str]:
     rows = [["", *(name for name, _ in head)]]
-    rows += [[shortened(term.name), *(cell(term) for _, cell in head)] for term in terms]
+    rows += [[shortened(term.name, longest), *(cell(term) for _, cell in head)] for term in terms]
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return [
         "  ".join(

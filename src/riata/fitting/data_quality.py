@@ -7,7 +7,7 @@ to find out why. The proof is in docs/privacy/data_quality.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scipy.special import ndtri
@@ -30,12 +30,18 @@ OF_LABELS, OF_CELLS, FALSE_ALARMS = 0.02, 0.05, 1 / 500
 
 UNREADABLE = "is missing or cannot be read"
 
-#: What to look for where cells cannot be read.
-WRITTEN = (
-    "If they are there, they are written otherwise than they are read: numbers as 1234.5, without "
-    "a decimal comma, a percent sign or a unit, and dates as 2026-01-31, or as format = ... in the "
-    "schema says."
-)
+#: How the cells of a kind of column are written, for people whose cells cannot be read.
+WRITTEN = {
+    "number": "numbers as 1234.5, without a decimal comma, a sign between thousands, a percent "
+    "sign or a unit",
+    "date": "dates as 2026-01-31, or as format = ... in the schema says",
+    "yes-no": "yes and no as yes, no, true, false, 1 or 0",
+}
+#: The kinds that are read in the same way as another.
+_READ_AS = {"count": "number"}
+
+#: Columns are blank together if the parts that are missing differ by no more than noise and this.
+_ALIKE = 0.02
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class DataQuality:
         The same of the target. Outside are labels that are none of the classes.
     classifies : bool
         Whether the target has classes.
+    kinds : tuple of str
+        The kind of each column; empty in models of earlier versions.
     """
 
     columns: tuple[str, ...]
@@ -67,6 +75,7 @@ class DataQuality:
     target_outside: float
     target_error: float
     classifies: bool
+    kinds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         several = (self.columns, self.missing, self.outside)
@@ -75,28 +84,59 @@ class DataQuality:
         if good:
             numbers += [*self.missing, *self.outside]
         good = good and all(type(each) is float and math.isfinite(each) for each in numbers)
-        good = good and all(type(name) is str for name in (*self.columns, self.target))
+        good = good and type(self.kinds) is tuple and len(self.kinds) in (0, len(self.columns))
+        names = (*self.columns, self.target, *self.kinds) if good else ()
+        good = good and all(type(name) is str for name in names)
         if not good or type(self.classifies) is not bool:
             raise InvalidArgument("These are no counts of what is wrong with columns of a file.")
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What stands out from the noise, in words; the target first."""
-        said = self._of_target()
-        for name, missing, outside in zip(self.columns, self.missing, self.outside, strict=True):
-            if self._stands_out(missing, self.error, OF_CELLS):
+        said, blank = self._of_target(), self._blank
+        if blank:
+            said.append(
+                f"{_about(blank)} of the rows are blank in every column: the file has fewer rows "
+                "than the schema says, or blank lines."
+            )
+        for name, kind, missing, outside in self._by_column():
+            if self._stands_out(missing, self.error, OF_CELLS) and not blank:
                 said.append(f"{_about(missing)} of {name!r} {UNREADABLE}.")
             if self._stands_out(outside, self.error, OF_CELLS):
-                said.append(
-                    f"{_about(outside)} of {name!r} is outside of its bounds or choices: check "
-                    "units and spelling in the schema."
-                )
+                said.append(f"{_about(outside)} of {name!r} {_outside(kind)}.")
         return tuple(said)
 
     @property
     def hint(self) -> str:
-        """What to look for where cells cannot be read; "" where none stand out."""
-        return WRITTEN if any(each.endswith(f"{UNREADABLE}.") for each in self.sentences) else ""
+        """How cells are written, for the columns that stand out as unreadable; "" for none."""
+        kinds = [
+            kind
+            for _, kind, missing, _ in self._by_column()
+            if self._stands_out(missing, self.error, OF_CELLS) and not self._blank
+        ]
+        if not self.classifies and self._stands_out(
+            self.target_missing, self.target_error, OF_LABELS
+        ):
+            kinds.append("number")
+        read = dict.fromkeys(_READ_AS.get(kind, kind) for kind in kinds)
+        written = [WRITTEN[kind] for kind in read if kind in WRITTEN]
+        if not written:
+            return ""
+        return f"If the cells are there, they have to be written otherwise: {'; '.join(written)}."
+
+    def _by_column(self) -> Iterator[tuple[str, str, float, float]]:
+        """The name and kind of each column, and the parts that are missing and outside."""
+        kinds = self.kinds or ("",) * len(self.columns)
+        return zip(self.columns, kinds, self.missing, self.outside, strict=True)
+
+    @property
+    def _blank(self) -> float:
+        """The part of the rows that are blank as far as the noise shows: 0 where columns differ."""
+        if len(self.columns) < 2:
+            return 0.0
+        least, most = min(self.missing), max(self.missing)
+        alike = most - least < 6 * self.error + _ALIKE
+        return least if alike and self._stands_out(least, self.error, OF_CELLS) else 0.0
 
     def _of_target(self) -> list[str]:
         said, error = [], self.target_error
@@ -115,6 +155,13 @@ class DataQuality:
     def __str__(self) -> str:
         exact = f"Parts of the rows, with noise of {self.error:.2g} ({self.target_error:.2g} for "
         return "\n".join([*(self.sentences or ("Nothing stands out.",)), exact + "the target)."])
+
+
+def _outside(kind: str) -> str:
+    """What is wrong with cells outside of what a column of this kind may hold."""
+    if kind == "choice":
+        return "is none of its choices: if that is more than you expect, check the spelling"
+    return "is outside of its bounds: check the units"
 
 
 def _about(part: float) -> str:
@@ -166,4 +213,5 @@ def release_data_quality(plan: Plan, schema: Schema | None, curator: Curator) ->
         target_outside=float(parts[-1, 1] / weight),
         target_error=float(error / weight),
         classifies=target.bounds is None,
+        kinds=flagged.kinds,
     )

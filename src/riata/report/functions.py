@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from riata.data.schema import Schema
 from riata.estimators.coefficients import INTERCEPT, Coefficients, Line
 from riata.estimators.summary import FunctionSummary, Summary
+from riata.report.curves import CAPTION, curves
 from riata.report.plots import NORMAL_90, Plot, of_coefficients, of_ratios
 from riata.report.table import Table
 from riata.report.text import shortened
@@ -37,17 +39,29 @@ class Function:
     note: str
     ratios: Plot | None = None
     ratios_caption: str = ""
+    curves: Plot | None = None
+    curves_caption: str = CAPTION
 
 
 def functions(
-    found: list[Coefficients], what: str, summary: Summary | None = None
+    found: list[Coefficients],
+    what: str,
+    summary: Summary | None = None,
+    schema: Schema | None = None,
 ) -> list[Function]:
     """Each of the functions, whose numbers are called `what`.
 
-    A summary of at least `DRAWN` terms adds plots of ratios, if it has some.
+    A summary of at least `DRAWN` terms adds plots of ratios, if it has some, and a schema adds
+    curves of numbers.
     """
     listed = min(LISTED, max(FEWEST_LISTED, ALL_LISTED // max(len(found), 1)))
-    made = [_function(k, each, what, listed) for k, each in enumerate(found)]
+    made = [
+        replace(
+            _function(k, each, what, listed),
+            curves=curves(f"curves-{k}", each, schema) if k < MOST_DRAWN else None,
+        )
+        for k, each in enumerate(found)
+    ]
     if summary is None or not summary.ratio:
         return made
     return [

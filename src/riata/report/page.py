@@ -127,7 +127,7 @@ def html(
         task_rows=[] if task is None else facts.task_rows(task),
         questions=None if task is None else facts.questions(task),
         values=capital(f"{summary.what}s"),
-        functions=functions(found, summary.what, summary),
+        functions=functions(found, summary.what, summary, about.schema),
         spending=None if ledger is None else spending(ledger),
         forecast=forecast,
         forecast_rows=[] if forecast is None else forecast.rows(),

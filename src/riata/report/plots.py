@@ -114,6 +114,7 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
         axes.tick_params(length=0)
         axes.spines[["left", "bottom"]].set_visible(False)
         axes.set_ylim(-0.6, len(lines) - 0.4)
+        axes.locator_params(axis="x", nbins=7 if width == WIDE else 3)
         axes.set_xlabel(what)
 
     listed = "; ".join(_in_words(line) for line in lines)

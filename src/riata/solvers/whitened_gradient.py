@@ -63,6 +63,10 @@ class WhitenedGradient(Solver):
     name = "whitened-gradient"
     radius_policy: ClassVar[str] = "open"
     keeps_unpenalized: ClassVar[bool] = True
+    errors_unknown: ClassVar[str] = (
+        "Where rows hardly vary, as in rare categories and between the knots of curves, noise "
+        "hides how far coefficients are off."
+    )
     requirements: ClassVar[tuple[Requirement, ...]] = (
         positive_delta(),
         refittable_set,

@@ -59,6 +59,8 @@ class FlaggedSchema:
         Two encoded columns for each column of the file, and two for its target, which come last.
     columns : tuple of str
         The columns of the file, without the target.
+    kinds : tuple of str
+        What each of them is.
     weight : float
         Of the target's flags: what is wrong with labels matters more, so half of the length of a
         row is theirs.
@@ -66,6 +68,7 @@ class FlaggedSchema:
 
     schema: Schema
     columns: tuple[str, ...]
+    kinds: tuple[str, ...]
     weight: float
 
     @classmethod
@@ -78,7 +81,8 @@ class FlaggedSchema:
         flags = [Flags(feature.name, feature) for feature in each]
         flags.append(Flags(schema.target.name, schema.target, weight))
         columns = tuple(feature.name for feature in each)
-        return cls(replace(schema, features=NamedFeatures(tuple(flags))), columns, weight)
+        kinds = tuple(feature.kind for feature in each)
+        return cls(replace(schema, features=NamedFeatures(tuple(flags))), columns, kinds, weight)
 
     @property
     def bounds(self) -> Bounds:

@@ -15,6 +15,8 @@ _HEAD = """\
 # and none may be taken from the private rows: noise is scaled to them."""
 #: Where comments begin, if the line is shorter.
 _COMMENTS_AT = 36
+#: Fields whose numbers mean the same as floats and as whole numbers.
+_NUMBERS = frozenset({"bounds", "center", "most", "knots", "bins", "bound"})
 
 
 def schema_text(schema: Schema, head: str = _HEAD) -> str:
@@ -55,9 +57,16 @@ def _top(schema: Schema) -> list[tuple[str, Any, str]]:
 def _lines(lines: list[tuple[str, Any, str]]) -> str:
     written = []
     for name, value, meaning in lines:
-        line = f"{name} = {_value(value)}"
+        line = f"{name} = {_value(_plain(value) if name in _NUMBERS else value)}"
         written.append(f"{line:<{_COMMENTS_AT}} # {meaning}" if meaning else line)
     return "\n".join(written)
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers without a decimal point."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _value(value: Any) -> str:
