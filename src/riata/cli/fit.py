@@ -154,7 +154,7 @@ def open_source(study: Study, random_state: int | None = None) -> Source:
     if study.schema.person and study.schema.people is None:
         note(
             f"Counting the people in {study.data}: only ids are looked at, and the number is "
-            "public."
+            "public. Rows without an id are left out."
         )
     elif not study.schema.person and study.schema.rows is None:
         note(

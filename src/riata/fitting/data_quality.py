@@ -96,8 +96,9 @@ class DataQuality:
         said, blank = self._of_target(), self._blank
         if blank:
             said.append(
-                f"{_about(blank)} of the rows are blank in every column: the file has fewer rows "
-                "than the schema says, or blank lines."
+                f"{_about(blank)} of the rows are blank in every column: lines of the file are "
+                "blank or have another number of fields than the first one, or it has fewer rows "
+                "than the schema says."
             )
         for name, kind, missing, outside in self._by_column():
             if self._stands_out(missing, self.error, OF_CELLS) and not blank:

@@ -17,6 +17,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: What a file begins with that a spreadsheet saves as "Unicode text".
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+#: How files of gzip and of zip begin.
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04")
 
 #: Longer texts are split by Python: Arrow counts bytes in 31 bits.
 _MOST_BYTES = 1 << 30
@@ -41,8 +43,8 @@ class CsvReader(LineReader, TableReader):
             return hint
         return (
             f"Its first line is one field: if another sign than {self.separator!r} is between "
-            'the fields, write it into the schema, as in separator = ";". Otherwise it must '
-            "name the columns."
+            'the fields, write it into the schema, as in separator = ";" or "\\t" for tabs. '
+            "Otherwise it must name the columns."
         )
 
     @cached_property
@@ -54,6 +56,11 @@ class CsvReader(LineReader, TableReader):
             raise DataError(
                 f"{self.title} begins as a text in UTF-16 does, and riata reads UTF-8. Save it as "
                 "CSV in UTF-8."
+            )
+        if line.startswith(_COMPRESSED):
+            raise DataError(
+                f"{self.title} begins as a compressed file does. Name it .csv.gz if gzip made it; "
+                "otherwise unpack it."
             )
         line = line.removeprefix(_BYTE_ORDER_MARK).rstrip(b"\r\n")
         names = [name.decode("utf-8", "replace").strip() for name in self._fields(line)]
