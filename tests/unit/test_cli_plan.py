@@ -13,6 +13,7 @@ from riata import (
     required_epsilon,
     required_rows,
 )
+from riata.cli.plan import _fitting
 from riata.errors import InvalidArgument
 from riata.forecasting.costs import SECONDS, cost_of, duration, size
 from riata.solvers import SOLVERS
@@ -222,3 +223,25 @@ def test_a_plan_refuses_what_its_fit_would_refuse(tmp_path, riata_command):
     )
     assert done.code == 2
     assert "does not go with rows=500" in done.err
+
+
+def test_three_classes_are_planned_without_a_forecast(tmp_path, riata_command):
+    (tmp_path / "s.toml").write_text(
+        'features = [{name = "age", kind = "number", bounds = [0, 110]}]\n'
+        'target = {name = "stage", classes = ["I", "II", "III"]}\n'
+    )
+    plan = ["plan", "--schema", str(tmp_path / "s.toml"), "--rows", "9000", "--epsilon", "1"]
+    done = riata_command(*plan)
+    assert done.code == 0, done.err
+    assert "softmax" in done.out
+    assert "costs    epsilon 1" in done.out
+    assert "Forecasts are for two classes" in done.err
+    assert json.loads(riata_command(*plan, "--json").out)["n_rows"] == 9000
+
+
+def test_a_narrow_terminal_gets_fewer_columns():
+    rows = [("solver", "R2", "80% interval", "noise per step", "memory")]
+    rows.append(("greedy", "0.5", "0.4 to 0.6", "61.2 x sensitivity", "244 MB"))
+    assert _fitting(rows, None) == rows == _fitting(rows, 80)
+    assert [len(row) for row in _fitting(rows, 40)] == [4, 4]
+    assert _fitting(rows, 10)[0] == ("solver", "R2")

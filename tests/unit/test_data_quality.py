@@ -178,3 +178,37 @@ def test_noise_alone_is_rarely_told_however_many_columns_there_are():
         )  # fmt: skip
         told += bool(found.sentences)
     assert told <= 14  # 2 are expected, and more than 14 have a probability below 1e-7
+
+
+def counted(kinds, missing, outside=None, **target):
+    names = tuple(f"c{k}" for k in range(len(kinds)))
+    target = {"target_missing": 0.0, "target_outside": 0.0} | target
+    return DataQuality(
+        names, tuple(missing), tuple(outside or [0.0] * len(kinds)), 0.01, "y",
+        target_error=0.01, classifies=False, kinds=tuple(kinds), **target,
+    )  # fmt: skip
+
+
+def test_each_kind_of_column_has_its_own_words():
+    found = counted(["number", "choice", "yes-no"], [0.5, 0.5, 0.0], [0.0, 0.4, 0.0])
+    assert found.hint == (
+        "If the cells are there, they have to be written otherwise: numbers as 1234.5, without a "
+        "decimal comma, a sign between thousands, a percent sign or a unit."
+    )
+    assert "'c1' is none of its choices" in found.sentences[2]
+    assert counted(["choice"], [0.5]).hint == ""
+    assert "yes and no as" in counted(["yes-no", "date"], [0.5, 0.9]).hint
+    assert "numbers as" in counted(["choice"], [0.0], target_missing=0.7).hint
+
+
+def test_rows_that_are_blank_are_told_once():
+    found = counted(["number", "choice", "date"], [0.9, 0.91, 0.89], target_missing=0.9)
+    assert sum("missing or cannot" in each for each in found.sentences) == 1  # the target
+    assert "About 89% of the rows are blank in every column" in found.sentences[1]
+
+
+def test_counts_of_earlier_models_have_no_kinds():
+    found = DataQuality(("a",), (0.0,), (0.5,), 0.01, "y", 0.0, 0.0, 0.01, False)
+    assert found.sentences == ("About 50% of 'a' is outside of its bounds: check the units.",)
+    with pytest.raises(InvalidArgument):
+        DataQuality(("a",), (0.0,), (0.5,), 0.01, "y", 0.0, 0.0, 0.01, False, ("number", "date"))

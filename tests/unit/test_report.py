@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+import riata
 from riata import (
     Bounds,
     Budget,
@@ -473,3 +474,26 @@ def test_columns_of_one_feature_are_told_apart_on_a_phone(most):
     assert len(set(short)) == 3
     assert all(len(name) == most for name in short)
     assert both_ends("age", most) == "age"
+
+
+def test_numbers_with_knots_or_bins_are_drawn_as_curves():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({name: rng.integers(0, 100, 3000) for name in ("age", "visits", "<dose>")})
+    rows["cost"] = 5 * rows["age"]
+    table = {
+        "features": [
+            {"name": "age", "kind": "number", "bounds": [0, 100], "knots": 5},
+            {"name": "visits", "kind": "count", "most": 100, "knots": 4},
+            {"name": "<dose>", "kind": "number", "bounds": [0, 100], "bins": 3},
+        ],
+        "target": {"name": "cost", "bounds": [0, 500]},
+    }
+    model = PrivateLasso(2.0, 1e-6, random_state=0).fit(riata.read(rows, table))
+    page = report.html(model)
+    assert "linear function changes with a number" in page
+    assert re.search(r"Curves\. [^\"]*age -[^\"]* at 0, \+[^\"]* at 100", page)
+    assert "<dose>" not in page
+    lines = table | {"features": [each | {"knots": 0} for each in table["features"][:2]]}
+    lines["ignore"] = ["<dose>"]
+    straight = PrivateLasso(2.0, 1e-6, random_state=0).fit(riata.read(rows, lines))
+    assert "linear function changes" not in report.html(straight)

@@ -26,6 +26,7 @@ from riata.data.schema.kinds import KINDS
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import INTERCEPT
 from riata.estimators.summary import summarize
+from riata.estimators.summary_text import summary_text
 from riata.losses import Squared
 from riata.sets import L1Ball
 from riata.solvers.empirical_bayes import covariances, known_errors
@@ -463,3 +464,33 @@ def test_a_path_of_nothing_is_refused(labelled):
         nothing.plot_path()
     with pytest.raises(NotFittedError):
         PrivateLasso(1.0, bounds=Bounds(1.0, 1.0)).plot_path()
+
+
+def test_a_narrow_terminal_gets_a_narrow_table(labelled):
+    """What follows from other numbers is left out, and a name at last."""
+    found = summarize(labelled)
+    wide, narrow = summary_text(found), summary_text(found, 80)
+    assert max(map(len, wide.splitlines())) > 80 >= max(map(len, narrow.splitlines()))
+    head = next(line for line in narrow.splitlines() if "estimate" in line)
+    assert "adj. p" in head
+    assert "odds ratio" in head
+    assert " p " not in head.replace("adj. p", "")
+    assert summary_text(found, 400) == wide
+
+
+def test_a_fit_that_is_too_good_is_doubted(labelled):
+    model = copy.deepcopy(labelled)
+    model.training_fit_, model.training_fit_error_ = np.array([1.01]), np.array([0.02])
+    assert "another form of the target: look at dose first" in " ".join(
+        str(model.summary()).split()
+    )
+    model.training_fit_ = np.array([0.9])
+    assert "another form of the target" not in str(model.summary())
+
+
+def test_an_error_of_the_intercept_alone_makes_no_columns(labelled):
+    model = copy.deepcopy(labelled)
+    model.coef_error_ = np.full_like(model.coef_error_, np.nan)
+    said = str(model.summary())
+    assert "std. error" not in said
+    assert "no interval is shown" in said

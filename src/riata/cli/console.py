@@ -22,12 +22,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs, a
 
 def out() -> Console:
     """Standard output, for what was asked for."""
-    return Console(highlight=False, soft_wrap=True)
+    return _console(stderr=False)
 
 
 def err() -> Console:
     """Standard error, for all that goes beside it."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    """Lines are broken between words on a terminal, and not at all in a file or a pipe."""
+    console = Console(stderr=stderr, highlight=False)
+    console.soft_wrap = not console.is_terminal
+    return console
 
 
 def terminal_width() -> int | None:

@@ -20,6 +20,7 @@ from riata.cli.console import (
     out,
     reply,
     shows_progress,
+    terminal_width,
 )
 from riata.cli.forecasts import forecast_facts, guess_of
 from riata.cli.options import study_command
@@ -185,7 +186,7 @@ def _print_comparison(found: Comparison, derived: list[tuple[str, str]]) -> None
     )
     for name, fact in derived:
         console.print(Text(f"From the schema: {name}: {fact}."), style="dim")
-    head, *lines = found.rows()
+    head, *lines = _fitting(found.rows(), terminal_width())
     table = Table(box=None, pad_edge=False)
     for name in head:
         table.add_column(
@@ -204,6 +205,16 @@ def _print_comparison(found: Comparison, derived: list[tuple[str, str]]) -> None
         console.print(Text(f"Not planned: {left_out}, because {why}."), style="dim")
     if found.impossible:
         console.print(Text(f"Not possible here: {', '.join(found.impossible)}."), style="dim")
+
+
+def _fitting(rows: list[tuple[str, ...]], width: int | None) -> list[tuple[str, ...]]:
+    """Without columns that a narrow terminal has no room for."""
+    for name in ("noise per step", "memory", "80% interval"):
+        needed = sum(2 + max(map(len, column)) for column in zip(*rows, strict=True)) - 2
+        if width is not None and needed > width and name in rows[0]:
+            place = rows[0].index(name)
+            rows = [row[:place] + row[place + 1 :] for row in rows]
+    return rows
 
 
 def _not_simulated(found: Comparison) -> dict[str, list[str]]:

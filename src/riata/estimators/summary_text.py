@@ -49,7 +49,7 @@ def summary_text(summary: Summary, columns_of_terminal: int | None = None) -> st
 
 def _wrapped(head: str, text: str, width: int) -> list[str]:
     return textwrap.wrap(
-        text, width, initial_indent=head, subsequent_indent=" " * len(head),
+        _printable(text), width, initial_indent=head, subsequent_indent=" " * len(head),
         break_long_words=False, break_on_hyphens=False,
     ) or [head.rstrip()]  # fmt: skip
 
@@ -123,8 +123,13 @@ def _ratio_interval(term: Term) -> str:
 
 def shortened(name: str, most: int = _LONGEST_NAME) -> str:
     """A name that leaves room for the numbers, without characters that steer a terminal."""
-    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    plain = _printable(name)
     return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """Names are in notes too, and none may steer a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _table(summary: Summary, function: FunctionSummary, width: int | None) -> list[str]:
