@@ -34,10 +34,8 @@ _DIFFERENT = 0.9
 #: A column with one number in more than this part of its rows has its centre there.
 _MOSTLY = 0.5
 #: What the names of ids and of codes have among their words.
-_ID_WORDS, _CODE_WORDS = (
-    frozenset({"id", "key", "nbr", "no", "nr", "uuid"}),
-    frozenset({"id", "code"}),
-)
+_ID_WORDS = frozenset({"id", "key", "nbr", "no", "nr", "uuid"})
+_CODE_WORDS = frozenset({"id", "code"})
 #: The words of a name, such as "patient_nbr" or "orderId".
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: Whole numbers from 0 on are counts if the largest is so large, and so many times the median.

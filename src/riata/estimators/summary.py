@@ -22,7 +22,7 @@ from riata.estimators.advice import advice
 from riata.estimators.coefficients import INTERCEPT, Coefficients, coefficients
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.ratios import calibration_lines, ratio_kind
-from riata.estimators.summary_notes import summary_notes, suspicion, unknown_note
+from riata.estimators.summary_notes import fit_in_words, summary_notes, suspicion, unknown_note
 from riata.privacy.statement import Statement
 from riata.wording import number_of
 
@@ -348,18 +348,6 @@ def _gains(model: Any, functions: int) -> tuple[tuple[float, float], ...]:
     gains = np.atleast_1d(getattr(model, "training_fit_", unknown))
     errors = np.atleast_1d(getattr(model, "training_fit_error_", unknown))
     return tuple((float(g), float(e)) for g, e in zip(gains, errors, strict=True))
-
-
-def fit_in_words(gains: Sequence[tuple[float, float]]) -> str:
-    """The private estimate of the fit: of several classes, the smallest and the largest."""
-    known = [(gain, error) for gain, error in gains if math.isfinite(gain)]
-    if not known:
-        return "not estimated by this solver"
-    means = "(1 is perfect, 0 is no better than a constant)"
-    if len(known) == 1:
-        return f"{known[0][0]:.3f} ± {known[0][1]:.2g} {means}"
-    low, high = min(known), max(known)
-    return f"from {low[0]:.3f} ± {low[1]:.2g} to {high[0]:.3f} ± {high[1]:.2g}, by class {means}"
 
 
 def _facts(

@@ -1,4 +1,4 @@
-"""What is said below the table of a summary."""
+"""What is said below the table of a summary, and about the fit above it."""
 
 from __future__ import annotations
 
@@ -97,6 +97,18 @@ def unknown_note(
         "Nothing that was released says how good this model is: it may be no better than a "
         "constant. Score it on rows that were held out, with `riata evaluate`.",
     )
+
+
+def fit_in_words(gains: Sequence[tuple[float, float]]) -> str:
+    """The private estimate of the fit: of several classes, the smallest and the largest."""
+    known = [(gain, error) for gain, error in gains if math.isfinite(gain)]
+    if not known:
+        return "not estimated by this solver"
+    means = "(1 is perfect, 0 is no better than a constant)"
+    if len(known) == 1:
+        return f"{known[0][0]:.3f} ± {known[0][1]:.2g} {means}"
+    low, high = min(known), max(known)
+    return f"from {low[0]:.3f} ± {low[1]:.2g} to {high[0]:.3f} ± {high[1]:.2g}, by class {means}"
 
 
 def suspicion(
