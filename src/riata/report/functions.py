@@ -152,5 +152,6 @@ def _summary(found: Coefficients, what: str) -> str:
         text += " “Selected” is the place in which the search took a column."
         dropped = int((found.order[found.values == 0] > 0).sum())
         if dropped:
-            text += f" {dropped:,} more were selected and dropped again."
+            were = "was" if dropped == 1 else "were"
+            text += f" {dropped:,} more {were} selected and dropped again."
     return text
