@@ -13,7 +13,7 @@ from riata.estimators.summary import FunctionSummary, Summary, Term
 
 #: Terms and functions that are shown; `Summary.records` has all of them.
 SHOWN_TERMS, SHOWN_FUNCTIONS = 20, 3
-WIDTH, _NARROWEST, _LONGEST_NAME, _SHORTEST_NAME, _LONGEST_IN_HTML = 96, 60, 40, 12, 200
+_WIDTH, _NARROWEST, _LONGEST_NAME, _SHORTEST_NAME, _LONGEST_IN_HTML = 96, 60, 40, 12, 200
 
 #: What a table leaves out where it is too wide, first to last: what follows from other columns.
 _LEFT_OUT = ("p", "z", "std. error")
@@ -24,24 +24,22 @@ _NUMBER = 'style="text-align:right;padding:2px 12px 2px 0"'
 Cell = Callable[[Term], str]
 
 
-def summary_text(summary: Summary, columns_of_terminal: int | None = None) -> str:
-    """As plain text; tables keep inside of a terminal of so many columns as far as they can."""
-    width_of_page = max(min(columns_of_terminal or WIDTH, WIDTH), _NARROWEST)
-    rule = "=" * width_of_page
+def summary_text(summary: Summary, terminal: int | None = None) -> str:
+    """As plain text. Tables fit a terminal of so many columns as far as they can."""
+    page = max(min(terminal or _WIDTH, _WIDTH), _NARROWEST)
+    rule, wrap = "=" * page, partial(_wrapped, width=page)
     width = max(len(name) for name, _ in summary.facts)
-    wrap = partial(_wrapped, width=width_of_page)
     lines = [summary.model, rule]
     for name, value in summary.facts:
         lines += wrap(f"{name:<{width}}  ", value)
     for each in summary.functions[:SHOWN_FUNCTIONS]:
-        lines += [rule, caption(summary, each), *_table(summary, each, columns_of_terminal)]
+        lines += [rule, caption(summary, each), *_table(summary, each, terminal)]
     lines += [rule] if summary.functions else []
     lines += _more_functions(summary)
     for note in summary.notes:
         lines += wrap("- ", note)
     if summary.advice:
-        lines += ["", *wrap("", summary.advice[0])]
-        lines += ["What would help:"] * (len(summary.advice) > 1)
+        lines += ["", *wrap("", summary.advice[0]), "What would help:"]
         for line in summary.advice[1:]:
             lines += wrap("- ", line)
     return "\n".join(lines)
