@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from riata.local import Task
 
-from collecting import Server
+from collecting import PATIENCE, Server
 
 pytestmark = pytest.mark.long
 
@@ -73,7 +73,7 @@ def drive(server, examples):
             tried += 1
             if ours is not None and case.path_parameters:  # else hardly any would be accepted
                 case.path_parameters["task"], case.body = server.task, ours
-            answer = case.call(timeout=30)
+            answer = case.call(timeout=PATIENCE)
             assert answer.status_code < 500, answer.status_code
             case.validate_response(answer, checks=CHECKS)
             if answer.status_code == 201:

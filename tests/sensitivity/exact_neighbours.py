@@ -12,6 +12,7 @@ from scipy import sparse
 
 from riata import losses
 from riata.bounds import Bounds
+from riata.engines import LocalEngine
 from riata.losses import Huber, Logistic, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
@@ -116,3 +117,13 @@ def exceeds(query, alone, norm):
 
 def assert_no_neighbour_exceeds(query, alone, norms):
     assert not [norm for norm in norms if exceeds(query, alone, norm)]
+
+
+def assert_same_sums(queries, x, y, bounds, rng):
+    """Dense and sparse rows have the same sums, whatever the blocks and their order."""
+    for query in queries:
+        whole = LocalEngine(x, y, bounds).total(query)
+        for layout, block in itertools.product((np.asarray, sparse.csr_array), (1, 7, 10**6)):
+            order = rng.permutation(len(x))
+            engine = LocalEngine(layout(x[order]), y[order], bounds, block_rows=block)
+            np.testing.assert_array_equal(engine.total(query), whole)

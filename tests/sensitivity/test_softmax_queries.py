@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
@@ -33,6 +32,7 @@ from riata.vectors import Vector
 from exact_neighbours import (
     NORMS,
     assert_no_neighbour_exceeds,
+    assert_same_sums,
     every_adjacency,
     every_layout,
     exceeds,
@@ -187,11 +187,7 @@ def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, boun
     x[rng.random(x.shape) < 0.5] = 0.0
     x = 0.99 * bounds.clip_x(x)
     problem = Problem(loss, L2Ball(1.0), bounds, len(x), P)
-    for query in some_queries(problem, rng):
-        whole = LocalEngine(x, y, bounds).total(query)
-        for layout, block in itertools.product((np.asarray, sparse.csr_array), (1, 7, 10**6)):
-            found = LocalEngine(layout(x), y, bounds, block_rows=block).total(query)
-            np.testing.assert_array_equal(found, whole)
+    assert_same_sums(list(some_queries(problem, rng)), x, y, bounds, rng)
 
 
 def test_lines_of_one_engine_are_their_own():

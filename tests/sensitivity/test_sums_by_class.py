@@ -3,12 +3,10 @@
 Every comparison is one of `Fraction`s: no tolerance for rounding is left.
 """
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
@@ -24,6 +22,7 @@ from exact_neighbours import (
     NORMS,
     P,
     assert_no_neighbour_exceeds,
+    assert_same_sums,
     every_adjacency,
     every_layout,
     exceeds,
@@ -106,13 +105,7 @@ def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, boun
     x[rng.random(x.shape) < 0.5] = 0.0
     x = 0.99 * bounds.clip_x(x)  # a row that is shortened is so by how many entries it stores
     problem = Problem(loss, L2Ball(1.0), bounds, len(x), P)
-    for query in some_queries(problem, rng):
-        whole = LocalEngine(x, y, bounds).total(query)
-        for layout, block in itertools.product((np.asarray, sparse.csr_array), (1, 7, 10**6)):
-            found = LocalEngine(layout(x), y, bounds, block_rows=block).total(query)
-            np.testing.assert_array_equal(found, whole)
-        order = rng.permutation(len(x))
-        np.testing.assert_array_equal(LocalEngine(x[order], y[order], bounds).total(query), whole)
+    assert_same_sums(list(some_queries(problem, rng)), x, y, bounds, rng)
 
 
 def test_sums_and_scores_are_those_of_the_rows():

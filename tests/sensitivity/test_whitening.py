@@ -91,6 +91,23 @@ def squares_of(problem, theta, name, clip=0.4, constant=0.5, reach=5.0, limit=np
     return GradientMoments(problem, theta, limit, WHITENINGS[name], reach, constant * reach, clip)
 
 
+every_query = pytest.mark.parametrize("query_of", [moments_of, gradient_of, squares_of])
+
+
+@every_query
+@every_adjacency
+@every_layout
+@every_whitening
+@with_or_without
+def test_neighbours_keep_the_sensitivity(query_of, adjacency, layout, name, constant):
+    rng = np.random.default_rng(5)
+    x, y = hostile_rows(rng, 6)
+    problem = problem_of(n=3, adjacency=adjacency)
+    for theta, length in itertools.product(some_points(rng, 2), (0.05, 2.0)):
+        query = query_of(problem, theta, name, length, constant, limit=0.7)
+        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
+
+
 # Whitenings
 
 
@@ -232,19 +249,6 @@ def test_no_row_adds_more_than_the_length_of_its_moments_allows(loss, bounds, na
 
 
 @every_adjacency
-@every_layout
-@every_whitening
-@with_or_without
-def test_neighbours_keep_the_sensitivity_of_joint_moments(adjacency, layout, name, constant):
-    rng = np.random.default_rng(5)
-    x, y = hostile_rows(rng, 6)
-    problem = problem_of(n=3, adjacency=adjacency)
-    for theta, length in itertools.product(some_points(rng, 2), (0.05, 2.0)):
-        query = moments_of(problem, theta, name, length, constant, limit=0.7)
-        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
-
-
-@every_adjacency
 def test_a_worst_pair_reaches_the_sensitivity_of_joint_moments(adjacency):
     problem = problem_of(n=4, adjacency=adjacency)
     query = moments_of(problem, Vector.zero(P), "plain", length=0.1, constant=0.0)
@@ -331,19 +335,6 @@ def test_no_row_adds_more_than_the_clip_of_its_gradient(loss, bounds, name):
 
 
 @every_adjacency
-@every_layout
-@every_whitening
-@with_or_without
-def test_neighbours_keep_the_sensitivity_of_a_whitened_gradient(adjacency, layout, name, constant):
-    rng = np.random.default_rng(8)
-    x, y = hostile_rows(rng, 6)
-    problem = problem_of(n=3, adjacency=adjacency)
-    for theta, clip in itertools.product(some_points(rng, 2), (0.05, 2.0)):
-        query = gradient_of(problem, theta, name, clip, constant, limit=0.7)
-        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
-
-
-@every_adjacency
 def test_a_worst_pair_reaches_the_sensitivity_of_a_whitened_gradient(adjacency):
     problem = problem_of(n=4, adjacency=adjacency)
     query = gradient_of(problem, Vector.zero(P), "turned", clip=0.1)
@@ -383,19 +374,6 @@ def test_no_row_adds_more_than_the_squared_clip_of_its_gradient(loss, bounds, na
         alone = summands(query, x, y, layout)
         assert all(float(v) == int(v) for one in alone for v in one)
         assert_no_neighbour_exceeds(query, alone, NORMS)
-
-
-@every_adjacency
-@every_layout
-@every_whitening
-@with_or_without
-def test_neighbours_keep_the_sensitivity_of_squared_gradients(adjacency, layout, name, constant):
-    rng = np.random.default_rng(12)
-    x, y = hostile_rows(rng, 6)
-    problem = problem_of(n=3, adjacency=adjacency)
-    for theta, clip in itertools.product(some_points(rng, 2), (0.05, 2.0)):
-        query = squares_of(problem, theta, name, clip, constant, limit=0.7)
-        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
 
 
 @every_adjacency
@@ -455,7 +433,7 @@ def test_a_label_of_a_weight_beyond_the_two_that_are_compared_is_clipped():
 # Broken twins
 
 
-@pytest.mark.parametrize("query_of", [moments_of, gradient_of, squares_of])
+@every_query
 def test_rows_whose_length_is_measured_before_whitening_are_caught(query_of, monkeypatch):
     x, y = hostile_rows(np.random.default_rng(9), 12)
     query = query_of(problem_of(n=3), Vector.zero(P), "turned", constant=0.01)

@@ -46,7 +46,7 @@ def imported_by(code):
     """The modules of a new process that has run `code`."""
     code += "\nimport sys\nprint(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=3600
     )
     return set(done.stdout.split())
 
