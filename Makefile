@@ -8,8 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCK := requirements/ci.txt
 LOCKED ?= $(CI)
 CONSTRAINTS := $(if $(LOCKED),--constraint $(LOCK))
-# Two processes. Each takes whole files one after another, so that both do not prepare or compile the
-# same, and then a part of what is left of the other's.
+# Two processes. Each begins with one half of the files, so that they rarely prepare or compile the same,
+# and then takes from what is left of the other's.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: help environment demo quick test test-all test-services audit mutants lint bench docs docs-versions package lock sbom clean
@@ -19,7 +19,7 @@ help:
 	@echo "make demo           fit a private model on packaged data and write demo.html"
 	@echo "make quick          the quickest tests, for the inner loop"
 	@echo "make test           the test suite, with a part of its long matrix"
-	@echo "make test-all       the test suite with all of its matrix"
+	@echo "make test-all       all tests but audits and those with services"
 	@echo "make test-services  tests that need more than Python"
 	@echo "make audit          the long statistical and privacy audits, with a report in audit.html"
 	@echo "make mutants        breaks the code in known ways and checks that the tests notice"
@@ -50,7 +50,7 @@ demo: $(VENV)/.package
 	$(BIN)/python -m riata.demo
 
 quick: $(VENV)/.test-group
-	$(PYTEST) -q --one-in 1000 -m "not long and not slow and not services" \
+	$(PYTEST) -n logical --maxprocesses 2 -q --one-in 1000 -m "not not_quick and not long and not slow and not services" \
 	  -k "not cli and not collect and not ledger" tests/unit tests/sensitivity
 
 test: $(VENV)/.test-group

@@ -101,22 +101,32 @@ def whole_answers(query, alone):
     return answers, Fraction(1, parts)
 
 
-def exceeds(query, alone, norm):
-    """Whether a removed row, or a replaced one, changes the answer by more than the sensitivity."""
+def squared_lengths(query, alone, norm="l2"):
+    """The squared length of each answer, exactly."""
     answers, unit = whole_answers(query, alone)
-    allowed = (Fraction(query.sensitivity(norm)) / unit) ** 2
-    if query.adjacency == ADD_REMOVE:
-        return max(squared_length(one, norm) for one in answers) > allowed
-    # The longest summands of either sign, and a few others: their differences are the worst.
-    order = sorted(answers, key=lambda one: squared_length(one, norm))
-    for one, other in itertools.combinations(order[-20:] + order[:4], 2):
-        if squared_length([a - b for a, b in zip(one, other, strict=True)], norm) > allowed:
+    return [squared_length(one, norm) * unit**2 for one in answers]
+
+
+def exceeds(query, alone, *norms):
+    """Whether a removed row, or a replaced one, changes the answer by more than a sensitivity."""
+    answers, unit = whole_answers(query, alone)
+    for norm in norms:
+        changes = answers
+        if query.adjacency != ADD_REMOVE:
+            # The longest summands, and a few others: their differences are the worst.
+            order = sorted(answers, key=lambda one: squared_length(one, norm))
+            changes = [
+                [a - b for a, b in zip(one, other, strict=True)]
+                for one, other in itertools.combinations(order[-20:] + order[:4], 2)
+            ]
+        longest = max(squared_length(change, norm) for change in changes)
+        if longest > (Fraction(query.sensitivity(norm)) / unit) ** 2:
             return True
     return False
 
 
 def assert_no_neighbour_exceeds(query, alone, norms):
-    assert not [norm for norm in norms if exceeds(query, alone, norm)]
+    assert not exceeds(query, alone, *norms)
 
 
 def assert_same_sums(queries, x, y, bounds, rng):

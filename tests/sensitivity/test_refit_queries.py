@@ -158,7 +158,7 @@ def test_no_neighbour_changes_an_answer_by_more_than_its_sensitivity(name, loss,
 @every_bound
 def test_a_sum_is_that_of_its_rows_alone_in_every_order_block_and_layout(name, loss, bounds):
     rng = np.random.default_rng(41)
-    x, y = hostile_rows(rng, 9)
+    x, y = hostile_rows(rng, 5)
     problem = Problem(loss, L1Ball(1.0), bounds, len(x), P)
     for query in queries(name, problem, some_points(rng, 5)):
         found = {}
@@ -591,6 +591,7 @@ def test_correlations_are_for_selections_alone():
 # Numbers of different units
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(0.7), LaplaceMechanism(1.5)])
 def test_both_numbers_of_a_coordinate_get_the_noise_of_the_sensitivity(mechanism):
     problem = Problem(Squared(), L1Ball(1.0), Bounds(1.0, 1.0), 50, P)

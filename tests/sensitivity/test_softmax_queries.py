@@ -179,6 +179,7 @@ def test_broken_twins_are_caught(monkeypatch, layout, twin):
     assert exceeds(query, summands(query, x, y, layout), "l2")
 
 
+@pytest.mark.not_quick
 @every_loss
 @every_bound
 def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, bounds):

@@ -61,6 +61,7 @@ def test_bounds_and_budgets_do_without_scikit_learn():
     assert imported_by("from riata import Bounds, Budget") & outside == set()
 
 
+@pytest.mark.not_quick
 def test_a_fit_imports_nothing_that_it_does_not_need():
     assert imported_by(FIT) & (RARELY_NEEDED | {"sklearn.metrics"}) == set()
 
