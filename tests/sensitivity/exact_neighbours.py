@@ -129,6 +129,22 @@ def assert_no_neighbour_exceeds(query, alone, norms):
     assert not exceeds(query, alone, *norms)
 
 
+def squared_share(query, row, other, norm="l2"):
+    """The squared change when a row replaces another, or is added, as a part of that allowed.
+
+    Rows are pairs of x, with one row or several, and the target of each of them.
+    """
+    ours, theirs = (
+        LocalEngine(
+            x if sparse.issparse(x) else np.atleast_2d(x), np.atleast_1d(y), query.bounds
+        ).total(query)
+        for x, y in (row, other)
+    )
+    change = ours - theirs if query.adjacency == REPLACE_ONE else ours
+    allowed = Fraction(query.sensitivity(norm)) ** 2
+    return squared_length(in_fractions(query, change), norm) / allowed
+
+
 def assert_same_sums(queries, x, y, bounds, rng):
     """Dense and sparse rows have the same sums, whatever the blocks and their order."""
     for query in queries:

@@ -52,6 +52,7 @@ from exact_neighbours import (
     in_fractions,
     some_points,
     squared_length,
+    squared_share,
     whole_answers,
 )
 
@@ -292,14 +293,8 @@ def worst_pairs():
 def test_a_worst_pair_comes_near_to_the_sensitivity(pair, adjacency):
     name, query, ours, theirs = pair
     query = replace(query, problem=replace(query.problem, adjacency=adjacency))
-    bounds = query.bounds
-    sums = [
-        LocalEngine(np.atleast_2d(x), np.array([y]), bounds).total(query) for x, y in (ours, theirs)
-    ]
-    change = sums[0] - (sums[1] if adjacency == REPLACE_ONE else 0)
     norm = "linf" if name == "correlations" else "l2"
-    square = squared_length(in_fractions(query, change), norm)
-    share = math.sqrt(square / Fraction(query.sensitivity(norm)) ** 2)
+    share = math.sqrt(squared_share(query, ours, theirs, norm))
     least = 0.89
     if adjacency == REPLACE_ONE:
         least = {"improvement": 0.49, "mean curvature": 0.7}.get(name, least)
