@@ -5,14 +5,12 @@ import os
 import re
 import shutil
 import socket
-import sys
 import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from riata.collect.tokens import Tokens
 from riata.local import Task
 

@@ -8,9 +8,7 @@ import pickle
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -21,10 +19,12 @@ from riata import Bounds, Budget, BudgetExceeded, Ledger, PrivateLasso
 from riata.errors import InvalidArgument, LedgerError
 from riata.privacy.events import Pure
 
+from helpers import processes
+from races import in_processes, in_threads
+
 pytestmark = pytest.mark.services
 
 PLAIN = Budget(2.0, 0.0)
-PROCESSES = Path(__file__).parents[1] / "faults" / "processes.py"
 
 
 def run(*command):
@@ -89,19 +89,6 @@ def make(url, head, dataset="claims", ceiling=PLAIN):
 
 def charge(ledger, epsilon=0.25, **summary):
     return ledger.charge(Pure(epsilon), adjacency="replace-one", summary=summary)
-
-
-def processes(command, *arguments):
-    done = subprocess.run(
-        [sys.executable, PROCESSES, command, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=3600,
-        check=False,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_create_charge_verify_export_and_open_again(url, tmp_path):
