@@ -8,14 +8,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCK := requirements/ci.txt
 LOCKED ?= $(CI)
 CONSTRAINTS := $(if $(LOCKED),--constraint $(LOCK))
+# Two processes. Each begins with one half of the files, so that they rarely prepare or compile the same,
+# and then takes from what is left of the other's.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo quick test test-all test-services audit mutants lint bench docs docs-versions package lock sbom clean
+.PHONY: help environment demo quick test test-all test-services audit mutants lint bench docs docs-versions package lock sbom clean
 
 help:
+	@echo "make environment    what tests, lint and documentation need, into .venv"
 	@echo "make demo           fit a private model on packaged data and write demo.html"
 	@echo "make quick          the quickest tests, for the inner loop"
 	@echo "make test           the test suite, with a part of its long matrix"
-	@echo "make test-all       the test suite with all of its matrix"
+	@echo "make test-all       all tests but audits and those with services"
 	@echo "make test-services  tests that need more than Python"
 	@echo "make audit          the long statistical and privacy audits, with a report in audit.html"
 	@echo "make mutants        breaks the code in known ways and checks that the tests notice"
@@ -39,20 +43,23 @@ $(VENV)/.%-group: $(VENV)/.package pyproject.toml
 	$(PIP) install $(CONSTRAINTS) --group $*
 	@touch $@
 
+# Before targets that run at the same time: pip must not be called twice at once.
+environment: $(VENV)/.test-group $(VENV)/.lint-group $(VENV)/.docs-group $(VENV)/.lifelines
+
 demo: $(VENV)/.package
 	$(BIN)/python -m riata.demo
 
 quick: $(VENV)/.test-group
-	$(BIN)/python -m pytest -n 2 -q --one-in 1000 -m "not long and not slow and not services" \
+	$(PYTEST) -n logical --maxprocesses 2 -q --one-in 1000 -m "not not_quick and not long and not slow and not services" \
 	  -k "not cli and not collect and not ledger" tests/unit tests/sensitivity
 
 test: $(VENV)/.test-group
-	$(BIN)/python -m pytest -n 2 -m "not long and not slow and not services"
+	$(PYTEST) -m "not long and not slow and not services"
 	@echo "Left out: the rest of the matrix (make test-all), the long audits (make audit) and the"
 	@echo "tests with services (make test-services)."
 
-test-all: test
-	$(BIN)/python -m pytest -n 2 -m "long and not slow and not services"
+test-all: $(VENV)/.test-group
+	$(PYTEST) -m "not slow and not services"
 
 # lifelines needs a pandas below 3, so it has an environment of its own.
 $(VENV)/.lifelines: requirements/lifelines.txt
@@ -66,7 +73,7 @@ test-services: $(VENV)/.test-group $(VENV)/.lifelines
 	  $(BIN)/python -m pytest -m services
 
 audit: $(VENV)/.test-group
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(PYTEST) -m slow
 	RIATA_SELF_CHECK=1 $(BIN)/riata audit --strict
 
 mutants: $(VENV)/.test-group

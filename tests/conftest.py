@@ -32,13 +32,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one in so many cases of a matrix in `make test`; the others are `long`."""
+    """Keep one in so many cases of a matrix in `make test`; the others are `long` or `slow`."""
     cases: Counter[str] = Counter()
     for item in items:
         matrix, one_in = item.get_closest_marker("matrix"), config.getoption("one_in")
+        one_in_all = 1
         if matrix is not None:
             one_in = max(one_in, matrix.kwargs["one_in"])
+            one_in_all = matrix.kwargs.get("test_all_one_in", 1)
         function = item.nodeid.split("[")[0]
         if cases[function] % one_in:
-            item.add_marker(pytest.mark.long)
+            item.add_marker(pytest.mark.slow if cases[function] % one_in_all else pytest.mark.long)
         cases[function] += 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from riata import Bounds, PrivateErm, PrivateLogisticRegression
-from riata.audit import lower_bound, random_pairs, replay, replays, worst_pair
+from riata.audit import lower_bound, replay, replays, worst_pair
 from riata.audit.witness import Trial
 from riata.curator import Filter
 from riata.errors import BudgetExceeded
@@ -36,52 +36,55 @@ from riata.solvers import PrivateGreedy, RefittedFrankWolfe, SufficientStatistic
 from riata.solvers.adaptive_budget import RemainingBudget
 from riata.solvers.refit import Run
 
+from replaying import (
+    ENTRIES,
+    LENGTH,
+    N_COLUMNS,
+    erm,
+    every_adjacency,
+    hostile_pairs,
+    hostile_replays,
+    worst_replay,
+    worst_rows,
+)
+
 pytestmark = pytest.mark.matrix(one_in=11)
 
-N_ROWS, N_COLUMNS = 12, 8
 PAIRS = 20
-ENTRIES = Bounds(np.linspace(0.5, 2.0, N_COLUMNS), 1.5)
-LENGTH = Bounds(1.3, 1.5, norm="l2")
 EVERY_KIND = {
     Coordinate, Correlations, EntrySizes, Improvement, LengthSizes, LimitedSlope, SlopeSizes,
     SupportCurvature, SupportGradient,
 }  # fmt: skip
 
 
-def erm(loss, solver, bounds=ENTRIES, delta=1e-6, epsilon=1.0, constraint=None, **options):
-    return lambda adjacency: PrivateErm(
-        loss, constraint or L1Ball(5.0), epsilon, delta, bounds=bounds, solver=solver,
-        adjacency=adjacency, **options,
-    )  # fmt: skip
+def refit(loss, solver, bounds=ENTRIES, constraint=None, **options):
+    return erm(loss, constraint or L1Ball(5.0), bounds, solver, **options)
 
 
 MODELS = {
-    "greedy": erm(Squared(), PrivateGreedy(6)),
-    "greedy, pure": erm(Squared(), PrivateGreedy(6), delta=0.0),
-    "greedy, large budget": erm(Huber(0.5), "greedy", epsilon=300.0),
-    "greedy, pure, large budget": erm(Logistic(), "greedy", delta=0.0, epsilon=1e4),
-    "greedy, length": erm(Logistic(), PrivateGreedy(6), LENGTH, constraint=L2Ball(2.0)),
-    "refitted": erm(Squared(), RefittedFrankWolfe(4)),
-    "refitted, pure": erm(SmoothedHinge(), RefittedFrankWolfe(4), delta=0.0),
-    "refitted, no intercept": erm(Huber(0.3), RefittedFrankWolfe(4), fit_intercept=False),
-    "all columns": erm(Squared(), SufficientStatistics()),
-    "all columns, pure": erm(Squared(), SufficientStatistics(), delta=0.0),
-    "all columns, length": erm(Logistic(), SufficientStatistics(), LENGTH),
+    "greedy": refit(Squared(), PrivateGreedy(6)),
+    "greedy, pure": refit(Squared(), PrivateGreedy(6), delta=0.0),
+    "greedy, large budget": refit(Huber(0.5), "greedy", epsilon=300.0),
+    "greedy, pure, large budget": refit(Logistic(), "greedy", delta=0.0, epsilon=1e4),
+    "greedy, length": refit(Logistic(), PrivateGreedy(6), LENGTH, constraint=L2Ball(2.0)),
+    "refitted": refit(Squared(), RefittedFrankWolfe(4)),
+    "refitted, pure": refit(SmoothedHinge(), RefittedFrankWolfe(4), delta=0.0),
+    "refitted, no intercept": refit(Huber(0.3), RefittedFrankWolfe(4), fit_intercept=False),
+    "all columns": refit(Squared(), SufficientStatistics()),
+    "all columns, pure": refit(Squared(), SufficientStatistics(), delta=0.0),
+    "all columns, length": refit(Logistic(), SufficientStatistics(), LENGTH),
     "three classes": lambda adjacency: PrivateLogisticRegression(
         3.0, 1e-6, bounds=ENTRIES, classes=["a", "b", "c"], solver="greedy", adjacency=adjacency
     ),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 
 
 @every_model
 @every_adjacency
 def test_no_release_exceeds_its_claim_and_all_cost_no_more_than_was_charged(make, adjacency):
     model = make(adjacency)
-    found = list(replays(model, random_pairs(model, PAIRS, N_ROWS, N_COLUMNS), seed=1))
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
-    worst = replay(model, pair.data, pair.neighbour, seed=2)
+    found, worst = hostile_replays(model, PAIRS, seed=1), worst_replay(model, seed=2)
     pure = found[0].plan.budget.delta == 0
     cost = (PureAccountant() if pure else ZcdpAccountant()).exactly
     charged = cost(worst.plan.event)
@@ -97,7 +100,7 @@ def test_every_kind_of_query_is_among_the_audited_releases():
     seen, largest = set(), {}
     for name in ("greedy, large budget", "refitted", "all columns"):
         model = MODELS[name](ADD_REMOVE)
-        for k, pair in enumerate(random_pairs(model, 6, N_ROWS, N_COLUMNS)):
+        for k, pair in enumerate(hostile_pairs(model, 6)):
             for each in Trial(model, *pair).run(Noise(k)):
                 seen.add(type(each.query))
                 moved = bool(np.any(each.ours != each.theirs))
@@ -111,11 +114,8 @@ def test_every_kind_of_query_is_among_the_audited_releases():
 
 def caught(model, pairs=12):
     """Whether a worst pair, or one of a few hostile ones, shows a release beyond its claim."""
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
-    hostile = random_pairs(model, pairs, N_ROWS, N_COLUMNS)
-    return any(
-        not each.sound for each in replays(model, [(pair.data, pair.neighbour), *hostile], seed=3)
-    )
+    each_pair = [worst_rows(model), *hostile_pairs(model, pairs)]
+    return any(not each.sound for each in replays(model, each_pair, seed=3))
 
 
 @pytest.mark.parametrize("name", ["greedy", "greedy, pure", "refitted", "all columns"])
@@ -128,7 +128,7 @@ def test_half_the_sensitivity_is_accused(monkeypatch, name, adjacency):
     assert caught(model)
 
 
-SHORT = erm(Squared(), SufficientStatistics(), epsilon=1e4)(REPLACE_ONE)
+SHORT = refit(Squared(), SufficientStatistics(), epsilon=1e4)(REPLACE_ONE)
 
 
 def short_rows(outlier):
@@ -177,10 +177,8 @@ def test_non_negative_inner_products_claimed_of_signed_summands_are_accused(monk
 
 
 def test_scales_that_nobody_pays_for_are_refused_by_the_filter_and_accused_without_it(monkeypatch):
-    model = erm(Squared(), SufficientStatistics())(REPLACE_ONE)
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
-    honest = replay(model, pair.data, pair.neighbour, seed=6)
-    assert honest.covered
+    model = refit(Squared(), SufficientStatistics())(REPLACE_ONE)
+    assert worst_replay(model, seed=6).covered
 
     scale, free = Run.scale, []
 
@@ -193,12 +191,12 @@ def test_scales_that_nobody_pays_for_are_refused_by_the_filter_and_accused_witho
 
     monkeypatch.setattr(Run, "scale", unpaid)
     with pytest.raises(BudgetExceeded):
-        replay(model, pair.data, pair.neighbour, seed=6)
+        worst_replay(model, seed=6)
 
     monkeypatch.setattr(
         "riata.curator.Filter.take", lambda self, event: None
     )  # a filter that counts nothing
-    found = replay(model, pair.data, pair.neighbour, seed=6)
+    found = worst_replay(model, seed=6)
     monkeypatch.undo()
     assert not found.covered
     assert not found.sound
@@ -207,16 +205,14 @@ def test_scales_that_nobody_pays_for_are_refused_by_the_filter_and_accused_witho
 
 def test_a_purse_that_sells_too_cheaply_is_refused(monkeypatch):
     model = MODELS["all columns"](REPLACE_ONE)
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
     monkeypatch.setattr(RemainingBudget, "_take", lambda self, amount: None)
     with pytest.raises(BudgetExceeded):
-        replay(model, pair.data, pair.neighbour, seed=7)
+        worst_replay(model, seed=7)
 
 
 def test_a_filter_is_not_a_list():
     model = MODELS["greedy"](REPLACE_ONE)
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
-    found = replay(model, pair.data, pair.neighbour, seed=8)
+    found = worst_replay(model, seed=8)
     assert found.plan.adaptive
     assert Filter(found.plan.event)._left == ZcdpAccountant().exactly(found.plan.event)
 

@@ -20,7 +20,7 @@ from riata import (
     ProjectedRegression,
     audit,
 )
-from riata.audit import random_pairs, replay, replays, worst_pair
+from riata.audit import replay
 from riata.audit.witness import Trial
 from riata.curator import Curator
 from riata.engines import LocalEngine
@@ -73,20 +73,21 @@ from riata.solvers import (
 )
 from riata.vectors import Vector
 
+from replaying import (
+    ENTRIES,
+    LENGTH,
+    N_COLUMNS,
+    N_ROWS,
+    erm,
+    every_adjacency,
+    hostile_replays,
+    worst_replay,
+    worst_rows,
+)
+
 pytestmark = pytest.mark.matrix(one_in=11)
 
-N_ROWS, N_COLUMNS = 12, 8
 PAIRS = 25
-ENTRIES = Bounds(np.linspace(0.5, 2.0, N_COLUMNS), 1.5)
-LENGTH = Bounds(1.3, 1.5, norm="l2")
-
-
-def erm(loss, constraint, bounds, solver, delta=1e-6, **options):
-    return lambda adjacency: PrivateErm(
-        loss, constraint, 1.0, delta, bounds=bounds, solver=solver, adjacency=adjacency, **options
-    )
-
-
 SPARSE = SparseBall(3, 1.0)
 
 #: Every solver by its name, and with the options that change what is released.
@@ -166,19 +167,17 @@ OBJECTIVES = {
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 every_objective = pytest.mark.parametrize("make", OBJECTIVES.values(), ids=OBJECTIVES)
-every_adjacency = pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 
 
 @every_model
 @every_adjacency
 def test_no_release_of_a_fit_exceeds_its_claim_and_a_worst_pair_reaches_it(make, adjacency):
     model = make(adjacency)
-    found = list(replays(model, random_pairs(model, PAIRS, N_ROWS, N_COLUMNS), seed=1))
+    found = hostile_replays(model, PAIRS, seed=1)
     assert all(each.sound for each in found)
     assert all(each.realised.epsilon <= each.claimed.epsilon for each in found)
     assert max(each.worst for each in found) >= 0.3
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
-    worst = replay(model, pair.data, pair.neighbour, seed=2)
+    worst = worst_replay(model, seed=2)
     assert worst.sound
     assert worst.worst >= 0.95
 
@@ -187,14 +186,14 @@ def test_no_release_of_a_fit_exceeds_its_claim_and_a_worst_pair_reaches_it(make,
 @every_adjacency
 def test_no_perturbed_objective_exceeds_its_claim(make, adjacency):
     model = make(adjacency)
-    found = list(replays(model, random_pairs(model, PAIRS // 3, N_ROWS, N_COLUMNS), seed=3))
+    found = hostile_replays(model, PAIRS // 3, seed=3)
     assert all(each.sound for each in found)
     assert max(each.worst for each in found) >= 0.2
 
 
 def test_a_split_fit_shows_a_replaced_row_in_its_own_part_only():
     model = erm(Squared(), SPARSE, ENTRIES, PrivatePeeling(4, split=True))(REPLACE_ONE)
-    for each in replays(model, random_pairs(model, PAIRS, N_ROWS, N_COLUMNS), seed=4):
+    for each in hostile_replays(model, PAIRS, seed=4):
         assert each.sound
         assert each.realised.epsilon <= each.claimed.epsilon
         # Two looks a step and two mechanisms of the intercept's kind; the pairs differ in row 0.
@@ -213,7 +212,7 @@ def three_classes(solver):
 @pytest.mark.parametrize("solver", ["joint-class-sums", "softmax-gradient"])
 def test_no_release_of_all_classes_exceeds_its_claim(solver, adjacency):
     model = three_classes(solver)(adjacency)
-    found = list(replays(model, random_pairs(model, PAIRS, N_ROWS, N_COLUMNS), seed=1))
+    found = hostile_replays(model, PAIRS, seed=1)
     assert all(each.sound for each in found)
     assert all(each.realised.epsilon <= each.claimed.epsilon for each in found)
     assert max(each.worst for each in found) >= 0.9
@@ -226,15 +225,14 @@ def test_a_third_of_the_sensitivity_of_all_classes_is_accused(monkeypatch, solve
     model = three_classes(solver)(adjacency)
     honest = Query.sensitivity
     monkeypatch.setattr(Query, "sensitivity", lambda self, norm: honest(self, norm) / 3)
-    pairs = random_pairs(model, PAIRS, N_ROWS, N_COLUMNS)
-    assert not all(each.sound for each in replays(model, pairs, seed=1))
+    assert not all(each.sound for each in hostile_replays(model, PAIRS, seed=1))
 
 
 @every_adjacency
 @pytest.mark.parametrize("make", FAMILIES.values(), ids=FAMILIES)
 def test_no_release_of_a_family_exceeds_its_claim(make, adjacency):
     model = make(adjacency)
-    found = list(replays(model, random_pairs(model, PAIRS, N_ROWS, N_COLUMNS), seed=1))
+    found = hostile_replays(model, PAIRS, seed=1)
     assert all(each.sound for each in found)
     assert all(each.realised.epsilon <= each.claimed.epsilon for each in found)
     assert max(each.worst for each in found) >= 0.3
@@ -265,8 +263,7 @@ def test_weighted_rows_reach_their_claim_and_a_bound_without_weights_is_accused(
 
 
 def caught(model, seed=5):
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
-    return not replay(model, pair.data, pair.neighbour, seed=seed).sound
+    return not worst_replay(model, seed).sound
 
 
 @every_adjacency
@@ -318,10 +315,9 @@ def test_whitened_rows_that_are_shortened_to_twice_their_length_are_accused(monk
 
 def test_parts_that_overlap_spend_more_than_they_claim(monkeypatch):
     model = erm(Squared(), SPARSE, ENTRIES, PrivatePeeling(4, split=True))(REPLACE_ONE)
-    pair = worst_pair(model, N_ROWS, N_COLUMNS)
 
     def overspent():
-        found = replay(model, pair.data, pair.neighbour, seed=6)
+        found = worst_replay(model, seed=6)
         return found.realised.epsilon > found.claimed.epsilon
 
     assert not overspent()
@@ -487,8 +483,7 @@ def test_a_trial_runs_every_solver_on_both_sides():
     # What black-box audits of whole estimators rest on.
     for name in ("noisy-gradient, samples", "peeling", "projected"):
         model = MODELS[name](REPLACE_ONE)
-        pair = worst_pair(model, N_ROWS, N_COLUMNS)
-        trial = Trial(model, pair.data, pair.neighbour)
+        trial = Trial(model, *worst_rows(model))
         for swapped in (False, True):
             assert len(trial.run(Noise(seed=99), swapped=swapped)) >= trial.plan.steps
 

@@ -58,6 +58,7 @@ def named_in(message):
     return re.findall(r'solver="([\w-]+)"', message.split("This is because")[1])
 
 
+@pytest.mark.matrix(one_in=17, test_all_one_in=3)
 @every_loss
 @every_set
 @every_norm
@@ -110,6 +111,7 @@ def refused_for_another(solver, problem, budget):
         fitted(SOLVERS[name](), problem, budget)
 
 
+@pytest.mark.matrix(one_in=17, test_all_one_in=3)
 @every_loss
 @every_set
 @every_norm

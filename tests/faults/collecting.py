@@ -13,6 +13,8 @@ import time
 
 import numpy as np
 
+#: Seconds after which something hangs, however slow and busy the machine is.
+PATIENCE = 300
 SOUND = ""
 #: For loads that stand for many people but come from one address.
 UNLIMITED = ("--reports-per-address", "0", "--most-reports", "0")
@@ -62,7 +64,7 @@ def free_port():
 
 
 def wait_for(port, alive):
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while alive() and time.monotonic() < end:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
@@ -161,8 +163,8 @@ class Person:
     """A connection that sends bodies one after another and reads the status of each answer."""
 
     def __init__(self, port, task, address="127.0.0.1"):
-        self.connection = socket.create_connection(("127.0.0.1", port), 20, (address, 0))
-        self.connection.settimeout(20)
+        self.connection = socket.create_connection(("127.0.0.1", port), PATIENCE, (address, 0))
+        self.connection.settimeout(PATIENCE)
         self.stream = self.connection.makefile("rb")
         self.head = (
             f"POST /tasks/{task}/reports HTTP/1.1\r\nHost: x\r\n"
@@ -235,9 +237,9 @@ def killed(task, task_file, store, kills, seed, code=SOUND, tokens=None, people=
             threads = [threading.Thread(target=load, args=one) for one in loads]
             for thread in threads:
                 thread.start()
-            enough, end = len(acknowledged) + int(rng.integers(15, 40)), time.monotonic() + 20
+            enough = len(acknowledged) + int(rng.integers(15, 40))
             time.sleep(float(rng.uniform(0.0, 0.4)))
-            while len(acknowledged) < enough and time.monotonic() < end:
+            while len(acknowledged) < enough and any(one.is_alive() for one in threads):
                 time.sleep(0.001)  # a busy machine
             collector.kill()
             for thread in threads:

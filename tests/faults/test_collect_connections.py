@@ -11,7 +11,7 @@ import pytest
 
 from riata.local import Task
 
-from collecting import Person, Server
+from collecting import PATIENCE, Person, Server
 from fuzzing import memory
 
 pytestmark = pytest.mark.long
@@ -62,8 +62,8 @@ def serve(tmp_path):
 
 
 def connect(server, address="127.0.0.1"):
-    connection = socket.create_connection(("127.0.0.1", server.port), 30, (address, 0))
-    connection.settimeout(30)
+    connection = socket.create_connection(("127.0.0.1", server.port), PATIENCE, (address, 0))
+    connection.settimeout(PATIENCE)
     return connection
 
 
@@ -90,7 +90,7 @@ def still_open(connection):
     except ConnectionError:
         return False
     finally:
-        connection.settimeout(30)
+        connection.settimeout(PATIENCE)
     return False
 
 

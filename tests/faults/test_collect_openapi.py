@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from riata.local import Task
 
-from collecting import Server
+from collecting import PATIENCE, Server
 
 pytestmark = pytest.mark.long
 
@@ -51,7 +51,8 @@ def counted(server):
 def drive(server, examples):
     """Cases that the description allows and cases that it forbids, for each operation."""
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-    reports = st.lists(st.binary(min_size=8, max_size=8), min_size=1, max_size=9).map(b"".join)
+    report = st.binary(min_size=8, max_size=8)
+    reports = st.lists(report, min_size=4, max_size=9, unique=True).map(b"".join)
     tried, accepted, before = 0, set(), counted(server)
     for operation in schema.get_all_operations():
         operation = operation.ok()
@@ -73,7 +74,7 @@ def drive(server, examples):
             tried += 1
             if ours is not None and case.path_parameters:  # else hardly any would be accepted
                 case.path_parameters["task"], case.body = server.task, ours
-            answer = case.call(timeout=30)
+            answer = case.call(timeout=PATIENCE)
             assert answer.status_code < 500, answer.status_code
             case.validate_response(answer, checks=CHECKS)
             if answer.status_code == 201:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from riata import losses
 from riata.bounds import Bounds
+from riata.engines import LocalEngine
 from riata.losses import Huber, Logistic, SmoothedHinge, Squared
 from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
 from riata.problem import Problem
@@ -100,19 +101,55 @@ def whole_answers(query, alone):
     return answers, Fraction(1, parts)
 
 
-def exceeds(query, alone, norm):
-    """Whether a removed row, or a replaced one, changes the answer by more than the sensitivity."""
+def squared_lengths(query, alone, norm="l2"):
+    """The squared length of each answer, exactly."""
     answers, unit = whole_answers(query, alone)
-    allowed = (Fraction(query.sensitivity(norm)) / unit) ** 2
-    if query.adjacency == ADD_REMOVE:
-        return max(squared_length(one, norm) for one in answers) > allowed
-    # The longest summands of either sign, and a few others: their differences are the worst.
-    order = sorted(answers, key=lambda one: squared_length(one, norm))
-    for one, other in itertools.combinations(order[-20:] + order[:4], 2):
-        if squared_length([a - b for a, b in zip(one, other, strict=True)], norm) > allowed:
+    return [squared_length(one, norm) * unit**2 for one in answers]
+
+
+def exceeds(query, alone, *norms):
+    """Whether a removed row, or a replaced one, changes the answer by more than a sensitivity."""
+    answers, unit = whole_answers(query, alone)
+    for norm in norms:
+        changes = answers
+        if query.adjacency != ADD_REMOVE:
+            # The longest summands, and a few others: their differences are the worst.
+            order = sorted(answers, key=lambda one: squared_length(one, norm))
+            changes = [
+                [a - b for a, b in zip(one, other, strict=True)]
+                for one, other in itertools.combinations(order[-20:] + order[:4], 2)
+            ]
+        longest = max(squared_length(change, norm) for change in changes)
+        if longest > (Fraction(query.sensitivity(norm)) / unit) ** 2:
             return True
     return False
 
 
 def assert_no_neighbour_exceeds(query, alone, norms):
-    assert not [norm for norm in norms if exceeds(query, alone, norm)]
+    assert not exceeds(query, alone, *norms)
+
+
+def squared_share(query, row, other, norm="l2"):
+    """The squared change when a row replaces another, or is added, as a part of that allowed.
+
+    Rows are pairs of x, with one row or several, and the target of each of them.
+    """
+    ours, theirs = (
+        LocalEngine(
+            x if sparse.issparse(x) else np.atleast_2d(x), np.atleast_1d(y), query.bounds
+        ).total(query)
+        for x, y in (row, other)
+    )
+    change = ours - theirs if query.adjacency == REPLACE_ONE else ours
+    allowed = Fraction(query.sensitivity(norm)) ** 2
+    return squared_length(in_fractions(query, change), norm) / allowed
+
+
+def assert_same_sums(queries, x, y, bounds, rng):
+    """Dense and sparse rows have the same sums, whatever the blocks and their order."""
+    for query in queries:
+        whole = LocalEngine(x, y, bounds).total(query)
+        for layout, block in itertools.product((np.asarray, sparse.csr_array), (1, 7, 10**6)):
+            order = rng.permutation(len(x))
+            engine = LocalEngine(layout(x[order]), y[order], bounds, block_rows=block)
+            np.testing.assert_array_equal(engine.total(query), whole)

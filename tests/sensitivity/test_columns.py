@@ -16,7 +16,7 @@ from riata.engines import LocalEngine
 from riata.grid import MOST_ROWS, X_STEPS, slope_steps
 from riata.mechanisms import GaussianMechanism
 from riata.mechanisms.noise import Noise
-from riata.privacy.budget import ADD_REMOVE, REPLACE_ONE
+from riata.privacy.budget import ADD_REMOVE
 from riata.queries import Block, CentredGradient, ColumnSquares, ColumnSums
 from riata.queries.columns import MOST_COLUMNS, WEIGHT_STEPS, Scaling
 from riata.vectors import Vector
@@ -31,10 +31,10 @@ from exact_neighbours import (
     every_layout,
     every_loss,
     hostile_rows,
-    in_fractions,
     problem_of,
     some_points,
-    squared_length,
+    squared_lengths,
+    squared_share,
     summands,
 )
 
@@ -111,12 +111,7 @@ def test_worst_pairs_reach_the_sensitivities_of_moments(adjacency):
     rows = np.zeros((3, P))
     rows[0, 0], rows[1, 0], rows[2, 1] = 9.0, -9.0, 9.0
     for query, other in ((ColumnSums(problem), 1), (ColumnSquares(problem, 1.0), 2)):
-        ours, theirs = (
-            LocalEngine(rows[[i]], np.zeros(1), LENGTH).total(query) for i in (0, other)
-        )
-        change = ours - theirs if adjacency == REPLACE_ONE else ours
-        square = squared_length(in_fractions(query, change), "l2")
-        assert 0.999 <= square / Fraction(query.sensitivity("l2")) ** 2 <= 1
+        assert 0.999 <= squared_share(query, (rows[0], 0.0), (rows[other], 0.0)) <= 1
 
 
 def test_moments_of_no_rows_are_zero():
@@ -207,8 +202,7 @@ def test_no_row_adds_more_than_the_length_allows(loss, bounds, layout, name):
         query = CentredGradient(problem, theta, limit, scaled, size)
         alone = summands(query, x, y, layout)
         allowed = (Fraction(query.slope_bound()) * Fraction(size) * (1 + Fraction(1, 2**40))) ** 2
-        for one in alone:
-            assert squared_length(in_fractions(query, one), "l2") <= allowed
+        assert max(squared_lengths(query, alone)) <= allowed
         assert_no_neighbour_exceeds(query, alone, NORMS)
         # Rows that are short enough are not touched.
         grid, targets = bounds.grid_x(layout(x)), bounds.clip_y(y)
@@ -266,10 +260,7 @@ def test_a_worst_pair_reaches_the_sensitivity_of_a_centred_gradient(adjacency):
     problem = problem_of(n=4, adjacency=adjacency)
     query = CentredGradient(problem, Vector.zero(P), np.inf, scaled, 0.1 * typical_length(scaled))
     row = 0.9 * np.eye(1, P, 2)
-    ours, theirs = (LocalEngine(row, [y], LENGTH).total(query) for y in (1.3, -1.3))
-    change = ours - theirs if adjacency == REPLACE_ONE else ours
-    square = squared_length(in_fractions(query, change), "l2")
-    assert 0.999 <= square / Fraction(query.sensitivity("l2")) ** 2 <= 1
+    assert 0.999 <= squared_share(query, (row, 1.3), (row, -1.3)) <= 1
 
 
 def test_the_noise_is_the_same_in_every_direction_of_the_scaled_space():

@@ -224,6 +224,7 @@ class Watched(Declared):
         return super().slope(margin, y)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_code_of_a_stranger_never_sees_a_row(delta):
     rng = np.random.default_rng(5)
@@ -241,6 +242,7 @@ def test_the_code_of_a_stranger_never_sees_a_row(delta):
     assert not Watched.seen & set(y.tolist())
 
 
+@pytest.mark.not_quick
 def test_a_fit_with_a_table_is_the_fit_with_the_loss():
     rng = np.random.default_rng(6)
     x = rng.uniform(-0.5, 0.5, (2_000, 3))

@@ -135,6 +135,7 @@ def test_a_fit_does_not_depend_on_the_order_of_the_rows():
     assert fitted(X[ORDER], Y[ORDER]) == fitted(X, Y)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("block_rows", [7, 1, 200, 1_500])
 def test_a_fit_does_not_depend_on_how_rows_are_cut_into_blocks(monkeypatch, block_rows):
     expected = fitted(X[:500], Y[:500])

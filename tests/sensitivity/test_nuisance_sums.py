@@ -4,13 +4,11 @@ Every comparison with a sensitivity is one of `Fraction`s: see docs/privacy/nuis
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from riata.bounds import Bounds
-from riata.engines import LocalEngine
 from riata.losses import Cox, OrderedLogistic
 from riata.privacy.budget import REPLACE_ONE
 from riata.problem import Problem
@@ -25,8 +23,7 @@ from exact_neighbours import (
     every_layout,
     exceeds,
     hostile_rows,
-    in_fractions,
-    squared_length,
+    squared_share,
     summands,
 )
 
@@ -74,25 +71,15 @@ def test_no_hostile_neighbour_exceeds_the_sensitivity(loss, adjacency, layout):
         np.testing.assert_array_equal(query.block_sum(together), alone.sum(axis=0))
 
 
-def change(query, row, other):
-    """The squared change of the answer when a row replaces another, as a part of that allowed."""
-    ours, theirs = (
-        LocalEngine(np.atleast_2d(x), np.array([y]), query.bounds).total(query)
-        for x, y in (row, other)
-    )
-    moved = squared_length(in_fractions(query, ours - theirs), "l2")
-    return float(moved / Fraction(query.sensitivity("l2")) ** 2)
-
-
 def test_a_worst_pair_reaches_the_sensitivity():
     """Rows of two cells whose numbers are all as large as they can be."""
     far = Vector.of(np.array([0.0, 40.0, 0.0, 0.0]))
     ordered = NuisanceSums(problem_of(OrderedLogistic(3), n=1), far, 1.0)
     up, down = (np.array([0, 1.0, 0, 0]), 0.0), (np.array([0, -1.0, 0, 0]), 2.0)
-    assert 0.9999 < change(ordered, up, down) <= 1
+    assert 0.9999 < squared_share(ordered, up, down) <= 1
     durations = NuisanceSums(problem_of(Cox((1.0, 3.0)), n=1), far, 1.0)
     first, last = (np.array([0, 1.0, 0, 0]), 1.0), (np.array([0, 1.0, 0, 0]), 3.0)
-    assert 0.9999 < change(durations, first, last) <= 1
+    assert 0.9999 < squared_share(durations, first, last) <= 1
 
 
 def test_a_row_that_stays_in_its_cell_changes_less():
@@ -100,7 +87,7 @@ def test_a_row_that_stays_in_its_cell_changes_less():
     far = Vector.of(np.array([0.0, 40.0, 0.0, 0.0]))
     query = NuisanceSums(problem_of(Cox((1.0, 3.0)), n=1), far, 1.0)
     event, none = (np.array([0, 1.0, 0, 0]), 3.0), (np.array([0, -1.0, 0, 0]), -3.0)
-    assert change(query, event, none) <= 0.5
+    assert squared_share(query, event, none) <= 0.5
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,8 @@ def stored_twice(rows, again):
     return sparse.csr_array((data, where, 2 * p * np.arange(n + 1)), shape=(n, p))
 
 
+@pytest.mark.not_quick
+@pytest.mark.matrix(one_in=23, test_all_one_in=3)
 @every_loss
 @every_set
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -184,6 +186,7 @@ def hostile_block(rng, n):
     return np.vstack([corners, single, near, rng.choice(rubbish, (n, P))])
 
 
+@pytest.mark.matrix(one_in=23, test_all_one_in=3)
 @every_loss
 @every_set
 @every_bound

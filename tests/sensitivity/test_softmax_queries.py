@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from riata.bounds import Bounds
 from riata.engines import LocalEngine
@@ -33,12 +32,12 @@ from riata.vectors import Vector
 from exact_neighbours import (
     NORMS,
     assert_no_neighbour_exceeds,
+    assert_same_sums,
     every_adjacency,
     every_layout,
     exceeds,
     hostile_classes,
-    in_fractions,
-    squared_length,
+    squared_share,
     summands,
 )
 
@@ -108,35 +107,25 @@ def test_the_sensitivity_does_not_depend_on_the_number_of_classes(loss):
     assert len(found) == 1
 
 
-def neighbours(query, row, others):
-    """The squared change of the answer when `row` replaces `others`, as a part of that allowed."""
-    ours, theirs = (
-        LocalEngine(np.atleast_2d(x), np.array([y]), query.bounds).total(query)
-        for x, y in (row, others)
-    )
-    change = squared_length(in_fractions(query, ours - theirs), "l2")
-    return change / Fraction(query.sensitivity("l2")) ** 2
-
-
 def test_worst_pairs_reach_the_sensitivity():
     bounds = Bounds(1.4, float(K), norm="l2")
     problem = Problem(Softmax(K), L2Ball(1.0), bounds, 2, P)
     row = np.eye(P)[0] * 1.4
     sums = SumsByClass(problem, 0.1)
-    assert 0.999 <= neighbours(sums, (row, 0.0), (row, 1.0)) <= 1
+    assert 0.999 <= squared_share(sums, (row, 0.0), (row, 1.0)) <= 1
     # One class is certain and it is the other one: the slope is sqrt(2) long, and turns round.
     far = Vector.of(np.zeros(P))
     thetas = (far.with_offset(500.0), far, far.with_offset(-500.0), far.with_offset(-500.0))
     scaling = Scaling.of(P, np.arange(P), np.zeros(P), np.ones(P))
     gradient = SoftmaxGradient(problem, thetas, 2.0, scaling, 1.0, 0.0)
-    assert 0.999 <= neighbours(gradient, (row, 1.0), (-row, 1.0)) <= 1
+    assert 0.999 <= squared_share(gradient, (row, 1.0), (-row, 1.0)) <= 1
     short = SoftmaxGradient(problem, thetas, 1.0, scaling, 1.0, 0.0)
     assert short.sensitivity("l2") == pytest.approx(gradient.sensitivity("l2") / math.sqrt(2))
-    assert 0.999 <= neighbours(short, (row, 1.0), (-row, 1.0)) <= 1
+    assert 0.999 <= squared_share(short, (row, 1.0), (-row, 1.0)) <= 1
     influence = Influence(scaling, 1.0, np.zeros(K))
     tall = (Vector.of(np.eye(P)[0] * 99), Vector.of(-np.eye(P)[0] * 99), far, far)
     line = SoftmaxLine(problem, tall, influence, 1e-3, 40.0, np.zeros(K))
-    assert 0.9 <= neighbours(line, (row, 1.0), (row, 0.0)) / Fraction(1, 4) <= 1.2
+    assert 0.9 <= squared_share(line, (row, 1.0), (row, 0.0)) / Fraction(1, 4) <= 1.2
 
 
 def broken(monkeypatch, name, change):
@@ -179,6 +168,7 @@ def test_broken_twins_are_caught(monkeypatch, layout, twin):
     assert exceeds(query, summands(query, x, y, layout), "l2")
 
 
+@pytest.mark.not_quick
 @every_loss
 @every_bound
 def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, bounds):
@@ -187,11 +177,7 @@ def test_dense_and_sparse_rows_have_the_same_sums_whatever_the_blocks(loss, boun
     x[rng.random(x.shape) < 0.5] = 0.0
     x = 0.99 * bounds.clip_x(x)
     problem = Problem(loss, L2Ball(1.0), bounds, len(x), P)
-    for query in some_queries(problem, rng):
-        whole = LocalEngine(x, y, bounds).total(query)
-        for layout, block in itertools.product((np.asarray, sparse.csr_array), (1, 7, 10**6)):
-            found = LocalEngine(layout(x), y, bounds, block_rows=block).total(query)
-            np.testing.assert_array_equal(found, whole)
+    assert_same_sums(list(some_queries(problem, rng)), x, y, bounds, rng)
 
 
 def test_lines_of_one_engine_are_their_own():

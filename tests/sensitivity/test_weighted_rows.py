@@ -120,6 +120,7 @@ def exactly(loss, margin, y, weight, offset):
     return mp.mpf(weight) * (rise - max(mp.mpf(y), 0) * fall)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("loss", [
     *(loss for loss in LOSSES if loss.exposure is not None),
     WeightedRows(Poisson(), 1e3, 3.0, 1e15),

@@ -1,6 +1,13 @@
 """A browser for each file, and a survey for each test."""
 
+import sys
+from pathlib import Path
+
 import pytest
+
+#: What processes, threads and files of tests need is beside the tests without services.
+for folder in ("unit", "faults"):
+    sys.path.insert(0, str(Path(__file__).parents[1] / folder))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ for package in survival MASS; do # Debian has both as packages, whether R is the
     Rscript -e "library($package)" > /dev/null 2>&1 || missing+=("r-cran-${package,,}")
 done
 if ((${#missing[@]})); then
+    wait=(-o DPkg::Lock::Timeout=600) # another process may install something
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" > /dev/null
+    DEBIAN_FRONTEND=noninteractive \
+        apt-get install -qq -y "${wait[@]}" --no-install-recommends "${missing[@]}" > /dev/null
 fi

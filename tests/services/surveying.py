@@ -5,14 +5,12 @@ import os
 import re
 import shutil
 import socket
-import sys
 import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from riata.collect.tokens import Tokens
 from riata.local import Task
 
@@ -46,6 +44,8 @@ bounds = [0, 10]
 """
 #: Where docs take their pictures from; written anew when RIATA_PICTURES is set.
 PICTURES = Path(__file__).parents[2] / "docs" / "_static"
+#: Milliseconds after which a page hangs, however slow and busy the machine is.
+PATIENCE = 300_000
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1200, "height": 900}
 
 
@@ -136,6 +136,7 @@ def counted(server):
 def person(browser, size, **more):
     """A new person's browser, and what its console says."""
     context = browser.new_context(viewport=size, **more)
+    context.set_default_timeout(PATIENCE)
     page, said = context.new_page(), []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda problem: said.append(str(problem)))
@@ -152,7 +153,7 @@ def answer(page):
 def says(page, text):
     from playwright.sync_api import expect
 
-    expect(page.locator("#state")).to_contain_text(text, timeout=20_000)
+    expect(page.locator("#state")).to_contain_text(text, timeout=PATIENCE)
 
 
 def picture(page, name):

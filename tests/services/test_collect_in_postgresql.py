@@ -1,15 +1,12 @@
 """Several collectors on one PostgreSQL server: each report and each token once."""
 
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sqlalchemy.exc import DBAPIError
 from test_ledger_in_postgresql import execute, server  # noqa: F401
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from riata.collect.sql import DatabaseStore
 from riata.collect.stores import merge_stores, open_store, records_at
 from riata.collect.tokens import Tokens

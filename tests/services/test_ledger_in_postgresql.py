@@ -8,9 +8,7 @@ import pickle
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -21,10 +19,12 @@ from riata import Bounds, Budget, BudgetExceeded, Ledger, PrivateLasso
 from riata.errors import InvalidArgument, LedgerError
 from riata.privacy.events import Pure
 
+from helpers import processes
+from races import in_processes, in_threads
+
 pytestmark = pytest.mark.services
 
 PLAIN = Budget(2.0, 0.0)
-PROCESSES = Path(__file__).parents[1] / "faults" / "processes.py"
 
 
 def run(*command):
@@ -91,19 +91,6 @@ def charge(ledger, epsilon=0.25, **summary):
     return ledger.charge(Pure(epsilon), adjacency="replace-one", summary=summary)
 
 
-def processes(command, *arguments):
-    done = subprocess.run(
-        [sys.executable, PROCESSES, command, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=3600,
-        check=False,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def test_create_charge_verify_export_and_open_again(url, tmp_path):
     head = tmp_path / "claims.head"
     ledger = make(url, head)
@@ -162,39 +149,26 @@ def test_several_data_sets_in_one_database(url, tmp_path):
     assert claims.verify().charges == 1
 
 
-CREATE = """
-import sys
-from riata import Budget, Ledger
-from riata.errors import LedgerError
-url, folder, number, same = sys.argv[1:]
-name = "claims" if same == "same" else f"d{number}"
-print("ready", flush=True)
-sys.stdin.readline()
-try:
-    made = Ledger.create(url, dataset=name, ceiling=Budget(1.0, 0.0), head=f"{folder}/{number}")
-except LedgerError as error:
-    print("refused", error)
-else:
-    print("created", made.verify().charges)
-"""
-
-
-def created_at_once(url, folder, number, same):
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", CREATE, url, str(folder), str(each), same],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+def created_at_once(url, folder, number, name=None):
+    """How many entries each of so many new ledgers has, or why it was refused."""
+    prepare = """
+    import os
+    from riata import Budget, Ledger
+    from riata.errors import LedgerError
+    url, folder, name = sys.argv[1:]
+    """
+    work = """
+    try:
+        made = Ledger.create(
+            url, dataset=name or f"d{os.getpid()}", ceiling=Budget(1.0, 0.0),
+            head=f"{folder}/{os.getpid()}",
         )
-        for each in range(number)
-    ]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    return [racer.communicate(timeout=3600)[0].strip() for racer in racers]
+    except LedgerError as error:
+        print(json.dumps(str(error)))
+    else:
+        print(json.dumps(made.verify().charges))
+    """
+    return in_processes(number, prepare, work, url, folder, name or "")
 
 
 def test_ledgers_of_different_data_sets_may_be_created_at_once(server, tmp_path):
@@ -203,53 +177,51 @@ def test_ledgers_of_different_data_sets_may_be_created_at_once(server, tmp_path)
         execute(server + "postgres", f"CREATE DATABASE {name}")
         folder = tmp_path / str(attempt)
         folder.mkdir()
-        assert created_at_once(server + name, folder, 6, "different") == ["created 0"] * 6
-        found = execute(server + name, "SELECT dataset FROM ledger ORDER BY dataset")
-        assert [dataset for (dataset,) in found] == [f"d{each}" for each in range(6)]
+        assert created_at_once(server + name, folder, 6) == [0] * 6
+        found = execute(server + name, "SELECT dataset FROM ledger")
+        assert {f"d{head.name}" for head in folder.iterdir()} == {dataset for (dataset,) in found}
+        assert len(found) == 6
 
 
 def test_threads_create_ledgers_of_different_data_sets_at_once(url, tmp_path):
-    made, start = [], threading.Barrier(8)
+    made = []
 
     def create(number):
-        start.wait()
         made.append(make(url, tmp_path / f"head{number}", f"d{number}"))
 
-    threads = [threading.Thread(target=create, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(create, range(8))
     assert sorted(ledger.dataset for ledger in made) == [f"d{n}" for n in range(8)]
 
 
 def test_of_ledgers_of_one_data_set_that_are_created_at_once_one_is(url, tmp_path):
-    found = created_at_once(url, tmp_path, 5, "same")
-    assert found.count("created 0") == 1
-    assert all("would forget" in each for each in found if each != "created 0")
+    found = created_at_once(url, tmp_path, 5, "claims")
+    assert found.count(0) == 1
+    assert all("would forget" in each for each in found if each != 0)
     assert len(list(tmp_path.iterdir())) == 1  # of the others no head is left
 
 
-def test_of_processes_that_charge_one_run_one_does(url, tmp_path):
+def copies(url, folder, number):
+    """The ledger of `folder`/head0, opened so many times, each with a copy of the head."""
+    found = []
+    for each in range(1, number + 1):
+        shutil.copy(folder / "head0", folder / f"head{each}")
+        found.append(Ledger.open(url, head=folder / f"head{each}"))
+    return found
+
+
+def test_of_threads_that_charge_one_run_one_does(url, tmp_path):
     make(url, tmp_path / "head0")
-    won, start = [], threading.Barrier(5)
+    ledgers = copies(url, tmp_path, 5)
+    won, lost = [], []
 
-    def spend(number):
-        shutil.copy(tmp_path / "head0", tmp_path / f"head{number}")
-        ledger = Ledger.open(url, head=tmp_path / f"head{number}")
-        start.wait()
+    def spend(ledger):
         try:
-            charge(ledger, 0.01, run="a")
-            won.append(number)
+            won.append(charge(ledger, 0.01, run="a"))
         except LedgerError:
-            assert ledger.charge_of("a").seq == 1
+            lost.append(ledger.charge_of("a").seq)
 
-    threads = [threading.Thread(target=spend, args=(n,)) for n in range(1, 6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
+    in_threads(spend, ledgers)
+    assert (won, lost) == ([1], [1] * 4)
     assert Ledger.open(url, head=tmp_path / "head0").verify().charges == 1
 
 
@@ -382,23 +354,16 @@ def test_of_eight_processes_that_race_for_the_last_budget_one_wins(url, tmp_path
 
 def test_eight_threads_overspend_nothing(url, tmp_path):
     make(url, tmp_path / "head0")
-    granted, refused, start = [], [], threading.Barrier(8)
+    granted, refused = [], []
 
-    def spend(number):
-        shutil.copy(tmp_path / "head0", tmp_path / f"head{number}")
-        ledger = Ledger.open(url, head=tmp_path / f"head{number}")
-        start.wait()
+    def spend(ledger):
         for _ in range(3):
             try:
                 granted.append(charge(ledger))
             except BudgetExceeded:
                 refused.append(1)
 
-    threads = [threading.Thread(target=spend, args=(n,)) for n in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(spend, copies(url, tmp_path, 8))
     assert (sorted(granted), len(refused)) == (list(range(1, 9)), 16)
     assert Ledger.open(url, head=tmp_path / "head0").spent.epsilon == 2.0
 

@@ -1,36 +1,22 @@
 """A model's page as people see it: on a screen, on a phone, in the dark and on paper."""
 
 import os
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from surveying import PATIENCE, PICTURES
 
 from riata import Bounds, Budget, Ledger, PrivateLasso, PrivateLogisticRegression, report
 
-playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.services
 
-#: Where docs take their pictures from; written anew when RIATA_PICTURES is set.
-PICTURES = Path(__file__).parents[2] / "docs" / "_static"
 SIZES = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1280, "height": 900}}
 COLUMNS = [
     "age", "income", "visits last year", "nights in hospital", "smoker", "pulse at rest",
     "medicines", "chronic conditions", "distance to a doctor", "emergency calls",
     *(f"diagnosis {code}" for code in range(100, 150)),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = shutil.which("chromium")
-    assert program, "tests/services/install.sh installs it"
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 def claims(n=20_000):
@@ -72,6 +58,7 @@ def pages(tmp_path_factory):
 def opened(browser, path, size, **more):
     """The page, and everything that it says on the console or asks of the network."""
     context = browser.new_context(viewport=size, **more)
+    context.set_default_timeout(PATIENCE)
     page, heard = context.new_page(), []
     page.on("console", lambda message: heard.append(message.text))
     page.on("pageerror", lambda problem: heard.append(str(problem)))

@@ -2,12 +2,8 @@
 
 import base64
 import json
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from task_files import damaged, decision, vectors
 from test_collect_in_node import node
 

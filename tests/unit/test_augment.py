@@ -73,6 +73,7 @@ def test_errors_without_covariances_are_the_sum_of_those_of_all_terms(without_co
     assert (narrow[".upper"] < found[".upper"]).all()
 
 
+@pytest.mark.not_quick
 def test_the_true_mean_lies_inside_for_almost_all_fits():
     """20 fits with fixed seeds, so the outcome is always the same."""
     truth, inside = np.array([0.5, -0.3, 0.0]), []

@@ -64,6 +64,7 @@ def test_a_hostile_line_is_one_row(tmp_path, line, place):
     one_row_changed(tmp_path / "t.csv", line, place)
 
 
+@pytest.mark.not_quick
 @settings(max_examples=200, deadline=None)
 @given(
     st.one_of(
@@ -93,6 +94,7 @@ TOKENS = [
 ]  # fmt: skip
 
 
+@pytest.mark.not_quick
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(TOKENS), max_size=6).map(b" ".join), st.integers(0, 2))
 def test_any_line_of_svmlight_is_one_row(tmp_path_factory, line, place):

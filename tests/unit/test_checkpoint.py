@@ -206,6 +206,7 @@ def test_a_damaged_file_is_refused_wherever_the_damage_is(tmp_path):
     assert refused > 100
 
 
+@pytest.mark.not_quick
 def test_a_file_that_ends_early_goes_on_from_its_last_whole_line(tmp_path):
     path = tmp_path / "fit"
     whole = begun(path)

@@ -132,7 +132,7 @@ ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "NO_COL
 
 def command(*arguments, **more):
     return subprocess.run(
-        [sys.executable, "-c", CODE, *arguments], capture_output=True, timeout=60,
+        [sys.executable, "-c", CODE, *arguments], capture_output=True, timeout=3600,
         env=ENVIRONMENT | more, check=False,
     )  # fmt: skip
 
@@ -142,7 +142,7 @@ def on_terminal(*arguments, **more):
     parent, child = pty.openpty()
     subprocess.run(
         [sys.executable, "-c", CODE, *arguments], stderr=child, stdout=subprocess.DEVNULL,
-        env=ENVIRONMENT | more, timeout=60, check=False,
+        env=ENVIRONMENT | more, timeout=3600, check=False,
     )  # fmt: skip
     os.close(child)
     told = os.read(parent, 10_000)

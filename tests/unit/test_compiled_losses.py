@@ -45,6 +45,7 @@ def test_all_losses_that_compiled_code_has_a_number_for_are_compared():
     assert {known_loss(loss)[0] for loss in known()} == {0, 1, 2, 3}
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("loss", known(), ids=repr)
 def test_slopes_and_their_bounds_are_the_same_bits(loss):
     code, parameter = known_loss(loss)

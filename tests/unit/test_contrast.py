@@ -49,6 +49,7 @@ def test_the_difference_of_two_categories_is_known_and_neither_of_them_is(by_sch
     assert math.isnan(by_schema.contrast({"ward=b": 1})[0].error)
 
 
+@pytest.mark.not_quick
 def test_intervals_of_differences_cover():
     """Of 30 fits with fixed seeds, two differences each."""
     inside = []

@@ -213,6 +213,7 @@ def test_threads_do_not_matter(small_pieces, monkeypatch):
         assert_array_equal(found[0], other)
 
 
+@pytest.mark.not_quick
 def test_large_rows_are_not_copied_and_not_changed(monkeypatch):
     n, p = 3_000, 3_000
     monkeypatch.setattr(local, "MOST_KEPT", n * p - 1)

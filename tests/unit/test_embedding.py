@@ -45,6 +45,7 @@ def test_unit_vectors_are_distorted_as_rarely_as_the_bound_says():
     assert embedding_failure(260, width, gamma) < 0.05
 
 
+@pytest.mark.not_quick
 def test_the_distances_of_some_points_are_kept_as_johnson_and_lindenstrauss_say():
     """30 points have 435 directions between them; no projection of 200 fails at 0.01 each."""
     rng, k, d, gamma = np.random.default_rng(4), 30, 1_000, 0.6
@@ -82,6 +83,7 @@ def test_margins_over_the_whole_ball_move_less_than_the_bound():
         assert moved.mean() >= expected_margin_distortion(m, WIDTH, 1.0) / 4  # no idle bound
 
 
+@pytest.mark.not_quick
 def test_a_lift_is_as_near_as_the_theorem_says():
     """Five lifts; each is beyond the bound with probability below 1e-9."""
     from riata.projections import GaussianProjection

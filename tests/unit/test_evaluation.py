@@ -143,6 +143,7 @@ def test_what_cannot_be_evaluated_is_refused(lasso):
     assert "R2" in evaluate(local, X, Y).scores
 
 
+@pytest.mark.not_quick
 def test_a_report_shows_the_plots(lasso, logistic):
     titles = [one.title for one in evaluation_sections(evaluate(logistic, X, TWO))]
     assert titles == ["Scores", "ROC", "Calibration"]

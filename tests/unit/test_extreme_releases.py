@@ -75,6 +75,7 @@ def test_numbers_are_shrunk_towards_0(values, noise, most):
     assert (np.sign(found) * np.sign(values) >= 0).all()
 
 
+@pytest.mark.not_quick
 @given(sizes, sizes)
 def test_a_part_of_the_variance_is_a_part(signal, noise):
     assert 0 <= signal_part(signal, noise) <= 1
@@ -141,6 +142,7 @@ def test_any_moments_lead_to_a_part_of_a_model(seen, whole, before):
     assert 0 < found.left <= whole
 
 
+@pytest.mark.not_quick
 @given(signed, st.sampled_from([1e-300, 1.0, 20.0, 1e60]))
 def test_the_best_constant_is_within_its_bound(slope, bound):
     for loss in (Logistic(), SmoothedHinge(0.3), OneAgainstRest(Logistic(), 1)):
@@ -181,6 +183,7 @@ class AnyReleases:
         return query.from_total(np.broadcast_to(found, shape) / query.unit)
 
 
+@pytest.mark.not_quick
 @settings(max_examples=60)
 @given(
     st.sampled_from([WhitenedGradient, AveragedGradient]), st.sampled_from(LOSSES),

@@ -214,6 +214,7 @@ def test_without_noise_an_exposure_is_an_offset():
     np.testing.assert_allclose(np.r_[model.intercept_, model.coef_], glm.params, atol=1e-3)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
 def test_without_noise_a_quantile_is_scikit_learns(quantile):
     model = PrivateQuantileRegression(
@@ -380,6 +381,7 @@ def test_a_forecast_says_that_it_knows_no_counts():
         forecast(made("poisson"), 1_000, 4)
 
 
+@pytest.mark.not_quick
 def test_losses_without_tails_are_fitted_by_solvers_that_need_none():
     for loss, y in ((Poisson(), COUNTS), (Tweedie(1.5, 0.1), TOTALS)):
         model = PrivateErm(loss, L1Ball(1.5), 5.0, 1e-6, bounds=Bounds(1.0, 8.0), random_state=1)

@@ -137,6 +137,7 @@ def half(monkeypatch):
     monkeypatch.setattr(FilterSums, "plus", lambda self, event: real(self, Pure(event.epsilon / 2)))
 
 
+@pytest.mark.not_quick
 def test_sums_that_another_version_made_are_added_up_again(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(3.0, 0.0))
     number = RECENT + 5
@@ -163,6 +164,7 @@ def test_sums_that_are_below_what_the_events_cost_do_not_verify(tmp_path, monkey
         ledger.verify()
 
 
+@pytest.mark.not_quick
 def test_many_charges_exhaust_the_ceiling_to_the_last_nano_unit():
     ledger = Ledger.create(":memory:", dataset="d", ceiling=Budget(0.5, 0.0))
     for _ in range(127):

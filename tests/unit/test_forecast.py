@@ -33,6 +33,7 @@ def lasso(epsilon=2.0, **options):
     return PrivateLasso(epsilon, 1e-6, **{"bounds": BOUNDS, **options})
 
 
+@pytest.mark.not_quick
 def test_a_forecast_is_near_the_best_model_if_there_is_much_to_learn_from():
     found = forecast(lasso(4.0), 4_000, 100, relevant=3, signal=0.7, repeats=4)
     assert 0.65 < found.interval[0] <= found.score <= found.interval[1] < 0.705
@@ -115,6 +116,7 @@ def test_every_kind_of_estimator_can_be_forecast(model):
     assert np.isfinite(found.accuracy) == (found.metric == "AUC")
 
 
+@pytest.mark.not_quick
 def test_sparse_rows_of_bounded_length_are_learned():
     model = PrivateLogisticRegression(
         8.0, bounds=Bounds(x=1.0, norm="l2"), classes=[0, 1], steps=60

@@ -88,6 +88,7 @@ def test_the_remarks_need_their_factors():
 CORNERS = Polytope(np.arange(12.0).reshape(4, 3) ** 2 / 40)
 
 
+@pytest.mark.not_quick
 @pytest.mark.matrix(one_in=3)
 @pytest.mark.parametrize("C", [L1Ball(0.7, 3), Simplex(2.0, 3), L2Ball(1.3, 3), CORNERS], ids=repr)
 def test_the_curvature_of_data_is_the_largest_over_pairs(C):

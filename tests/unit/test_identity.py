@@ -462,6 +462,7 @@ def test_statement_ledger_and_model_file_carry_the_digest(tmp_path):
     assert identity.digest(0) in str(model.privacy_) or name in str(model.privacy_)
 
 
+@pytest.mark.not_quick
 def test_a_search_carries_the_digest_of_all_its_candidates(tmp_path):
     ledger = riata.Ledger.create(tmp_path / "l.db", dataset="d", ceiling=Budget(9.0, 1e-6))
     found = set()

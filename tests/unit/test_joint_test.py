@@ -149,6 +149,7 @@ def test_a_wald_test_is_that_of_the_textbook():
     assert len(known_squares(values, np.zeros((2, 3, 3)))) == 0
 
 
+@pytest.mark.not_quick
 def test_wald_tests_of_columns_without_effect_reject_as_often_as_they_say():
     """60 fits with fixed seeds, three columns without effect beside one with: about 6 below 0.1."""
     p = []

@@ -241,6 +241,7 @@ def test_rows_without_targets_are_refused():
 # The command line.
 
 
+@pytest.mark.not_quick
 def test_the_command_line_knows_label_privacy(tmp_path):
     frame = pd.DataFrame(X[:500], columns=[f"c{j}" for j in range(6)]).assign(y=Y[:500])
     frame.to_csv(tmp_path / "data.csv", index=False)

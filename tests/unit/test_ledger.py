@@ -388,7 +388,7 @@ def run_python(code, *arguments):
         [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=3600,
         check=False,
     )
 

@@ -208,6 +208,7 @@ def test_a_hundred_thousand_columns(kind):
     assert v @ prices == pytest.approx(np.abs(found).sum(), rel=1e-10)
 
 
+@pytest.mark.not_quick
 def test_a_hundred_thousand_columns_in_groups():
     d, m = 100_000, 100
     phi, C = GaussianProjection(m, d), GroupL1Ball(4, 1.0, d)
@@ -285,6 +286,7 @@ def test_lifted_finds_the_point_of_the_simplex_that_is_there():
     np.testing.assert_allclose(PHI.forward(theta), v, atol=1e-6)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("C", [L1Ball(), Simplex(), GroupL1Ball(4)], ids=repr)
 def test_the_nearest_point_among_a_hundred_thousand_columns(C):
     d, m = 100_000, 100

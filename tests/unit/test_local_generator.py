@@ -103,6 +103,7 @@ def compiled():
     return box_muller
 
 
+@pytest.mark.not_quick
 def test_compiled_normals_are_the_same(compiled):
     words = Generator(KEY).words(np.arange(4000, dtype=np.uint64), 0, 4)
     ours, theirs = np.empty(words.shape), np.empty(words.shape)
@@ -111,6 +112,7 @@ def test_compiled_normals_are_the_same(compiled):
     np.testing.assert_allclose(ours, theirs, **CLOSE)
 
 
+@pytest.mark.not_quick
 def test_compiled_normals_are_the_same_at_the_edges(compiled):
     lengths = [0, 1, 2, 2**31 - 1, 2**31, 3037000499, 3037000500, 2**32 - 2, 2**32 - 1]
     angles = [0, 1, 2**29 - 1, 2**29, 2**30, 3 * 2**29, 2**31, 3 * 2**30, 7 * 2**29, 2**32 - 1]

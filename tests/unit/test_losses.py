@@ -208,6 +208,7 @@ def test_a_quantile_lies_between_0_and_1(bad):
         Quantile(bad)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("loss", [Absolute(), Quantile(0.9), Hinge(), Linear()], ids=repr)
 def test_a_loss_without_a_curvature_is_fitted_or_refused_before_the_charge(loss):
     rng = np.random.default_rng(6)

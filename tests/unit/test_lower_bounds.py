@@ -114,7 +114,7 @@ def test_what_is_not_known_is_not_claimed():
     assert hidden == {"signs", "a vertex"}
 
 
-@pytest.mark.matrix(one_in=11)
+@pytest.mark.matrix(one_in=11, test_all_one_in=3)
 @pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(0.5), SmoothedHinge(0.5), Hinge()])
 @pytest.mark.parametrize(
     ("C", "bounds"),

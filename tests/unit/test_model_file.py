@@ -1037,6 +1037,7 @@ def test_every_cut_is_refused(path):
         refused(path, "damaged")
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("which", ["sparse", "text", "erm"])
 def test_no_changed_byte_gives_anything_but_a_model_or_the_error(which, path):
     example(which, path)

@@ -98,6 +98,7 @@ def test_pure_squares_take_the_inner_solver_with_the_smaller_bound(n):
         assert plan.projection.dimension > 256
 
 
+@pytest.mark.not_quick
 def test_the_bound_of_a_pure_projection_falls_as_the_theorem_says():
     """Like n^(-1/3) beyond 256 dimensions, up to the dimension that memory allows."""
     first, last = (projected(n, p=20_000)[2] for n in (2_000, 16_000))

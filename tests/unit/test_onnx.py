@@ -142,6 +142,7 @@ def test_signs_are_predicted_alike(tmp_path):
     assert found["label"].tolist() == model.predict(hostile()).tolist()
 
 
+@pytest.mark.not_quick
 def test_a_local_classifier_is_exported(tmp_path):
     x = rows(n=3000)
     model = LocalLogisticRegression(8.0, bounds=EACH, random_state=1).fit(x, x[:, 1] > 0)

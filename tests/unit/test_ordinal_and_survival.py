@@ -261,6 +261,7 @@ DURATION = {"name": "t", "bounds": [0, 10], "event": "died"}
 ORDERED = {"name": "pain", "classes": ["none", "some", "much", "unbearable"]}
 
 
+@pytest.mark.not_quick
 def test_a_schema_names_the_event(frame, tmp_path):
     made = schema(DURATION, ["pain"])
     made_again = tmp_path / "schema.toml"

@@ -103,6 +103,7 @@ def test_a_mean_is_learned_from_people_with_their_own_epsilons():
         learner(2.0).learn_groups({}, n_features=4)
 
 
+@pytest.mark.not_quick
 def test_gradients_are_learned_from_people_with_their_own_epsilons():
     rng = np.random.default_rng(4)
     x = rng.standard_normal((600, 2))

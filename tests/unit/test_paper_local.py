@@ -275,6 +275,7 @@ def test_sigm_is_what_its_docstring_says(q):
         assert method.answer == pytest.approx(y)
 
 
+@pytest.mark.not_quick
 def test_sigm_averages_the_noise_away():
     centre, steps = np.array([0.3, -0.4, 0.0]), 4_000
     excesses = []

@@ -162,6 +162,7 @@ def arrangement(ids, words_of_people, words_of_rows, k):
     return {(place, ids[row], ordinals[row]) for place, row in enumerate(found)}
 
 
+@pytest.mark.not_quick
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.integers(0, 5), min_size=1, max_size=25),
@@ -231,6 +232,7 @@ def test_a_source_says_nothing_about_its_draw():
 PERSONS = st.one_of(st.none(), st.integers(0, 6).map("p{}".format), st.just('p"7'))
 
 
+@pytest.mark.not_quick
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(PERSONS, min_size=1, max_size=40),

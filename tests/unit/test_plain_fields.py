@@ -51,6 +51,7 @@ def same(one, other):
     np.testing.assert_array_equal(one.view(np.int64), other.view(np.int64))
 
 
+@pytest.mark.not_quick
 @settings(max_examples=500, deadline=None)
 @given(st.lists(plain, min_size=1, max_size=6))
 @example(NUMBERS)
@@ -83,6 +84,7 @@ def agree(path, text, monkeypatch):
     same(y, labels)
 
 
+@pytest.mark.not_quick
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(*[cell] * FIELDS), min_size=1, max_size=5),
@@ -95,6 +97,7 @@ def test_plain_rows_are_the_same_in_both_ways(tmp_path_factory, rows, end, last)
         agree(tmp_path_factory.getbasetemp() / "plain.csv", text, patch)
 
 
+@pytest.mark.not_quick
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(anything, max_size=7).map(b",".join), min_size=1, max_size=5))
 @example([b"\xef\xbb\xbf1,x,yes,2,a,0", b"1,x,yes,2,a,1"])

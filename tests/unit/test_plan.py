@@ -909,6 +909,7 @@ def test_the_dimension_is_the_theorems_and_the_bound_falls_as_it_says():
     assert 0.2 < noise / distortion < 5
 
 
+@pytest.mark.not_quick
 def test_a_plan_says_when_it_cannot_take_the_theorems_dimension():
     few = wide(30_000)
     asked = theorem_dimension(few.problem, few.budget)

@@ -77,6 +77,7 @@ def test_a_bar_over_people_shows_no_more_than_how_many_there_are(what, k, tmp_pa
     assert found == [["0/?", end, *steps]] * len(files)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("what", ["blocks", "small blocks", "load", "scan", "disk"])
 def test_a_bar_over_a_public_number_of_rows_does_not_show_how_many_the_file_has(what, tmp_path):
     files = [write(tmp_path / f"{n}.csv", range(n)) for n in (1, 301, 1_700, 3_400, 4_001)]

@@ -170,6 +170,7 @@ def select_along(problem, engine, epsilon, rng, noise, steps=12):
     return chosen
 
 
+@pytest.mark.not_quick
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -180,6 +181,7 @@ def test_no_score_exceeds_its_bounds(everywhere, run):
     select_along(problem, engine, epsilon, rng, Noise(1))
 
 
+@pytest.mark.not_quick
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -547,6 +549,7 @@ def test_scores_are_kept_as_long_as_they_are_of_use(monkeypatch):
     assert passes(utilities(Vector.zero(6))) == 1  # another beginning
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("everywhere", ["singles"], indirect=True)
 @pytest.mark.parametrize("place", ["_group", "between", "_norms"])
 def test_an_interrupt_leaves_nothing_half_known(everywhere, place, monkeypatch):

@@ -81,6 +81,7 @@ def test_what_cannot_be_an_answer_is_refused(frames):
         heard(frames)
 
 
+@pytest.mark.not_quick
 @given(st.data())
 @settings(deadline=None, max_examples=300)
 def test_answers_that_were_damaged_are_refused_or_whole(data):

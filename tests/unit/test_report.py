@@ -256,6 +256,7 @@ def test_a_solver_without_errors_or_order_does_not_show_them():
     assert "says nothing about the errors" in words
 
 
+@pytest.mark.not_quick
 def test_a_hundred_thousand_columns_make_a_usable_page():
     x = sparse.csr_array((100, 100_000))
     model = PrivateLasso(1.0, bounds=INF, solver="frank-wolfe", steps=3).fit(x, np.zeros(100))
@@ -295,6 +296,7 @@ def labels(text):
     return [each["aria-label"] for tag, each in read(text).tags if tag == "figure"]
 
 
+@pytest.mark.not_quick
 def test_ratios_are_drawn_where_there_are_some():
     x, _ = rows(5000)
     rng = np.random.default_rng(0)
@@ -313,6 +315,7 @@ def test_ratios_are_drawn_where_there_are_some():
     assert not any("ratios" in each for each in labels(report.html(line)))
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("coef", [[900.0, -900.0], [3.0, 0.001], [1e-7, 1e-6], [12.0, -1.0]])
 @pytest.mark.parametrize("error", [1e-9, 0.5, 800.0])
 def test_ratios_of_every_size_are_drawn(coef, error):
@@ -328,6 +331,7 @@ def test_ratios_of_every_size_are_drawn(coef, error):
 # What comes from outside.
 
 
+@pytest.mark.not_quick
 def test_hostile_names_are_shown_and_do_nothing(tmp_path):
     x, y = rows()
     names = [HOSTILE, "$x^2$", "a\x00\x1b[31m", "\u202egnp.exe", "日本" * 300, "{{ 7 * 7 }}"]
@@ -348,6 +352,7 @@ def test_hostile_names_are_shown_and_do_nothing(tmp_path):
     assert escaping.escape("$x^2$") in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.not_quick
 def test_the_budget_is_drawn_over_time():
     x, y = rows()
     ledger = Ledger.create(":memory:", dataset="claims", ceiling=Budget(3.0, 1e-6))
@@ -400,6 +405,7 @@ def test_the_callers_sections_are_shown():
     assert "#b45309" not in text
 
 
+@pytest.mark.not_quick
 def test_a_plan_that_was_changed_after_the_fit_is_not_shown():
     x, y = rows()
     model = PrivateLasso(1.0, bounds=INF).fit(x, y)

@@ -63,6 +63,7 @@ def test_targets_of_hostile_bits_have_other_digests(change, y):
     assert_differ((x, targets), (x, changed))
 
 
+@pytest.mark.not_quick
 @given(FINITE, FINITE)
 @example(1.0, -0.9999995231628418)  # the same halves modulo the prime
 @example(0.3, -0.2999997615814209)
@@ -82,6 +83,7 @@ def test_other_targets_are_other_pieces_below_the_prime(one, other):
 STEPS = st.integers(-X_STEPS, X_STEPS)
 
 
+@pytest.mark.not_quick
 @given(st.lists(st.tuples(STEPS, STEPS), min_size=1, max_size=6), st.floats(-1, 1))
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 def test_other_rows_on_the_grid_have_other_digests(pairs, target):
@@ -141,6 +143,7 @@ def test_columns_are_multiplied_some_at_a_time(columns, monkeypatch):
     assert_differ((x, y), (swapped, y))
 
 
+@pytest.mark.not_quick
 def test_the_largest_rows_are_summed_exactly():
     """Inner products reach 2^53 at most, so one more step is one more multiple."""
     n = row_digest._COLUMNS

@@ -151,6 +151,7 @@ def test_with_a_huge_budget_it_comes_near_to_ridge(bounds):
     assert best - 0.01 <= found <= best + 0.01
 
 
+@pytest.mark.not_quick
 def test_at_a_small_budget_it_beats_plain_noisy_gradients():
     x, y = categories(40_000, seed=2)
     scores = [

@@ -122,6 +122,7 @@ def test_errors_of_commands_name_no_python(here, riata_command):
         assert not re.search(r"\w\.\w+\(|Ledger\.|Schema\.|=\w+\(|target=False", done.err), done.err
 
 
+@pytest.mark.not_quick
 def test_a_fit_without_noise_is_warned_about(here, riata_command):
     done = riata_command(
         "fit", "--schema", "s.toml", "--data", "d.csv", "--epsilon", "inf", "--out", "m", "--yes"
@@ -180,6 +181,7 @@ def test_one_release_is_one_release(solver):
     assert "1 steps" not in str(search.plan(200, 3))
 
 
+@pytest.mark.not_quick
 def test_a_row_is_not_called_a_person():
     for adjacency in ("replace-one", "add-remove"):
         model = PrivateLasso(1.0, 1e-6, bounds=Bounds(1.0, 1.0), adjacency=adjacency)

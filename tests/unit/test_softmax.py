@@ -261,6 +261,7 @@ def test_ten_digits_are_told_apart():
     assert fitted.score(x[k:], y[k:]) > 0.75  # 0.87 on average; each against the rest has 0.3
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("kind", ["texts", "table"])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_labels_without_a_meaning_do_no_harm(kind, epsilon):

@@ -129,6 +129,7 @@ def model(here, fitted):
     return fitted
 
 
+@pytest.mark.not_quick
 def test_a_public_evaluation(here, model, riata_command):
     done = riata_command(
         "evaluate", "m/model.riata", "--data", "d.csv", "--public", "--out", "e.html"

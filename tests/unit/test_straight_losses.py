@@ -76,6 +76,7 @@ def test_the_bound_is_the_error_of_one_oracle_and_falls_like_1_over_n(name):
     assert solver(4).plan(problem(name), BUDGET).excess_risk > risks[0]
 
 
+@pytest.mark.not_quick
 @each_case
 def test_fits_stay_below_the_bound(name):
     """The mean of 40 fits on data without a signal, whose errors are the largest."""
@@ -103,6 +104,7 @@ def test_the_tail_is_that_of_the_last_step(exponential):
         assert 0.3 + 0.1 * by_hand <= tail.bound(0.01) <= 0.3 + 0.18 * by_hand
 
 
+@pytest.mark.not_quick
 def test_the_range_between_lower_and_upper_bound_is_narrow():
     for C, bounds in ((L1Ball(1.0), ENTRIES), (Simplex(1.0), ENTRIES), (L2Ball(1.0), LENGTH)):
         case = Problem(Linear(), C, bounds, 10**5, 50)

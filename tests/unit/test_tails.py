@@ -89,6 +89,7 @@ def test_a_linear_term_is_rarely_above_the_bound(constraint, size, delta):
     assert np.quantile(excess, 0.95) > 0.35 * plan.tail.bound(0.05)  # and not idle
 
 
+@pytest.mark.not_quick
 def test_the_length_of_a_laplace_vector_is_rarely_above_its_part_of_the_bound():
     rng = np.random.default_rng(5)
     for size in (1, 5, 400):
@@ -215,6 +216,7 @@ def test_a_strongly_convex_risk_has_the_faster_bound(delta):
         strongly_convex_risk(replace(plan, problem=replace(problem, fit_intercept=True)), 0.2)
 
 
+@pytest.mark.not_quick
 def test_a_strongly_convex_risk_is_below_its_bound():
     """The mean of 15 fits: about half of the bound, and a false alarm is six of its errors away."""
     rng, n = np.random.default_rng(0), 2_000

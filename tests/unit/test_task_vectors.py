@@ -79,6 +79,7 @@ def test_the_list_can_be_written_again():
     assert json.loads(ran.stdout) == json.loads(VECTORS.read_text(encoding="utf-8"))
 
 
+@pytest.mark.not_quick
 def test_no_random_damage_makes_a_task_that_costs_more_than_it_states():
     opened = 0
     for raw in damaged(7, 600):

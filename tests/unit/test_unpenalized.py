@@ -339,6 +339,7 @@ def test_a_damaged_model_file_has_no_other_columns(tmp_path):
         save(model, tmp_path / "model.riata")
 
 
+@pytest.mark.not_quick
 def test_the_command_line_takes_names(tmp_path):
     """The schema marks age and sex, the option adds dose: the plan has all of their columns."""
     (tmp_path / "schema.toml").write_text(SCHEMA)
