@@ -1981,6 +1981,10 @@ MUTANTS = [
         IDENTITY,
     ),
     Mutant(
+        "an identity that tidies what it names", "identity.py",
+        "sparse.csr_array(value, copy=True)", "sparse.csr_array(value)", IDENTITY,
+    ),
+    Mutant(
         "an identity of arrays by their shape", "identity.py",
         "hashlib.sha256(plain.tobytes()).hexdigest()", '""', IDENTITY,
     ),

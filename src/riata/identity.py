@@ -99,7 +99,7 @@ class _Form:
         return {"array": [shape, plain.dtype.str, hashlib.sha256(plain.tobytes()).hexdigest()]}
 
     def _sparse(self, value: Any, depth: int) -> Any:
-        rows = sparse.csr_array(value)
+        rows = sparse.csr_array(value, copy=True)  # which is tidied
         rows.sum_duplicates()
         parts = [list(rows.shape), rows.indptr.astype("<i8"), rows.indices.astype("<i8"), rows.data]
         return {"sparse": [self.of(part, depth + 1) for part in parts]}

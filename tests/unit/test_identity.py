@@ -356,6 +356,15 @@ def test_the_same_values_have_the_same_digest():
     assert digest(x) == digest(np.asfortranarray(x)) == digest(x[:, ::-1][:, ::-1])
 
 
+def test_a_digest_leaves_the_sparse_argument_as_it_was():
+    parts = (np.array([1.0, 2.0, 3.0, 4.0]), np.array([2, 1, 1, 0]), np.array([0, 3, 4]))
+    given = sparse.csr_array(tuple(part.copy() for part in parts), shape=(2, 3))
+    tidy = sparse.csr_array([[0.0, 5.0, 1.0], [4.0, 0.0, 0.0]])
+    assert digest(given) == digest(tidy)
+    for now, part in zip((given.data, given.indices, given.indptr), parts, strict=True):
+        assert np.array_equal(now, part)
+
+
 def test_a_value_that_holds_itself_has_no_name():
     loop = []
     loop.append(loop)
