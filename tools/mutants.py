@@ -1477,6 +1477,11 @@ MUTANTS = [
         '"nan", bare)', '"0", bare)', PLAIN,
     ),
     Mutant(
+        "data: a missing date that raises", "data/readers/frames.py",
+        "        if values.dtype == nw.Date:", "        if False:",
+        ("tests/unit/test_schema_kinds.py", "-k", "dates_of_a_type"),
+    ),
+    Mutant(
         "data: a bad number that raises", "numeric.py",
         "    except ValueError:\n        return math.nan\n\n\ndef as_numbers",
         "    except ZeroDivisionError:\n        return math.nan\n\n\ndef as_numbers", BAD_FILES,

@@ -142,6 +142,13 @@ def _times(rows, folder):
     return pl.DataFrame(columns, schema=_POLARS | {"smoker": pl.Datetime("us")}, strict=False)
 
 
+def _arrow_dates(rows, folder):
+    """With a column of dates, of which pandas makes objects where one is missing."""
+    columns = _columns(rows)
+    columns["smoker"] = pd.array(columns["smoker"], dtype=pd.ArrowDtype(pa.date32()))
+    return pd.DataFrame(columns)
+
+
 def _objects(rows, folder):
     return pd.DataFrame(
         {name: pd.Series(column, dtype=object) for name, column in _columns(rows).items()}
@@ -207,6 +214,15 @@ KINDS = {
             for row, time in zip(CELLS, [None, 2**62, -(2**62), 1, -1, 2**40, 2**50], strict=True)
         ],
         _times,
+        features=MORE,
+    ),
+    "pandas, Arrow dates": Kind(
+        (50.0, "south", datetime.date(2013, 5, 17), "", 0.0),
+        [
+            (*row[:2], day, *row[3:])
+            for row, day in zip(CELLS, [None, *[datetime.date(1, 1, 1)] * 6], strict=True)
+        ],
+        _arrow_dates,
         features=MORE,
     ),
     "pandas, more kinds": Kind(

@@ -220,6 +220,8 @@ def test_dates_of_a_type_for_them():
         pl.DataFrame({"day": days}),
         pl.DataFrame({"day": days}).with_columns(pl.col("day").cast(pl.Datetime("us", "UTC"))),
         pd.DataFrame({"day": pd.to_datetime(days)}),
+        pd.DataFrame({"day": pd.array(days, dtype=pd.ArrowDtype(pa.date32()))}),
+        pd.DataFrame({"day": pd.array(days, dtype=pd.ArrowDtype(pa.timestamp("s")))}),
         pa.table({"day": pa.array(days, pa.date32())}),
         pa.table({"day": pa.array(days, pa.date32()).cast(pa.timestamp("ns"))}),
     ]

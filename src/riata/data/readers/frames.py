@@ -99,6 +99,8 @@ def _column(values: Any, kind: str) -> Column:
     if values.dtype == nw.Decimal:
         return from_objects(values.to_list())
     if kind == "date":
+        if values.dtype == nw.Date:  # which pandas makes objects of, if one is missing
+            values = values.cast(nw.Datetime("ms"))
         return Dates(values.to_numpy())
     missing = values.is_null().to_numpy() if values.null_count() else None
     if missing is not None:
