@@ -1098,6 +1098,11 @@ MUTANTS = [
         ("tests/sensitivity/test_short_rows.py",),
     ),
     Mutant(
+        "rows that were shortened to another length", "queries/short_rows.py",
+        "key = (self.given, bounds.max_length, bounds.largest)", "key = (self.given,)",
+        ("tests/sensitivity/test_short_rows.py", "-k", "keeps"),
+    ),
+    Mutant(
         "sensitivity of the wide bounds' query alone", "queries/short_rows.py",
         "return self.query.sensitivity(norm)", "return self.query.sensitivity(norm) / 2",
         ("tests/sensitivity/test_short_rows.py",),

@@ -125,6 +125,18 @@ def test_what_a_row_becomes_depends_on_it_alone_and_not_on_its_container(given):
 
 
 @every_bound
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_rows_that_an_engine_keeps_are_of_the_length_that_is_asked_for(given, layout):
+    """As in a search, whose fits find lengths of their own."""
+    x, y = layout(np.full((3, P), 1e3)), np.array([0.0, 1.0, 2.0])
+    engine = LocalEngine(x, y, given)
+    for length in (0.7, 0.25, 0.7):
+        for name, query in queries(given, length, REPLACE_ONE).items():
+            alone = LocalEngine(x, y, given).total(query)
+            assert np.array_equal(engine.total(query), alone), name
+
+
+@every_bound
 @every_adjacency
 @pytest.mark.parametrize("parts", [2, 8])
 def test_a_row_has_one_vote_about_its_length(given, adjacency, parts):
