@@ -1214,6 +1214,11 @@ MUTANTS = [
         (f"{WHITENED[0]}::test_nobody_can_change_a_whitening_later",),
     ),
     Mutant(
+        "whitened rows that were kept for another reach", "queries/whitening.py",
+        'block.once("whitened", (self, step, most), make)',
+        'block.once("whitened", (self,), make)', (*WHITENED, "-k", "keeps"),
+    ),
+    Mutant(
         "whitened rows that depend on the largest of their block", "queries/whitening.py",
         "            u *= factors\n", "            u *= factors / max(np.abs(u).max(), 1.0)\n",
         WHITENED,

@@ -284,6 +284,20 @@ def test_moments_and_gradients_are_the_same_in_any_storage_and_order(name, bound
             assert engine.total(query).tolist() == expected
 
 
+@pytest.mark.matrix(one_in=1)
+@pytest.mark.parametrize("name", ["plain", "turned", "one"])
+def test_whitened_rows_that_a_block_keeps_are_of_the_whitening_and_reach_that_are_asked_for(name):
+    x, y = hostile_rows(np.random.default_rng(8), 4)
+    rows, targets = LENGTH.grid_x(x), LENGTH.clip_y(y)
+    kept, theta = Block(rows, targets), Vector.zero(P).with_offset(0.3)
+    problem = problem_of(n=len(y))
+    for reach, of in ((5.0, name), (0.7, name), (0.7, "more"), (5.0, name)):
+        for query_of in (gradient_of, squares_of):
+            query = query_of(problem, theta, of, reach=reach)
+            alone = query.block_sum(Block(rows, targets))
+            np.testing.assert_array_equal(query.block_sum(kept), alone)
+
+
 def test_released_moments_are_a_symmetric_matrix_of_means():
     x = np.array([[0.3, -0.2, 0.1, 0.0, 0.4, 0.2], [-0.1, 0.5, 0.0, 0.3, 0.0, 0.1]])
     y = np.array([0.4, -0.9])
