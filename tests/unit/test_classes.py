@@ -21,7 +21,12 @@ from riata import (
 from riata.curator import Curator
 from riata.engines import LocalEngine
 from riata.errors import BudgetExceeded, Incompatible, InvalidArgument
-from riata.fitting.class_releases import LARGEST_WEIGHT, balanced_weights, calibrated_line
+from riata.fitting.class_releases import (
+    LARGEST_WEIGHT,
+    _Table,
+    balanced_weights,
+    calibrated_line,
+)
 from riata.fitting.extra_planning import (
     CLASS_COUNTS,
     MARGIN_COUNTS,
@@ -220,6 +225,27 @@ def test_a_constant_model_gets_the_share_of_its_class(theta):
         lambda plan, problem, curator, _: calibrated_line(plan, problem, curator, theta),
     )  # fmt: skip
     assert expit(a * theta.offset + b) == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("margins", "totals", "positive", "limit", "noise", "gradient"),
+    [
+        # Noise hides the slope, and the level is clear: both were left as they were.
+        ([0.57, 0.85], [0.09, 0.89], [0.0, 0.34], 1.2, (0.015, 0.022), [-0.02, 0.013]),
+        ([1.23, 1.85], [0.35, 0.68], [0.15, 0.28], 2.6, (0.015, 0.019), [0.002, 0.049]),
+        # The step turns the slope around, and it is clipped: the offset was left at 50.
+        ([3.92, 5.23], [0.02, 0.98], [0.0, 0.39], 7.4, (0.0018, 0.0029), [0.087, 0.113]),
+    ],
+)
+def test_the_level_of_margins_that_are_nearly_alike_is_mended(
+    margins, totals, positive, limit, noise, gradient
+):
+    rows = np.column_stack([np.array(margins) / limit, np.ones(2)])
+    table = _Table(rows, np.array(totals), np.array(positive), limit, noise[0])
+    a, b = table.improved(table.fitted(), np.array(gradient), noise[1], 9_000)
+    # The gradient says by how much the line through the middles of the bins is too high.
+    share = sum(positive) / sum(totals) - gradient[1]
+    assert expit(a * margins[1] + b) == pytest.approx(share, abs=0.06)
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])

@@ -194,16 +194,29 @@ class _Table:
     def improved(
         self, line: np.ndarray, gradient: np.ndarray, noise: float, n_rows: int
     ) -> tuple[float, float]:
-        """One Newton step, shrunk to the identity by what noise explains; in units of 1."""
+        """One Newton step, shrunk to the identity by what noise explains; in units of 1.
+
+        Each direction is shrunk by itself: where all margins are alike, the level is well known
+        and the slope is not. A slope that is not possible leaves the mean margin where it is.
+        """
         values, vectors = np.linalg.eigh(self.curvature(line))
         errors = self._errors(line, vectors)
         clear = values > VISIBLE * errors  # along the other directions the rows say nothing
         vectors, values, errors = vectors[:, clear], values[clear], errors[clear]
         step = (vectors.T @ gradient) / values
         away = vectors.T @ (line - self.identity) - step
-        better = min(float(away**2 @ values), 2 * self._sure_gain(self.identity + vectors @ away))
-        chance = float(np.sum((noise**2 + (step * errors) ** 2) / values)) + len(values) / n_rows
-        part = max(0.0, 1 - SURE * chance / better) if better > 0 else 0.0
-        kept = self.identity + part * (vectors @ away)
+        chance = (noise**2 + (step * errors) ** 2) / values + 1 / n_rows
+        better = away**2 * values
+        part = _beyond(better, chance)
+        sure = 2 * self._sure_gain(self.identity + vectors @ (part * away))
+        better *= min(1.0, max(sure, 0.0) / max(float(part @ better), 1e-300))
+        kept = self.identity + vectors @ (_beyond(better, chance) * away)
         slope = float(np.clip(kept[0] / self.limit, FLATTEST, STEEPEST))
-        return slope, float(kept[1])
+        middle = float(self.totals @ self.rows[:, 0] / self.totals.sum())
+        return slope, float(kept[1] + (kept[0] - slope * self.limit) * middle)
+
+
+def _beyond(better: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Which part of each gain is kept, beside what chance alone would make of it."""
+    found: np.ndarray = np.maximum(0.0, 1 - SURE * chance / np.maximum(better, 1e-300))
+    return found
