@@ -15,7 +15,7 @@ from riata import (
 )
 from riata.cli.plan import _fitting
 from riata.errors import InvalidArgument
-from riata.forecasting.costs import SECONDS, cost_of, duration, size
+from riata.forecasting.costs import FULL, SPARSE, USUAL_PART, cost_of, duration, size
 from riata.solvers import SOLVERS
 
 LASSO = PrivateLasso(1.0, 1e-6, bounds=Bounds(1.0, 1.0))
@@ -102,7 +102,9 @@ def test_what_no_epsilon_reaches_is_said():
 
 def test_the_time_of_a_solver_that_ends_early_counts_the_steps_that_it_takes():
     found = compare_solvers(LASSO, 5_000, 40, solvers=["greedy"], relevant=2, repeats=2).best
-    whole = cost_of(found.plan)
+    whole = cost_of(found.plan, steps=found.plan.steps)
+    usual = cost_of(found.plan, steps=USUAL_PART * found.plan.steps)
+    assert cost_of(found.plan) == usual
     assert found.forecast.steps < found.plan.steps / 2
     assert found.cost.seconds < whole.seconds
     assert found.cost == cost_of(found.plan, steps=found.forecast.steps)
@@ -127,7 +129,7 @@ def test_costs_grow_with_rows_and_columns():
 
     assert seconds(1_000, 50) < seconds(100_000, 50) < seconds(100_000, 5_000)
     assert cost_of(LASSO.plan(1_000, 50), entries=100).bytes < cost_of(LASSO.plan(1_000, 50)).bytes
-    assert set(SECONDS) <= set(SOLVERS)
+    assert set(FULL) == set(SPARSE) <= set(SOLVERS)
     assert (duration(0.2), duration(90), duration(7300), duration(1e6)) == (
         "1 s", "90 s", "2 h", "12 d",
     )  # fmt: skip
