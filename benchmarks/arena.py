@@ -57,7 +57,7 @@ JOINT = ("joint-class-sums", "softmax-gradient")
 #: Those that are asked for with delta 0.
 PURE = ("noisy-gradient", "greedy", "sufficient-statistics")
 
-AUTO, CEILING = "auto", "without privacy"
+AUTO, CEILING, BEST = "auto", "without privacy", "best linear"
 
 Scores = dict[str, float]
 
@@ -231,6 +231,18 @@ def of_pure(
     return [row]
 
 
+def forecasts(
+    store: Store, name: str, table: Table, epsilon: float, fits: list[float | None]
+) -> list[dict[str, Any]]:
+    """The forecast beside these fits, for numbers and two classes."""
+    if table.n_classes > 2:
+        return []
+    best = store.get(f"{name}|best linear", BEST, partial(arena_checks.best_linear, table, 2))
+    assert best is not None
+    known = [score for score in fits if score is not None]
+    return arena_checks.of_forecast(name, table, epsilon, DELTA, known, best)
+
+
 def checked(
     store: Store, name: str, table: Table, epsilon: float, best: float, given: argparse.Namespace
 ) -> list[dict[str, Any]]:
@@ -246,9 +258,9 @@ def checked(
     if given.probabilities:
         return arena_checks.of_probabilities(name, table, epsilon, DELTA, given.splits)
     if given.forecast:
-        truth = float(np.mean([of_auto(table, epsilon, k) for k in range(given.splits)]))
-        best = float(np.mean([ceiling(table, k) for k in range(given.splits)]))
-        return arena_checks.of_forecast(name, table, epsilon, DELTA, truth, best, repeats=8)
+        return forecasts(
+            store, name, table, epsilon, [of_auto(table, epsilon, k) for k in range(given.splits)]
+        )
     if given.pure:
         return of_pure(store, name, table, epsilon, given)
     return [line(name, epsilon, scores_of(store, name, table, epsilon, given), best)]

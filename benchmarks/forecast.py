@@ -50,13 +50,16 @@ ROWS = (0.25, 0.3, 0.25, 0.15, 0.05)
 
 #: How the designs of the suite are guessed.
 GUESSES: dict[str, dict[str, Any]] = {
-    "uniform": {"design": "uniform"},
-    "rademacher": {"design": "signs"},
-    "binary": {"design": "binary", "density": 0.3},
-    "sparse binary": {"design": "binary", "density": 0.02},
-    "gaussian": {"design": "normal"},
-    "block": {"design": "normal", "correlation": 0.8, "group": BLOCK},
-    "equicorrelated": {"design": "normal", "correlation": 0.5},
+    name: {"correlation": 0.0, "alignment": 0.0} | facts
+    for name, facts in {
+        "uniform": {"design": "uniform"},
+        "rademacher": {"design": "signs"},
+        "binary": {"design": "binary", "density": 0.3},
+        "sparse binary": {"design": "binary", "density": 0.02},
+        "gaussian": {"design": "normal"},
+        "block": {"design": "normal", "correlation": 0.8, "group": BLOCK},
+        "equicorrelated": {"design": "normal", "correlation": 0.5},
+    }.items()
 }
 
 

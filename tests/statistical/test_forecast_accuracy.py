@@ -25,6 +25,9 @@ LABELS = [(4_000, 60, 5, 6.0, 5.0), (2_000, 100, 5, 4.0, 0.3)]
 
 FLOOR = 1e-3
 
+#: What is true of the columns.
+KNOWN = {"design": "uniform", "correlation": 0.0, "alignment": 0.0}
+
 
 def rows(n, p, s, seed):
     rng = np.random.default_rng(seed)
@@ -42,7 +45,7 @@ def number_fit(case, seed):
     real = np.sum((model.coef_ - theta) ** 2) / 3 + model.intercept_**2
     total = variance + noise**2
     found = forecast(
-        model, n, p, relevant=s, signal=variance / total, spread=np.sqrt(total), seed=seed
+        model, n, p, relevant=s, signal=variance / total, spread=np.sqrt(total), seed=seed, **KNOWN
     )
     return real / variance, found
 
@@ -57,7 +60,7 @@ def label_fit(case, seed):
         epsilon, 1e-6, bounds=Bounds(x=1.0), classes=[0, 1], random_state=seed
     ).fit(x, (rng.random(n) < odds).astype(int))
     best = auc(x @ theta, odds)
-    found = forecast(model, n, p, relevant=s, signal=best, seed=seed)
+    found = forecast(model, n, p, relevant=s, signal=best, seed=seed, **KNOWN)
 
     def risk(p):
         return -np.mean(odds * np.log(p) + (1 - odds) * np.log1p(-p))

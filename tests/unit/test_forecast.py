@@ -20,9 +20,10 @@ from riata import (
     forecast_curve,
 )
 from riata.errors import InvalidArgument
+from riata.forecasting import cost_of
 from riata.losses import Huber, Logistic, Squared
 from riata.sets import L1Ball, L2Ball, SparseBall
-from riata.simulation import Guess, SimulatedColumns
+from riata.simulation import Guess, PartialGuess, SimulatedColumns, World
 from riata.simulation.world import auc
 from riata.solvers import SOLVERS
 
@@ -35,8 +36,10 @@ def lasso(epsilon=2.0, **options):
 
 @pytest.mark.not_quick
 def test_a_forecast_is_near_the_best_model_if_there_is_much_to_learn_from():
-    found = forecast(lasso(4.0), 4_000, 100, relevant=3, signal=0.7, repeats=4)
-    assert 0.65 < found.interval[0] <= found.score <= found.interval[1] < 0.705
+    known = {"design": "uniform", "correlation": 0.0}
+    found = forecast(lasso(4.0), 4_000, 100, relevant=3, signal=0.7, repeats=4, **known)
+    assert 0.65 < found.low_score <= found.score < 0.705
+    assert found.interval[0] < found.score < found.interval[1]
     assert found.best_score == pytest.approx(0.7)
     assert found.zero_score == 0.0
     assert 0 < found.excess_part < 0.05
@@ -208,3 +211,71 @@ def test_columns_that_are_drawn_late_agree_with_what_was_told(design, group):
 def test_the_area_counts_ties_as_half():
     assert auc(np.array([0.0, 0.0]), np.array([0.0, 1.0])) == 0.5
     assert auc(np.array([0.0, 1.0]), np.array([0.0, 1.0])) == 1.0
+
+
+def test_what_is_stated_holds_in_every_simulated_fit_and_what_is_not_differs():
+    problem = lasso().plan(1_000, 50).problem
+    stated = PartialGuess({"relevant": 7, "correlation": 0.1, "design": None})
+    guesses = [stated.complete(problem, number) for number in range(30)]
+    assert {(each.relevant, each.correlation, each.signal) for each in guesses} == {(7, 0.1, 0.5)}
+    assert {each.design for each in guesses} == {"uniform", "normal", "binary"}
+    assert len({each.alignment for each in guesses}) > 10
+    said = dict(stated.rows(problem))
+    assert "7 columns matter" in said["guess"]
+    assert "uniform, normal or binary entries" in said["varied"]
+    assert "correlation" not in said["varied"]
+
+
+def test_nothing_varies_if_all_is_stated():
+    problem = lasso().plan(1_000, 50).problem
+    known = {"relevant": 5, "design": "normal", "correlation": 0.0, "alignment": 0.0}
+    whole = PartialGuess(known)
+    assert len({whole.complete(problem, number) for number in range(5)}) == 1
+    assert [name for name, _ in whole.rows(problem)] == ["guess"]
+
+
+def test_the_bounds_say_how_many_entries_are_not_0():
+    model = PrivateLasso(1.0, 1e-6, bounds=Bounds(x=1.0, y=1.0, nonzeros=6))
+    guess = PartialGuess({}).complete(model.plan(1_000, 200).problem, 0)
+    assert guess.nonzeros == 6
+    counts = PartialGuess({"nonzeros": 4}).complete(lasso().plan(1_000, 200).problem, 0)
+    assert (counts.design, counts.density) == ("binary", 0.02)
+
+
+def test_what_is_open_makes_the_interval_wider():
+    known = {"relevant": 5, "design": "uniform", "correlation": 0.0, "alignment": 0.0}
+    narrow, wide = (forecast(lasso(1.0), 2_000, 60, repeats=8, **facts) for facts in (known, {}))
+    assert np.ptp(wide.interval) > np.ptp(narrow.interval)
+
+
+def test_rows_that_share_a_factor_have_the_columns_that_go_with_it():
+    bounds = Bounds(x=1.0, norm="l2", nonnegative=True)
+    model = PrivateLogisticRegression(1.0, 1e-6, bounds=bounds, classes=[0, 1])
+    problem = model.plan(2_000, 500).problem
+    facts = {"relevant": 500, "signal": 0.95, "nonzeros": 20, "alignment": 1.0}
+    spread = []
+    for r in (0.0, 0.6):
+        guess = PartialGuess(facts | {"correlation": r}).complete(problem, 0)
+        x, y = World(guess, problem, np.random.default_rng(0)).draw()
+        by_class = [np.asarray(x[y == side].mean(axis=0)) for side in np.unique(y)]
+        spread.append(np.linalg.norm(by_class[1] - by_class[0]))
+    assert spread[1] > 2 * spread[0]
+
+
+def test_too_few_relevant_columns_become_more_unless_they_are_stated():
+    bounds = Bounds(x=1.0, norm="l2", nonnegative=True)
+    model = PrivateLogisticRegression(1.0, 1e-6, bounds=bounds, classes=[0, 1])
+    facts = {"signal": 0.99, "nonzeros": 5, "repeats": 2}
+    with pytest.raises(InvalidArgument, match="reaches signal"):
+        forecast(model, 500, 5_000, relevant=1, **facts)
+    assert forecast(model, 500, 5_000, **facts).best_score > 0.8
+
+
+def test_arrays_cost_less_than_sparse_rows_of_as_many_entries():
+    plan = lasso(1.0).plan(10_000, 1_000)
+    assert cost_of(plan).bytes < cost_of(plan, 0.4 * 10**7).bytes
+    assert (
+        cost_of(plan, steps=plan.steps).seconds
+        > cost_of(plan).seconds
+        > cost_of(plan, steps=2).seconds
+    )

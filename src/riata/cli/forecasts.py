@@ -11,9 +11,6 @@ from riata.errors import InvalidArgument
 if TYPE_CHECKING:
     from riata.forecasting import Forecast
 
-#: The AUC that is guessed of the best classifier, if nobody says. That of R2 is `forecast`'s.
-AUC = 0.8
-
 
 def guess_of(study: Study) -> dict[str, Any]:
     """The guess of a study. Persons with several rows cannot be forecast."""
@@ -23,10 +20,7 @@ def guess_of(study: Study) -> dict[str, Any]:
             f"A person counts as {schema.rows_of_a_person} rows in this schema, and a forecast "
             "makes up rows that belong to nobody. Forecast with rows_of_a_person = 1."
         )
-    found = dict(study.guess or {})
-    if "signal" not in found and hasattr(study.model(for_source=False), "classes"):
-        found["signal"] = AUC
-    return found
+    return dict(study.guess or {})
 
 
 def forecast_of(study: Study, n_rows: int, n_features: int) -> Forecast:
@@ -46,5 +40,6 @@ def forecast_facts(found: Forecast) -> dict[str, Any]:
     return {name: getattr(found, name) for name in names} | {
         "learns_nothing": found.nothing,
         "fits": len(found.scores),
-        "guess": {key: value for key, value in vars(found.guess).items() if key != "nonnegative"},
+        "guess": dict(found.guess.stated),
+        "assumed": dict(found.guess.rows(found.plan.problem)),
     }

@@ -150,6 +150,16 @@ STUDY_OPTIONS = {
     "spread": StudyOption(
         float, "Guess: the standard deviation of the target over its bound.", "guess.spread"
     ),
+    "positives": StudyOption(float, "Guess: the share of the second class.", "guess.positives"),
+    "density": StudyOption(
+        float, "Guess: the share of entries that are not 0, for binary ones.", "guess.density"
+    ),
+    "correlation": StudyOption(
+        float, "Guess: the correlation of two columns.", "guess.correlation"
+    ),
+    "nonzeros": StudyOption(
+        int, "Guess: how many entries of a short row are not 0.", "guess.nonzeros", how={"min": 1}
+    ),
 }  # fmt: skip
 
 

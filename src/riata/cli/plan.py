@@ -48,7 +48,8 @@ def _flags(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @study_command(
-    "relevant", "signal", "design", "spread", "schema", "estimator", "epsilon", "delta",
+    "relevant", "signal", "design", "spread", "positives", "density", "correlation", "nonzeros",
+    "schema", "estimator", "epsilon", "delta",
     "adjacency", "radius", "row_length", "steps", "sparsity", "unpenalized", "intercept", "others",
     flags=_flags,
 )  # fmt: skip

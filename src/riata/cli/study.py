@@ -45,7 +45,7 @@ _ELSEWHERE = {
 }  # fmt: skip
 _GUESSES = (
     "relevant", "signal", "design", "spread", "positives", "density", "correlation", "group",
-    "nonzeros", "repeats",
+    "alignment", "nonzeros", "repeats",
 )  # fmt: skip
 
 

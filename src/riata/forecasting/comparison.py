@@ -11,10 +11,10 @@ from sklearn.base import clone
 
 from riata.errors import Incompatible, InvalidArgument
 from riata.forecasting.costs import Cost, cost_of, duration, size
-from riata.forecasting.result import Forecast, described
+from riata.forecasting.result import Forecast
 from riata.forecasting.simulate import checked_guess, forecast_fit, simulate_fits
 from riata.privacy.events import Pure, ZeroConcentrated
-from riata.simulation import Guess
+from riata.simulation import PartialGuess
 from riata.solvers import SOLVERS, Plan
 
 #: Solvers whose simulation draws only the columns that it looks at.
@@ -78,14 +78,14 @@ class Comparison:
     candidates : tuple of Candidate
     impossible : dict of str to str
         Why each of the other solvers cannot be used.
-    guess : Guess
+    guess : PartialGuess
     unplanned : tuple of str
         Solvers that were left out because their plan alone takes minutes.
     """
 
     candidates: tuple[Candidate, ...]
     impossible: dict[str, str] = field(repr=False)
-    guess: Guess
+    guess: PartialGuess
     unplanned: tuple[str, ...] = ()
 
     @property
@@ -100,7 +100,7 @@ class Comparison:
     @property
     def guessed(self) -> str:
         """The guess in words."""
-        return described(self.guess, self.metric, self.best.plan.problem.bounds.favours_gradients)
+        return "; ".join(f"{said}" for _, said in self.guess.rows(self.best.plan.problem))
 
     def rows(self) -> list[tuple[str, ...]]:
         """A head and one line for each solver, in words."""
@@ -215,10 +215,8 @@ def compare_solvers(
     if not candidates:
         raise InvalidArgument(f"No solver can fit this. {_reasons(problems)}")
     candidates.sort(key=lambda each: each.forecast.score if each.forecast else -1e9, reverse=True)
-    best = candidates[0].forecast
     impossible = {name: str(problem) for name, problem in problems.items()}
-    assumed = best.guess if best else guessed
-    return Comparison(tuple(candidates), impossible, assumed, tuple(sorted(slow)))
+    return Comparison(tuple(candidates), impossible, guessed, tuple(sorted(slow)))
 
 
 def _reasons(problems: dict[str, InvalidArgument]) -> str:
@@ -249,9 +247,11 @@ def _forecast_or_reason(
         return None, str(problem)
 
 
-def _entries(plan: Plan, guess: Guess) -> float:
+def _entries(plan: Plan, guess: PartialGuess) -> float:
     """How many entries of rows like those of the guess are not 0."""
     rows, columns = plan.problem.n_rows, plan.problem.n_features
-    if plan.problem.bounds.favours_gradients:
-        return float(rows * min(guess.nonzeros, columns))
-    return rows * columns * (guess.density if guess.design == "binary" else 1.0)
+    assumed = guess.complete(plan.problem, 0)
+    if plan.problem.bounds.favours_gradients or "nonzeros" in guess.stated:
+        return float(rows * min(assumed.nonzeros, columns))
+    binary = guess.stated.get("design") == "binary"
+    return rows * columns * (assumed.density if binary else 1.0)

@@ -177,7 +177,7 @@ def _search(
         if value not in tried:
             tried[value] = at(value)
         found = tried[value]
-        return (found.interval[0] if sure else found.score) >= score
+        return (found.low_score if sure else found.score) >= score
 
     middle = _two_digits(start)
     enough = reached(middle)

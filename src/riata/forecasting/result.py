@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from riata.simulation import Guess, Score
+import numpy as np
+
+from riata.simulation import PartialGuess, Score
 from riata.solvers import Plan
 from riata.wording import facts_html, number_of
 
@@ -19,18 +21,21 @@ class Forecast:
     """What to expect of a fit, if the guess is right.
 
     Every interval holds 80% of the fits: it runs from the 10% to the 90% quantile of the
-    simulated ones. Nothing was charged and no row was read.
+    simulated ones. Those differ by their noise, and by what the guess leaves open. Nothing was
+    charged and no row was read.
 
     Attributes
     ----------
     plan : Plan
         What the fit would do and cost.
-    guess : Guess
+    guess : PartialGuess
+        What was stated about the rows.
     metric : {"R2", "AUC"}
     score : float
         The R2 or the AUC of a typical fit on fresh rows: half of the fits do better.
     interval : tuple of float
-        The 80% interval of the score.
+        The 80% interval of the score as it is measured on held-out rows, a third as many as the
+        fit has.
     best_score, zero_score : float
         Those of the best model in the guessed world, and of the best constant.
     excess_risk : float
@@ -52,7 +57,7 @@ class Forecast:
     """
 
     plan: Plan
-    guess: Guess
+    guess: PartialGuess
     metric: str
     score: float
     interval: tuple[float, float]
@@ -75,6 +80,11 @@ class Forecast:
         return self.plan.excess_risk
 
     @property
+    def low_score(self) -> float:
+        """The score on very many fresh rows that nine of ten fits reach."""
+        return float(np.quantile([each.value for each in self.scores], LOW, method="weibull"))
+
+    @property
     def sentence(self) -> str:
         """The forecast in words."""
         budget, rows = self.plan.budget, self.plan.problem.n_rows
@@ -95,7 +105,7 @@ class Forecast:
 
     def rows(self) -> list[tuple[str, str]]:
         """The forecast line by line, in words."""
-        problem, plan, guess = self.plan.problem, self.plan, self.guess
+        problem, plan = self.plan.problem, self.plan
 
         def within(interval: tuple[float, float], digits: str = "z.3f") -> str:
             return f"80% interval {interval[0]:{digits}} to {interval[1]:{digits}}"
@@ -104,7 +114,7 @@ class Forecast:
         rows = [
             ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
             ("fit", f"{plan.solver}, {number_of(plan.steps, 'step')}, {plan.budget}"),
-            ("guess", described(guess, self.metric, problem.bounds.favours_gradients)),
+            *self.guess.rows(problem),
             (self.metric, f"{self.score:z.3f}, {within(self.interval)}"),
         ]
         if self.metric == "AUC":
@@ -147,28 +157,11 @@ class Forecast:
         """
         if epsilons is None:
             epsilons = tuple(self.plan.budget.epsilon * 10 ** (k / 3) for k in range(-3, 4))
-        problem, options = self.plan.problem, dict(vars(self.guess))
-        options.pop("nonnegative")  # the bounds say so
+        problem = self.plan.problem
         from riata.forecasting.curve import forecast_curve  # which makes forecasts
 
         curve = forecast_curve(
             self.estimator, problem.n_rows, problem.n_features, epsilons=epsilons,
-            repeats=len(self.scores), **options,
+            repeats=len(self.scores), **self.guess.stated,
         )  # fmt: skip
         return curve.plot(ax)
-
-
-def described(guess: Guess, metric: str, short_rows: bool) -> str:
-    """The guess in words."""
-    entries = f"{guess.design} entries"
-    if short_rows:
-        entries = f"rows with {guess.nonzeros} {guess.design} entries"
-    elif guess.design == "binary":
-        entries += f" with density {guess.density:g}"
-    if guess.correlation:
-        among = "all columns" if guess.group is None else f"groups of {guess.group}"
-        entries += f", correlation {guess.correlation:g} in {among}"
-    of_y = f"y's deviation {guess.spread:.3g} of its bound"
-    if metric == "AUC":
-        of_y = f"{guess.positives:.0%} in the second class"
-    return f"{guess.relevant} columns matter, best {metric} {guess.signal:g}, {entries}, {of_y}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,24 @@ from riata.fitting import plan as plan_fit
 from riata.fitting.progress import progress_bar
 from riata.forecasting.result import HIGH, LOW, Forecast
 from riata.mechanisms.noise import Noise
+from riata.problem import Problem
 from riata.releases import unobserved
-from riata.simulation import Guess, Score, SimulatedColumns, SimulatedEngine, World
+from riata.simulation import (
+    PartialGuess,
+    Score,
+    SimulatedColumns,
+    SimulatedEngine,
+    World,
+)
+from riata.simulation.world import UnreachableSignal
 from riata.solvers import Plan, Step
 
 #: A model whose score is this near to a constant's, as a part of the best one's way, has learned
 #: nothing.
 NOTHING = 0.1
+
+#: If too few relevant columns cannot have a signal, so many times as many are tried.
+MORE_RELEVANT = 3
 
 
 def forecast(
@@ -33,15 +44,16 @@ def forecast(
     n_rows: int,
     n_features: int,
     *,
-    relevant: int = 10,
-    signal: float = 0.5,
-    design: str = "uniform",
-    spread: float = 1 / 3,
-    positives: float = 0.5,
-    density: float = 0.3,
-    correlation: float = 0.0,
+    signal: float | None = None,
+    relevant: int | None = None,
+    design: str | None = None,
+    spread: float | None = None,
+    positives: float | None = None,
+    density: float | None = None,
+    correlation: float | None = None,
     group: int | None = None,
-    nonzeros: int = 20,
+    alignment: float | None = None,
+    nonzeros: int | None = None,
     repeats: int = 20,
     seed: int = 0,
     verbose: bool = False,
@@ -57,10 +69,16 @@ def forecast(
         As it would be fitted. A classifier needs its classes, two of them.
     n_rows, n_features : int
         The shape of the table.
-    relevant, signal, design, spread, positives, density, correlation, group, nonzeros
-        The guess, as for `riata.simulation.Guess`: how many columns matter, the R2 (for a
-        classifier the AUC) of the best linear model on fresh rows, how entries fill their bounds,
-        and so on.
+    signal : float, optional
+        The R2 of the best linear model on fresh rows, 0.5 by default, or for a classifier its AUC,
+        0.8 by default.
+    relevant, design, correlation, alignment : optional
+        As for `riata.simulation.Guess`: how many columns matter, how entries fill their bounds, and
+        what columns have in common. What is not stated differs between the simulated fits, so that
+        the interval is wider.
+    spread, positives, density, group, nonzeros : optional
+        As for `riata.simulation.Guess`, with its defaults. The number of nonzeros is by default
+        that of the bounds.
     repeats : int, default=20
         How many fits are simulated.
     seed : int, default=0
@@ -77,31 +95,28 @@ def forecast(
     True
     """
     guess = {
-        "relevant": relevant, "signal": signal, "design": design, "spread": spread,
+        "signal": signal, "relevant": relevant, "design": design, "spread": spread,
         "positives": positives, "density": density, "correlation": correlation, "group": group,
-        "nonzeros": nonzeros,
+        "alignment": alignment, "nonzeros": nonzeros,
     }  # fmt: skip
     guessed = checked_guess(guess, repeats)
     return simulate_fits(estimator, n_rows, n_features, guessed, repeats, seed, verbose)
 
 
-def checked_guess(guess: dict[str, Any], repeats: int) -> Guess:
+def checked_guess(guess: dict[str, Any], repeats: int) -> PartialGuess:
     """The guess, if it is possible and enough fits are asked for."""
-    unknown = sorted(set(guess) - {each.name for each in fields(Guess)})
-    if unknown:
-        raise InvalidArgument(f"A guess has no {unknown[0]!r}. See forecast for what it has.")
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 2:
         raise InvalidArgument(
             f"repeats={repeats!r} must be a whole number of at least 2: the interval comes from it."
         )
-    return Guess(**guess)
+    return PartialGuess(guess)
 
 
 def simulate_fits(
     estimator: Any,
     n_rows: int,
     n_features: int,
-    guess: Guess,
+    guess: PartialGuess,
     repeats: int,
     seed: int,
     verbose: bool,
@@ -110,9 +125,6 @@ def simulate_fits(
 ) -> Forecast:
     """Simulate fits: `repeats` of them, or at least two within so many seconds."""
     fit = forecast_fit(estimator, n_rows, n_features)
-    plan = fit.plan
-    relevant = min(guess.relevant, plan.problem.n_features)
-    guess = replace(guess, relevant=relevant, nonnegative=plan.problem.bounds.nonnegative)
     scores, steps, begun = [], [], time.monotonic()
     with progress_bar(title, repeats, verbose) as callback:
         for number in range(repeats):
@@ -123,7 +135,7 @@ def simulate_fits(
                 callback(Step(number + 1, repeats))
             if number and time.monotonic() - begun > patience:
                 break
-    return _forecast_from(plan, guess, tuple(scores), float(np.median(steps)), estimator)
+    return _forecast_from(fit.plan, guess, tuple(scores), float(np.median(steps)), estimator)
 
 
 def forecast_fit(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
@@ -155,10 +167,10 @@ def forecast_fit(estimator: Any, n_rows: int, n_features: int) -> PlannedFit:
 
 
 @unobserved()
-def _simulate_fit(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> tuple[Score, int]:
+def _simulate_fit(fit: PlannedFit, guess: PartialGuess, seed: tuple[int, int]) -> tuple[Score, int]:
     """One fit in a world of its own, and how many steps it took."""
     plan = fit.plan
-    world = World(guess, plan.problem, np.random.default_rng(seed))
+    world = _world(guess, plan.problem, seed)
     x, y = world.draw()
     by_columns = isinstance(x, SimulatedColumns) and plan.parts == 1 and plan.projection is None
     engine = SimulatedEngine(x, y) if by_columns else plan.engine(LocalEngine, world.whole(x), y)
@@ -170,30 +182,47 @@ def _simulate_fit(fit: PlannedFit, guess: Guess, seed: tuple[int, int]) -> tuple
     return world.score(solution.theta, solution.line), solution.steps
 
 
+def _world(guess: PartialGuess, problem: Problem, seed: tuple[int, int]) -> World:
+    """A world; with more relevant columns if so few cannot have the signal and none were stated."""
+    complete = guess.complete(problem, seed[1])
+    while True:
+        try:
+            return World(complete, problem, np.random.default_rng(seed))
+        except UnreachableSignal:
+            if "relevant" not in guess.stated and complete.relevant < problem.n_features:
+                more = min(MORE_RELEVANT * complete.relevant, problem.n_features)
+                complete = replace(complete, relevant=more)
+            elif "design" not in guess.stated and complete.design == "binary":
+                complete = replace(complete, design="normal")
+            else:
+                raise
+
+
 def _forecast_from(
-    plan: Plan, guess: Guess, scores: tuple[Score, ...], steps: float, estimator: Any
+    plan: Plan, guess: PartialGuess, scores: tuple[Score, ...], steps: float, estimator: Any
 ) -> Forecast:
     labels = plan.problem.loss.classifies
     excess = np.array([each.excess for each in scores])
     parts = excess / np.array([each.explained for each in scores])
     accuracies = np.array([each.accuracy for each in scores])
     values = np.array([each.value for each in scores])
-    zero = 0.5 if labels else 0.0
+    zero, best = 0.5 if labels else 0.0, float(np.median([each.best for each in scores]))
+    share = guess.complete(plan.problem, 0).positives
     return Forecast(
         plan,
         guess,
         "AUC" if labels else "R2",
         score=float(np.median(values)),
-        interval=_interval(values),
-        best_score=float(np.median([each.best for each in scores])),
+        interval=_interval(np.array([each.held_out for each in scores])),
+        best_score=best,
         zero_score=zero,
         excess_risk=float(np.median(excess)),
         excess_interval=_interval(excess),
         excess_part=float(np.median(parts)),
         accuracy=float(np.median(accuracies)),
         accuracy_interval=_interval(accuracies),
-        zero_accuracy=max(guess.positives, 1 - guess.positives) if labels else math.nan,
-        nothing=float(np.mean(values < zero + NOTHING * (guess.signal - zero))),
+        zero_accuracy=max(share, 1 - share) if labels else math.nan,
+        nothing=float(np.mean(values < zero + NOTHING * (best - zero))),
         steps=steps,
         scores=scores,
         estimator=clone(estimator).set_params(ledger=None),

@@ -3,6 +3,15 @@
 from riata.simulation.columns import SimulatedColumns
 from riata.simulation.engine import SimulatedEngine
 from riata.simulation.guess import DESIGNS, Guess
+from riata.simulation.partial_guess import PartialGuess
 from riata.simulation.world import Score, World
 
-__all__ = ["DESIGNS", "Guess", "Score", "SimulatedColumns", "SimulatedEngine", "World"]
+__all__ = [
+    "DESIGNS",
+    "Guess",
+    "PartialGuess",
+    "Score",
+    "SimulatedColumns",
+    "SimulatedEngine",
+    "World",
+]

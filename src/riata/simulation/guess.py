@@ -40,6 +40,9 @@ class Guess:
         Of two columns in the same group, before they are fitted to their bounds.
     group : int, optional
         How many neighbouring columns are correlated; all of them if it is not given.
+    alignment : float, default=0.0
+        How often relevant columns push the target the way that their common factor does, from 0 for
+        any direction to 1 for always.
     nonzeros : int, default=20
         How many entries of a row are not 0, for rows with a bound on their length. Rows are as long
         as the bound, and columns as unequal as words: the k-th occurs 1 / (k + 10) as often.
@@ -55,6 +58,7 @@ class Guess:
     density: float = 0.3
     correlation: float = 0.0
     group: int | None = None
+    alignment: float = 0.0
     nonzeros: int = 20
     nonnegative: bool = False
 
@@ -86,6 +90,10 @@ class Guess:
         ):
             if not 0 < check_number(name, getattr(self, name)) <= 1:
                 raise InvalidArgument(f"{name}={getattr(self, name)!r} must lie in (0, 1]: {why}.")
+        if not 0 <= check_number("alignment", self.alignment) <= 1:
+            raise InvalidArgument(
+                f"alignment={self.alignment!r} must lie in [0, 1]: it is a share of the columns."
+            )
         if not 0 <= check_number("correlation", self.correlation) < 1:
             raise InvalidArgument(
                 f"correlation={self.correlation!r} must lie in [0, 1): columns that are copies of "

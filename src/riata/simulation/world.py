@@ -4,32 +4,50 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq, minimize
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 
 from riata.errors import Incompatible, InvalidArgument
 from riata.grid import X_STEPS
 from riata.problem import Problem
 from riata.simulation.columns import MOST_ENTRIES, SimulatedColumns
 from riata.simulation.guess import Guess
+from riata.simulation.partial_guess import has_sparse_rows
 from riata.vectors import Vector
 
 #: Models are judged on so many fresh rows, or on fewer if these have many columns.
 FRESH_ROWS = 8_000
 _FRESH_ENTRIES = 2e7
 
+#: A score is measured on so many rows at least.
+LEAST_HELD_OUT = 50
+
 #: Of rows of bounded length, the k-th most common column occurs 1 / (k + this) as often.
-_COMMONEST = 10
+_COMMONEST, _RARER = 10, 30
+
+#: ... to a power in this range, which differs from world to world.
+_STEEPNESS = (1.0, 1.5)
+
+#: The factor that the columns of sparse rows share has so many levels.
+_LEVELS = 16
+
+#: The logarithms of the sizes of columns of bounded rows have this deviation.
+_UNEQUAL = 0.5
 
 #: A world's truth has margins of at most this deviation, and may miss a guessed AUC by this part.
 _LARGEST_SLOPE, _SHORT = 20.0, 0.3
 
 #: So many truths are tried for one that has the guessed signal.
 _TRIES = 50
+
+
+class UnreachableSignal(InvalidArgument):
+    """Too few rows have entries in the relevant columns for a model to reach the signal."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,8 @@ class Score:
         Its R2, or its AUC.
     best : float
         That of the best model.
+    held_out : float
+        The R2 or AUC that is measured on held-out rows, a third as many as the fit has.
     accuracy : float
         The share of labels that it gets right; NaN for numbers.
     """
@@ -54,6 +74,7 @@ class Score:
     explained: float
     value: float
     best: float
+    held_out: float = math.nan
     accuracy: float = math.nan
 
 
@@ -84,10 +105,12 @@ class World:
         self.guess, self.problem, self._rng = guess, problem, rng
         p = problem.n_features
         self._units = problem.bounds.per_column(p)
+        self._loadings = rng.standard_normal(p) if self._popularity is not None else np.ones(p)
+        self._fills = self._column_fills()
         fresh = int(min(FRESH_ROWS, max(500, _FRESH_ENTRIES // p)))
         self._fresh = self._table(fresh)
         if not any(self._chosen() for _ in range(_TRIES)):
-            raise InvalidArgument(
+            raise UnreachableSignal(
                 f"No model on {guess.relevant} relevant columns reaches signal={guess.signal!r}, "
                 "because too few rows have any of them. Guess more relevant columns, more "
                 "nonzeros, or a weaker signal."
@@ -114,13 +137,13 @@ class World:
 
     # Rows.
 
-    @property
+    @cached_property
     def _popularity(self) -> np.ndarray | None:
         """How often each column of a sparse row is not 0, relative to the others."""
         p = self.problem.n_features
-        if not self._of_length or self.guess.nonzeros >= p:
+        if not has_sparse_rows(self.problem.bounds, p, self.guess.nonzeros):
             return None
-        often = 1 / (np.arange(p) + _COMMONEST)
+        often = (np.arange(p) + min(_COMMONEST, p / _RARER)) ** -self._rng.uniform(*_STEEPNESS)
         return often / often.sum()
 
     def _table(self, n: int) -> Any:
@@ -138,10 +161,9 @@ class World:
                 f"{MOST_ENTRIES:,.0f} made-up ones. Forecast fewer rows, or guess fewer nonzeros."
             )
         if popularity is None:
-            rows = np.asarray(SimulatedColumns(self.guess, n, p, rng)) / X_STEPS
-            lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
-            return self._inside(rows * (self._longest / np.maximum(lengths, 1e-9)))
-        columns = np.searchsorted(np.cumsum(popularity), rng.random(n * k)).clip(max=p - 1)
+            rows = np.asarray(SimulatedColumns(self.guess, n, p, rng)) / X_STEPS * self._fills
+            return self._inside(rows * (self._longest / math.sqrt(p)))
+        columns = self._places(popularity, n, k)
         binary = self.guess.design == "binary"
         entries = np.ones(n * k) if binary else self.guess.draw((n * k,), rng)
         table = sparse.csr_array((entries, columns, np.arange(0, n * k + 1, k)), shape=(n, p))
@@ -149,6 +171,32 @@ class World:
         lengths = np.sqrt(table.multiply(table).sum(axis=1))
         table.data *= np.repeat(self._longest / np.maximum(lengths, 1e-9), np.diff(table.indptr))
         return self._inside(table)
+
+    def _column_fills(self) -> np.ndarray:
+        """How large the entries of each column are, relative to the others."""
+        return np.exp(_UNEQUAL * self._rng.standard_normal(self.problem.n_features))
+
+    def _places(self, popularity: np.ndarray, n: int, k: int) -> np.ndarray:
+        """The columns of n times k entries: each row's common factor makes some likelier."""
+        r, rng, p = self.guess.correlation, self._rng, len(popularity)
+        if r == 0:
+            return np.searchsorted(np.cumsum(popularity), rng.random(n * k)).clip(max=p - 1)
+        if self.labels:  # two kinds of rows, such as texts on two topics
+            share = self.guess.positives
+            levels = np.array([-share, 1 - share]) / math.sqrt(share * (1 - share))
+            level = (rng.random(n) < share).astype(np.int64)
+        else:
+            levels = ndtri((np.arange(_LEVELS) + 0.5) / _LEVELS)
+            level = rng.integers(0, _LEVELS, n)
+        found = np.empty((n, k), dtype=np.int64)
+        strength = math.sqrt(r / (1 - r))
+        for number, z in enumerate(levels):
+            often = popularity * np.exp(strength * z * self._loadings)
+            cumulated = np.cumsum(often / often.sum())
+            rows = level == number
+            drawn = np.searchsorted(cumulated, rng.random((int(rows.sum()), k)))
+            found[rows] = drawn.clip(max=p - 1)
+        return found.ravel()
 
     def _margins(self, table: Any, theta: np.ndarray) -> np.ndarray:
         if isinstance(table, SimulatedColumns):
@@ -180,7 +228,9 @@ class World:
         s = min(self.guess.relevant, p)
         weights = np.zeros(p)
         chosen = rng.choice(p, s, replace=False, p=self._popularity)
-        weights[chosen] = rng.uniform(0.5, 1.5, s) * rng.choice([-1.0, 1.0], s)
+        with_factor = rng.random(s) < (1 + self.guess.alignment) / 2
+        signs = np.where(with_factor, 1.0, -1.0) * np.sign(self._loadings[chosen])
+        weights[chosen] = rng.uniform(0.5, 1.5, s) * signs
         self._theta, self._offset = weights / self._units, 0.0
         return self._scaled()
 
@@ -246,7 +296,10 @@ class World:
                 loss.value(np.full_like(truth, truth.mean()), draws).mean() - of_truth
             )
         total = variance + noise
-        return Score(excess, explained, 1 - (lost + noise) / total, variance / total)
+        few = self._held_out
+        y = truth[few] + self._noise * self._rng.standard_normal(len(truth[few]))
+        measured = 1 - float(np.mean((y - margins[few]) ** 2) / max(y.var(), 1e-300))
+        return Score(excess, explained, 1 - (lost + noise) / total, variance / total, measured)
 
     def _of_labels(self, margins: np.ndarray) -> Score:
         odds = expit(self._truth)
@@ -262,8 +315,21 @@ class World:
             self._risk(constant, odds) - of_best,
             auc(margins, odds),
             auc(self._truth, odds),
+            self._measured_auc(margins, odds),
             float(np.where(margins > 0, odds, 1 - odds).mean()),
         )
+
+    @property
+    def _held_out(self) -> slice:
+        """A third as many fresh rows as the fit has, if there are so many."""
+        return slice(max(LEAST_HELD_OUT, self.problem.n_rows // 3))
+
+    def _measured_auc(self, margins: np.ndarray, odds: np.ndarray) -> float:
+        few = self._held_out
+        labels = (self._rng.random(len(odds[few])) < odds[few]).astype(np.float64)
+        if labels.min() == labels.max():
+            return auc(margins, odds)
+        return auc(margins[few], labels)
 
     def _risk(self, margins: np.ndarray, odds: np.ndarray) -> float:
         """The expected loss of margins, over labels with these odds."""
