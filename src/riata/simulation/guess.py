@@ -44,8 +44,9 @@ class Guess:
         How often relevant columns push the target the way that their common factor does, from 0 for
         any direction to 1 for always.
     nonzeros : int, default=20
-        How many entries of a row are not 0, for rows with a bound on their length. Rows are as long
-        as the bound, and columns as unequal as words: the k-th occurs 1 / (k + 10) as often.
+        How many entries of a row are not 0, for rows with a bound on their length. If these are
+        less than half, rows are as long as the bound, and columns as unequal as words: the k-th
+        occurs 1 / (k + 10)^a as often, with an `a` between 1 and 1.5.
     nonnegative : bool, default=False
         Whether entries are the sizes of what `design` draws, as the bounds promise.
     """
