@@ -54,8 +54,12 @@ BEYOND_NOISE, FLAT_PART = 2.0, 0.1
 
 
 def high_quantile(counts: np.ndarray, noise: float, edges: np.ndarray, safe: float) -> float:
-    """A high quantile of sizes in bins with noise, as a part of the largest size."""
-    counts = np.clip(counts, -_MOST, _MOST)
+    """A high quantile of the sizes that are not 0, as a part of the largest size.
+
+    Counts of bins have noise. A row without entries, or without a slope, says nothing of a scale:
+    with most rows of zeros, as of rare flags, a quantile of all of them would be 0.
+    """
+    counts = np.where(edges > 0, np.clip(counts, -_MOST, _MOST), 0.0)
     if noise < QUIET:
         q, shares = QUANTILE, np.where(counts > VISIBLE * noise, counts, 0.0)
     else:
