@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.audit.backgrounds import backgrounds, inside
 from riata.audit.distances import realised_by_pairs
 from riata.audit.grey_box import measured
@@ -96,7 +97,7 @@ def search_pair(
         Is told the number of pairs tried so far.
     """
     for name, value, least in (("n_rows", n_rows, 2), ("tries", tries, 1), ("runs", runs, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        if not is_whole(value) or value < least:
             raise InvalidArgument(f"{name}={value!r} must be a whole number of at least {least}.")
     search = _Search(model, n_rows, n_features, runs, progress)
     for name, rest in backgrounds(search.problem, search.targets, n_rows - 1):

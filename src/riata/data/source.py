@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.data.growing_rows import GrowingRows
 from riata.data.readers.base import Block, Reader
 from riata.data.schema import Schema
@@ -70,7 +71,7 @@ class Source:
         y : ndarray of float64, or None
             Centred numbers, or codes of classes with -1 for none; None without a target.
         """
-        if not isinstance(rows, int | np.integer) or rows < 1:
+        if not is_whole(rows) or rows < 1:
             raise InvalidArgument(f"rows={rows!r} must be a whole number, and at least 1.")
         with self.bar(progress, rows) as advance:
             for x, y in self._blocks(rows):

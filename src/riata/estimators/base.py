@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from riata.arguments import is_auto
 from riata.bounds import Bounds
 from riata.data.schema import Schema
 from riata.data.source import Source
@@ -174,7 +175,7 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
         bounds, or wants pure differential privacy or none, has lines.
         """
         chosen = (self.solver, getattr(self, "radius", "auto"))
-        automatic = all(isinstance(each, str) and each == "auto" for each in chosen)
+        automatic = all(map(is_auto, chosen))
         named = getattr(self, "bounds", None) is not None
         private = self.delta != 0 and self.epsilon != math.inf
         return self.curves and automatic and not named and private

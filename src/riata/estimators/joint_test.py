@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc, erfc
 
+from riata.arguments import is_whole
 from riata.data.schema.named_features import NamedFeatures
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import Coefficients, coefficients
@@ -204,7 +205,7 @@ def columns_of(about: ModelDescription, found: Coefficients, columns: Any) -> li
     for each in given:
         if isinstance(each, str) and (each in groups or each in names):
             places += groups.get(each) or names[each]
-        elif _is_index(each, found.size):
+        elif is_whole(each) and 0 <= each < found.size:
             places.append(int(each))
         else:
             raise InvalidArgument(
@@ -215,11 +216,6 @@ def columns_of(about: ModelDescription, found: Coefficients, columns: Any) -> li
     if not places:
         raise InvalidArgument("columns is empty. Name at least one.")
     return list(dict.fromkeys(places))
-
-
-def _is_index(value: Any, size: int) -> bool:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and 0 <= value < size
 
 
 def _groups(about: ModelDescription) -> dict[str, list[int]]:

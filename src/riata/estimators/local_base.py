@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from riata.arguments import check_positive, is_whole
 from riata.bounds import Bounds
 from riata.data.arrays import rows
 from riata.errors import InvalidArgument
@@ -18,7 +19,6 @@ from riata.estimators.summary_mixin import SummaryMixin
 from riata.fitting.arguments import seed_from
 from riata.fitting.progress import progress_bar
 from riata.local.aggregator import Aggregator
-from riata.local.arguments import check_positive
 from riata.local.channel import LARGEST_EPSILON
 from riata.local.learners.model import LocalModel, statement
 from riata.local.randomize import randomize
@@ -34,10 +34,12 @@ SIMULATED = (
 _AT_ONCE = 1 << 22
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False)
 class LocalEstimator(SummaryMixin, BaseEstimator):
     """What all local estimators do: a task from public facts, a report from each row, a model."""
 
+    epsilon: float
+    _: KW_ONLY
     bounds: Bounds | None = None
     random_state: int | None = None
     verbose: bool = False
@@ -139,8 +141,7 @@ def binary_columns(given: Any, n_features: int) -> np.ndarray:
     """Which columns were declared to hold 0 and 1."""
     found = np.zeros(n_features, dtype=bool)
     for column in () if given is None else given:
-        whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-        if not (whole and 0 <= column < n_features):
+        if not (is_whole(column) and 0 <= column < n_features):
             raise InvalidArgument(
                 f"binary has {column!r}: it holds numbers of columns, from 0 to {n_features - 1}."
             )

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.data.arrays import row_numbers
 from riata.data.source import Source
 from riata.errors import InvalidArgument
@@ -112,7 +113,7 @@ class PrivateCoxRegression(NuisanceModel):
     def _ends(self, horizon: float) -> tuple[float, ...]:
         """The upper ends of the bands."""
         given = self.bands
-        if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        if is_whole(given):
             if given < 1:
                 raise InvalidArgument(f"bands={given!r} must be at least 1.")
             return tuple((horizon * np.arange(1, given + 1) / given).tolist())

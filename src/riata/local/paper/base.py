@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from riata.arguments import check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_whole
 from riata.local.paper.private_vector import composed_event, exact_epsilon
 from riata.mechanisms.noise import Noise
 from riata.numeric import as_numbers, as_targets

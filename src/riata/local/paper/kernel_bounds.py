@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
+from riata.arguments import check_positive, check_whole
 from riata.embedding import finite_size
-from riata.local.arguments import check_positive, check_whole
 from riata.privacy.budget import check_open_unit
 
 

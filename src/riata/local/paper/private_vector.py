@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from riata.arguments import check_known
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.grid import ROUNDED_UP, X_STEPS
@@ -160,11 +161,10 @@ def split_budget(
         one number so that the exact curve of all of them together meets the budget.
     """
     budget = check_budget(epsilon, delta)
-    if composition not in COMPOSITIONS:
-        raise InvalidArgument(
-            f"composition={composition!r} is not known: it says how the vectors that one device "
-            f"sends share its budget. Use one of {list(COMPOSITIONS)}."
-        )
+    check_known(
+        "composition", composition, COMPOSITIONS,
+        "it says how the vectors that one device sends share its budget",
+    )  # fmt: skip
     parts = [noise_multiplier_for(budget.epsilon * s, budget.delta * s) for s, _ in shares]
     if composition == "basic":
         return parts

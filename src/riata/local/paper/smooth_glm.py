@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
+from riata.arguments import check_known, check_positive, check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive, check_whole
 from riata.local.paper.base import (
     PaperLearner,
     check_rows,
@@ -228,11 +228,7 @@ class PaperSmoothGLM(PaperLearner):
                 f"degree={degree} must be odd for loss={self.loss!r}: the slope is an odd "
                 "function, so an even power adds noise and nothing else. Pass one less or more."
             )
-        if self.copies not in COPIES:
-            raise InvalidArgument(
-                f"copies={self.copies!r} is not known: it says which copies a device sends. "
-                f"Use one of {list(COPIES)}."
-            )
+        check_known("copies", self.copies, COPIES, "it says which copies a device sends")
         radius = check_positive("radius", self.radius, "it bounds the coefficients")
         c1, c2 = loss.coefficients(radius, degree)
         y_powers = tuple(range(degree + 1))

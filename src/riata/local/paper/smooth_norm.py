@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from riata.arguments import check_positive, check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive, check_whole
 
 #: Nodes on the interval, and on the circle around each of them.
 _NODES, _AROUND = 2_000, 128

@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
 
+from riata.arguments import check_positive, check_whole, is_auto
 from riata.errors import InvalidArgument, RiataError
-from riata.local.arguments import check_positive, check_whole
 from riata.local.paper.base import (
     PaperLearner,
     check_rows,
@@ -247,7 +247,7 @@ class PaperSparseMean(PaperLearner):
     ) -> float:
         """How far G z may be from u."""
         m, p = shape
-        if isinstance(self.tolerance, str) and self.tolerance == "auto":
+        if is_auto(self.tolerance):
             return noise_in_l1(vector, n / m, p)
         if isinstance(self.tolerance, str) and self.tolerance == "proven":
             # Of m means more than half are near, but for exp(-m / 18) (Lemma 4).
