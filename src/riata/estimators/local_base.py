@@ -24,6 +24,7 @@ from riata.local.learners.model import LocalModel, statement
 from riata.local.randomize import randomize
 from riata.local.task import Task
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 from riata.solvers import Step
 
 SIMULATED = (
@@ -95,7 +96,7 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
         """Every device in turn, the server that adds their reports up, and what it learns."""
         noise = Noise(seed_from(self.random_state))
         aggregator = Aggregator(task, expected=x.shape[0])
-        parts = _row_slices(x)
+        parts = list(row_slices(x.shape[0], x.shape[1], _AT_ONCE))
         with progress_bar(type(self).__name__, len(parts), self.verbose) as callback:
             for number, part in enumerate(parts, start=1):
                 answers = None if targets is None else targets[part]
@@ -114,8 +115,10 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
     def _decision(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         x = rows(self, X, reset=False)
-        parts = [self.model_.decision(_encoded(self.task_, x[part])) for part in _row_slices(x)]
-        return np.concatenate(parts)
+        parts = row_slices(x.shape[0], x.shape[1], _AT_ONCE)
+        return np.concatenate(
+            [self.model_.decision(_encoded(self.task_, x[part])) for part in parts]
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -123,12 +126,6 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _row_slices(x: Any) -> list[slice]:
-    """Rows that are looked at together."""
-    batch = max(1, _AT_ONCE // x.shape[1])
-    return [slice(start, start + batch) for start in range(0, x.shape[0], batch)]
 
 
 def _encoded(task: Task, block: Any) -> np.ndarray:

@@ -23,6 +23,7 @@ from riata.fitting.rows import Table
 from riata.losses import Cox, Loss, NuisanceLoss
 from riata.losses.cox import signed_durations
 from riata.losses.exponential import exponential
+from riata.numeric import row_slices
 
 #: So many bands of equal length if nobody says otherwise: noise on their hazards grows with it.
 BANDS = 8
@@ -236,9 +237,9 @@ def _signed(horizon: float, event: np.ndarray | None, y: np.ndarray) -> np.ndarr
 def _concordance(t: np.ndarray, event: np.ndarray, hazard: np.ndarray) -> float:
     """Harrell's index; pairs of the same hazard count a half."""
     right = pairs = 0.0
-    events, several = np.flatnonzero(event), max(1, _PAIRS_AT_ONCE // max(len(t), 1))
-    for start in range(0, len(events), several):
-        few = events[start : start + several, None]
+    events = np.flatnonzero(event)
+    for some in row_slices(len(events), len(t), _PAIRS_AT_ONCE):
+        few = events[some, None]
         later = (t > t[few]) | ((t == t[few]) & ~event)
         higher = (hazard[few] > hazard) + 0.5 * (hazard[few] == hazard)
         right, pairs = right + float((higher * later).sum()), pairs + float(later.sum())

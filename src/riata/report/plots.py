@@ -64,10 +64,10 @@ class Plot:
 
 def plot(name: str, label: str, draw: Callable[[Any, float], None]) -> Plot:
     """What `draw` draws on an empty figure of a given width."""
-    return Plot(label, _drawn(f"{name}-wide", draw, WIDE), _drawn(f"{name}-narrow", draw, NARROW))
+    return Plot(label, _svg(f"{name}-wide", draw, WIDE), _svg(f"{name}-narrow", draw, NARROW))
 
 
-def _drawn(name: str, draw: Callable[[Any, float], None], width: float) -> str:
+def _svg(name: str, draw: Callable[[Any, float], None], width: float) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -14,8 +14,7 @@ from riata.arguments import check_positive, check_whole, is_auto
 from riata.errors import InvalidArgument
 from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.base import finite_rows
-from riata.local.paper.error_bounds import moment_errors
-from riata.local.paper.kernel_bounds import feature_distortion, kernel_distance
+from riata.local.paper.error_bounds import feature_distortion, kernel_distance, moment_errors
 from riata.local.paper.moment_learner import MomentLearner
 from riata.local.paper.moments import Moments
 from riata.local.paper.private_vector import PrivateVector, check_budget

@@ -19,6 +19,7 @@ from riata.errors import InvalidArgument
 from riata.grid import ROUNDED_UP, X_STEPS
 from riata.mechanisms.additive import NormalDraws, rounded
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 from riata.privacy.accountants import spent
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate
@@ -109,9 +110,7 @@ class PrivateVector:
         rows = np.asarray(rows, dtype=np.float64)
         out = np.empty(rows.shape)
         ball, scale = Bounds(self.reach, norm="l2"), np.asarray(self._scale)
-        several = max(1, _BLOCK // max(rows.shape[1], 1))
-        for start in range(0, len(rows), several):
-            few = slice(start, start + several)
+        for few in row_slices(rows.shape[0], rows.shape[1], _BLOCK):
             steps = ball.grid_x(rows[few]).astype(np.int64).ravel()  # lines 2 to 4
             sums = rounded(steps, scale, NormalDraws(steps.size, noise))  # line 5
             np.multiply(sums.reshape(-1, rows.shape[1]), self._step, out=out[few])

@@ -28,11 +28,11 @@ _UNIT_BALL = Bounds(1.0, norm="l2")
 def public_projection(dimension: int, n_features: int, seed: int) -> Projection:
     """The matrix that everybody shares: the identity if it would not make rows shorter."""
     seed = check_whole("projection_seed", seed, "it names the public projection", 0)
-    return _made(min(dimension, n_features), n_features, seed)
+    return _cached_projection(min(dimension, n_features), n_features, seed)
 
 
 @lru_cache(maxsize=2)
-def _made(dimension: int, n_features: int, seed: int) -> Projection:
+def _cached_projection(dimension: int, n_features: int, seed: int) -> Projection:
     if dimension == n_features:
         return GivenProjection(np.eye(n_features))
     return GaussianProjection(dimension, n_features, seed)

@@ -13,17 +13,18 @@ from sklearn.base import clone
 from riata.arguments import check_known, check_positive, check_whole
 from riata.errors import InvalidArgument
 from riata.local.paper.base import (
+    AT_ONCE,
     PaperLearner,
     check_rows,
     finite_rows,
     of_several,
     one_row,
-    person_slices,
 )
 from riata.local.paper.chebyshev import LOSSES, GeneralisedLinear
 from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.local.paper.sigm import Sigm, sigm_steps
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 from riata.privacy.budget import check_number
 
 #: Which copies a device sends.
@@ -287,9 +288,7 @@ class PaperSmoothGLM(PaperLearner):
         groups : mapping of float to Synopses
             Synopses by the epsilon that their devices had; all else is as here.
         """
-        if not groups:
-            raise InvalidArgument("There are no groups. Pass synopses by the epsilon they cost.")
-        others = {float(e): clone(self).set_params(epsilon=float(e)) for e in groups}
+        others = self._at_each(groups)
         squares = people = 0.0
         for other, sent in zip(others.values(), groups.values(), strict=True):
             other._check_copies(sent, other.expansion())
@@ -320,7 +319,7 @@ class PaperSmoothGLM(PaperLearner):
 
         def blocks() -> Iterator[Synopses]:
             width = X.shape[1] * (1 + expansion.counts[2]) * several
-            for part in person_slices(math.ceil(X.shape[0] / several), width):
+            for part in row_slices(math.ceil(X.shape[0] / several), width, AT_ONCE):
                 few = slice(part.start * several, part.stop * several)
                 yield self._reports(X[few], y[few], expansion, noise)
 

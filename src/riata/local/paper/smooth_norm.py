@@ -54,6 +54,3 @@ def smooth_norm_by_proposition_1(k: int, r: float) -> float:
     k = check_whole("k", k, "it counts derivatives", 1)
     r = check_positive("r", r, "it is the largest margin")
     return r * math.sqrt(4 * k * math.pi**3) * (r * k / math.e) ** k
-
-
-__all__ = ["smooth_norm", "smooth_norm_by_proposition_1"]
