@@ -15,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from riata.collect.store import Records, accepted_reports
 from riata.errors import CollectError
+from riata.files import durable
 from riata.local.report_format import first_occurrences
 from riata.local.task import Task
 
@@ -84,7 +85,7 @@ class DatabaseStore:
         path = self._engine.url.database
         if self._engine.dialect.name == "sqlite" and path not in (None, "", ":memory:"):
             with contextlib.suppress(OSError):  # SQLite will say what is wrong
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                durable.write_new(path, b"")
 
     def _create_tables(self) -> None:
         try:
