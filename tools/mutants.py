@@ -1553,7 +1553,7 @@ MUTANTS = [
     ),
     Mutant(
         "data: a draw that travels", "data/people.py",
-        'secret = ("_drawn", "_people"', 'secret = ("no", "thing"', OF_PEOPLE,
+        'secret = ("_arrangement", "_people"', 'secret = ("no", "thing"', OF_PEOPLE,
     ),
     Mutant(
         "data: people whose parts are numbered by themselves", "data/people.py",

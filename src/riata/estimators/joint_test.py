@@ -136,43 +136,40 @@ def joint_test(model: Any, columns: Any) -> JointTest:
     if len(places) == 1 or covariance is None:
         functions = tuple(_tested(each, at, scales) for each in found)
         return JointTest(names, "wald" if len(places) == 1 else "bonferroni", functions)
-    each_covariance = covariance.reshape(len(found), *covariance.shape[-3:])
-    return JointTest(
-        names, "wald",
-        tuple(
-            _wald(each, at, scales, one[:, at][:, :, at])
-            for each, one in zip(found, each_covariance, strict=True)
-        ),
-    )  # fmt: skip
+    parts = covariance.reshape(len(found), *covariance.shape[-3:])[:, :, at][:, :, :, at]
+    functions = tuple(
+        _tested(each, at, scales, part) for each, part in zip(found, parts, strict=True)
+    )
+    return JointTest(names, "wald", functions)
 
 
-def _tested(found: Coefficients, places: np.ndarray, scales: np.ndarray) -> FunctionTest:
-    values, errors = found.values[places], found.errors[places]
-    errors = np.where(np.isfinite(errors) & (errors > 0) & (values != 0), errors, math.nan)
-    squares = np.square(values / errors)
-    facts = (found.label, values / scales[places], errors / scales[places])
-    if np.isnan(squares).all():
-        reason = _UNKNOWN if values.any() else _LEFT_OUT
-        return FunctionTest(*facts, math.nan, len(places), math.nan, reason)
-    largest = float(np.nanmax(squares))
-    p = min(1.0, len(places) * float(erfc(math.sqrt(largest / 2))))
-    return FunctionTest(*facts, largest, len(places), p, "")
-
-
-def _wald(
-    found: Coefficients, places: np.ndarray, scales: np.ndarray, covariance: np.ndarray
+def _tested(
+    found: Coefficients,
+    places: np.ndarray,
+    scales: np.ndarray,
+    covariance: np.ndarray | None = None,
 ) -> FunctionTest:
-    """Wald's test of the directions whose error is known: of a choice, the differences."""
+    """Bonferroni's test, or Wald's if `covariance`, that of the columns, follows from releases.
+
+    Wald's is of the directions whose error is known: of a choice, the differences.
+    """
     values, errors = found.values[places], found.errors[places]
     errors = np.where(np.isfinite(errors) & (errors > 0) & (values != 0), errors, math.nan)
     facts = (found.label, values / scales[places], errors / scales[places])
-    inside = values != 0
-    left_out = len(places) - int(inside.sum())
-    squares = known_squares(values[inside], covariance[:, inside][:, :, inside])
+    if covariance is None:
+        squares = np.square(values / errors)
+        squares = squares[~np.isnan(squares)]
+    else:
+        inside = values != 0
+        squares = known_squares(values[inside], covariance[:, inside][:, :, inside])
     if not len(squares):
         reason = _UNKNOWN if values.any() else _LEFT_OUT
         return FunctionTest(*facts, math.nan, len(places), math.nan, reason)
-    df, statistic = len(squares) + left_out, float(squares.sum())
+    if covariance is None:
+        largest = float(squares.max())
+        p = min(1.0, len(places) * float(erfc(math.sqrt(largest / 2))))
+        return FunctionTest(*facts, largest, len(places), p, "")
+    df, statistic = len(squares) + int(np.count_nonzero(values == 0)), float(squares.sum())
     return FunctionTest(*facts, statistic, df, float(chdtrc(df, statistic)), "")
 
 
