@@ -132,27 +132,17 @@ def joint_test(model: Any, columns: Any) -> JointTest:
     places = columns_of(about, found[0], columns)
     scales, _ = units_of(about, found)
     names, at = tuple(found[0].name(j) for j in places), np.array(places)
-    covariance = getattr(model, "coef_covariance_", None)
-    if len(places) == 1 or covariance is None:
-        functions = tuple(_tested(each, at, scales) for each in found)
-        return JointTest(names, "wald" if len(places) == 1 else "bonferroni", functions)
-    parts = covariance.reshape(len(found), *covariance.shape[-3:])[:, :, at][:, :, :, at]
-    functions = tuple(
-        _tested(each, at, scales, part) for each, part in zip(found, parts, strict=True)
-    )
-    return JointTest(names, "wald", functions)
+    bounded = len(places) > 1 and found[0].covariance is None
+    functions = tuple(_tested(each, at, scales) for each in found)
+    return JointTest(names, "bonferroni" if bounded else "wald", functions)
 
 
-def _tested(
-    found: Coefficients,
-    places: np.ndarray,
-    scales: np.ndarray,
-    covariance: np.ndarray | None = None,
-) -> FunctionTest:
-    """Bonferroni's test, or Wald's if `covariance`, that of the columns, follows from releases.
+def _tested(found: Coefficients, places: np.ndarray, scales: np.ndarray) -> FunctionTest:
+    """Of several columns Bonferroni's test, or Wald's if covariances follow from releases.
 
     Wald's is of the directions whose error is known: of a choice, the differences.
     """
+    covariance = found.covariance if len(places) > 1 else None
     values, errors = found.values[places], found.errors[places]
     errors = np.where(np.isfinite(errors) & (errors > 0) & (values != 0), errors, math.nan)
     facts = (found.label, values / scales[places], errors / scales[places])
@@ -160,8 +150,8 @@ def _tested(
         squares = np.square(values / errors)
         squares = squares[~np.isnan(squares)]
     else:
-        inside = values != 0
-        squares = known_squares(values[inside], covariance[:, inside][:, :, inside])
+        inside = places[values != 0]
+        squares = known_squares(found.values[inside], covariance[:, inside][:, :, inside])
     if not len(squares):
         reason = _UNKNOWN if values.any() else _LEFT_OUT
         return FunctionTest(*facts, math.nan, len(places), math.nan, reason)
