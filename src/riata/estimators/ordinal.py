@@ -77,7 +77,7 @@ class PrivateOrdinalRegression(LabelPredictor, NuisanceModel):
 
     def labels(self) -> np.ndarray:
         """The labels from the lowest to the highest: of the constructor, or of the schema."""
-        schema = getattr(self, "schema_", None)
+        schema = self._schema
         listed = None if schema is None or schema.target is None else schema.target.labels
         if self.classes is None and not listed:
             raise InvalidArgument(

@@ -163,7 +163,7 @@ class PrivateCoxRegression(NuisanceModel):
         return self._fit(*self.request(X, y, event=event), checkpoint)
 
     def _coded(self, convert: Any, request: Request, table: Table, of_rows: Any) -> Any:
-        if getattr(self, "schema_", None) is not None:
+        if self._schema is not None:
             return None  # the schema has made durations and events one number
         given, horizon = of_rows.get("event"), request.bounds.y
         assert horizon is not None
