@@ -94,7 +94,7 @@ CHANCE = ("tests/statistical/test_discrete.py",)
 EVALUATION = ("tests/unit/test_evaluation.py",)
 SEARCHES = ("tests/conformance/test_private_search.py",)
 SILENT = ("tests/conformance/test_search_is_silent.py",)
-DOOR = ("tests/unit/test_numeric.py",)
+NUMERIC = ("tests/unit/test_numeric.py",)
 VISIBLE = ("tests/conformance/test_nothing_visible_depends_on_a_row.py",)
 ERRORS = ("tests/sensitivity/test_prediction_queries.py",)
 STORES = ("tests/unit/test_collect_store.py",)
@@ -1499,29 +1499,29 @@ MUTANTS = [
     Mutant(
         "data: an object that raises", "numeric.py",
         "if not isinstance(value, _NUMBERS) or isinstance(value, _NO_NUMBERS):",
-        "if isinstance(value, _NO_NUMBERS):", DOOR,
+        "if isinstance(value, _NO_NUMBERS):", NUMERIC,
     ),
     Mutant(
         "data: a warning about a value out of range", "numeric.py",
         'with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value\n'
         "        if sparse",
-        'with np.errstate(all="warn"):\n        if sparse', DOOR,
+        'with np.errstate(all="warn"):\n        if sparse', NUMERIC,
     ),
     Mutant(
         "data: a missing label that rounds the others", "numeric.py",
-        "return _objects(values.to_list())", "return values.to_numpy()", DOOR,
+        "return _objects(values.to_list())", "return values.to_numpy()", NUMERIC,
     ),
     Mutant(
         "data: dates as numbers", "numeric.py",
-        'NUMERIC = "biuf"', 'NUMERIC = "biufmM"', DOOR,
+        'NUMERIC = "biuf"', 'NUMERIC = "biufmM"', NUMERIC,
     ),
     Mutant(
         "data: categories in an error", "numeric.py",
-        "_refused(name, kind.base_type(), \"\")", "_refused(name, repr(kind), \"\")", DOOR,
+        "_refused(name, kind.base_type(), \"\")", "_refused(name, repr(kind), \"\")", NUMERIC,
     ),
     Mutant(
         "data: a label that raises", "data/arrays.py",
-        "            except Exception:", "            except TypeError:", DOOR,
+        "            except Exception:", "            except TypeError:", NUMERIC,
     ),
     Mutant(
         "data: a kind of NaN that warns", "data/columns.py",
@@ -1568,7 +1568,7 @@ MUTANTS = [
     ),
     Mutant(
         "data: a draw that travels", "data/people.py",
-        'secret = ("_drawn", "_people"', 'secret = ("no", "thing"', OF_PEOPLE,
+        'secret = ("_arrangement", "_people"', 'secret = ("no", "thing"', OF_PEOPLE,
     ),
     Mutant(
         "data: people whose parts are numbered by themselves", "data/people.py",
@@ -1631,7 +1631,7 @@ MUTANTS = [
     ),
     Mutant(
         "dask: a large number that warns", "data/partitions.py",
-        "found.astype(np.float64) if found.dtype.itemsize > 8 else found", "found", DOOR,
+        "found.astype(np.float64) if found.dtype.itemsize > 8 else found", "found", NUMERIC,
     ),
     Mutant(
         "a model that overflows and warns of a row", "queries/coefficients.py",
@@ -1640,11 +1640,11 @@ MUTANTS = [
     ),
     Mutant(
         "duplicates that are added in their own type", "numeric.py",
-        "values = values.astype(np.float64).tocsr()", "values = values.tocsr()", DOOR,
+        "values = values.astype(np.float64).tocsr()", "values = values.tocsr()", NUMERIC,
     ),
     Mutant(
         "a large number in sparse rows that warns", "grid.py",
-        'with np.errstate(all="ignore"):  # of numbers too large for float64', "if True:", DOOR,
+        'with np.errstate(all="ignore"):  # of numbers too large for float64', "if True:", NUMERIC,
     ),
     Mutant(
         "dask: a partition's type that decides on an error", "data/partitions.py",

@@ -164,7 +164,7 @@ class Curator:
             Into how many disjoint parts the rows are split. Each may be asked all that the event
             pays for: a row is in one part only.
         adaptive : bool, default=False
-            Whether the event is a sum to be spent as the run decides, and not a list of releases.
+            Whether the event is an adaptive budget (privacy filter), and not a list of releases.
         ledger : Ledger, optional
         unit : PrivacyUnit, optional
             What the ledger is told to be protected. Needed there if it is a person.

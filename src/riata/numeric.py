@@ -11,7 +11,7 @@ CSR or CSC. Arrays that are so already are passed on as they are, without a copy
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -111,6 +111,13 @@ def as_cells(values: Any) -> Any:
         return _array(values, "X")
     shape = _shape(values, "X")
     return _objects([cell for row in values for cell in row]).reshape(shape)
+
+
+def row_slices(n: int, width: int, numbers: int) -> Iterator[slice]:
+    """0, ..., n - 1 in slices: rows of `width` numbers, together at most so many, or one row."""
+    several = max(1, numbers // max(width, 1))
+    for start in range(0, n, several):
+        yield slice(start, min(start + several, n))
 
 
 def _cells(values: Iterable[Any], shape: tuple[int, ...]) -> np.ndarray:

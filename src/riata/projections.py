@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import fft, sparse
 from scipy.special import ndtri
 
+from riata.arguments import is_whole
 from riata.errors import InvalidArgument
 from riata.grid import X_STEPS, coefficient_step
 from riata.public import public_normals
@@ -145,7 +145,7 @@ class SeededProjection(Projection):
     def __post_init__(self) -> None:
         for name in ("dimension", "n_features", "seed"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral):
+            if not is_whole(value):
                 raise InvalidArgument(
                     f"{name}={value!r} must be a whole number: it is part of the public "
                     "description of the projection. Pass a plain integer."

@@ -103,7 +103,7 @@ def test_rows_inside_the_ball_cost_no_more():
 
 
 def test_a_client_sends_what_was_audited():
-    """The door that people use, with fewer devices."""
+    """The public interface, with fewer devices."""
     task = made(1, 1.0)
     said = [
         telling(

@@ -1,4 +1,4 @@
-"""Draws have exactly the law that is claimed for them, down to the last digit.
+"""Draws have exactly the distribution that is claimed for them, down to the last digit.
 
 The fast path is float64 arithmetic on the first 52 bits of a uniform variable. It may be used only
 where the whole cell of those bits leads to one outcome: so its functions are checked against

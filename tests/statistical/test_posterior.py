@@ -1,4 +1,4 @@
-"""Posterior samples have exactly the law of the exponential mechanism, and its privacy loss.
+"""Posterior samples have exactly the exponential mechanism's distribution and privacy loss.
 
 Laws are compared with densities that are integrated here, from the rows and not from their moments.
 Decisions are compared with thresholds computed here with hundreds of digits. Each test of a law

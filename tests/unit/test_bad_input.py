@@ -250,21 +250,21 @@ def test_a_release_beyond_the_plan_is_refused():
     problem = Problem(Squared(), L1Ball(1.0), BOUNDS, *X.shape)
     scores = VertexUtilities(problem, problem.set.start())
     mechanism = ExponentialMechanism(0.5)
-    door = curator(2, mechanism)
-    door.release(scores, mechanism)
-    door.release(scores, mechanism)
+    limited = curator(2, mechanism)
+    limited.release(scores, mechanism)
+    limited.release(scores, mechanism)
     with pytest.raises(BudgetExceeded, match="outside what was charged"):
-        door.release(scores, mechanism)
+        limited.release(scores, mechanism)
 
 
 def test_a_release_outside_the_plan_is_refused():
     problem = Problem(Squared(), L1Ball(1.0), BOUNDS, *X.shape)
-    door = curator(2, ExponentialMechanism(0.5))
+    limited = curator(2, ExponentialMechanism(0.5))
     with pytest.raises(BudgetExceeded):
-        door.release(Gradient(problem, problem.set.start()), GaussianMechanism(1.0))
+        limited.release(Gradient(problem, problem.set.start()), GaussianMechanism(1.0))
     scores = VertexUtilities(problem, problem.set.start())
     with pytest.raises(BudgetExceeded):
-        door.release(scores, ExponentialMechanism(0.6))
+        limited.release(scores, ExponentialMechanism(0.6))
 
 
 def test_a_fit_that_the_ledger_refuses_reads_nothing(no_rows_read):

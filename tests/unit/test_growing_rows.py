@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from riata.data.growing_rows import GrowingRows
+from riata.data.source import GrowingRows
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (3,), (2, 0, 5), (40_000, 1, 30_000)])

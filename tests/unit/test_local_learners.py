@@ -13,9 +13,14 @@ from riata.local.learners.lasso import lasso, project_l1
 from riata.local.learners.mean import mean_model, threshold_mean
 from riata.local.learners.model import slope_scale
 from riata.local.learners.moments import Moments, raise_eigenvalues
-from riata.local.learners.regression import regression_model, wide_model
+from riata.local.learners.regression import (
+    MOST_KEPT,
+    regression_model,
+    screen_columns,
+    screening_level,
+    wide_model,
+)
 from riata.local.learners.ridge import ridge
-from riata.local.learners.screening import MOST_KEPT, screen_columns, screening_level
 from riata.local.randomize import randomize
 from riata.mechanisms.noise import Noise
 from riata.sets import L1Ball

@@ -545,7 +545,7 @@ def test_other_programs_can_read_it(path):
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (1, 10**5)])
 @pytest.mark.parametrize("code", ["<f8", ">i4", "|b1", "<U3", "|S2"])
 def test_the_heads_are_numpys_own(code, shape):
-    from riata.model_file.arrays import head
+    from riata.model_file.archive import head
 
     out = io.BytesIO(head(code, shape))
     assert np.lib.format.read_magic(out) == (1, 0)

@@ -1,4 +1,4 @@
-"""The door: declared types decide what happens to a column, and no value of it."""
+"""Reading of containers: declared types decide what happens to a column, and no value of it."""
 
 import datetime
 import math

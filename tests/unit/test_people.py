@@ -88,7 +88,7 @@ def test_the_draw_is_made_once_and_stays_at_home():
     first, again = rows_of(source.load()[0]), rows_of(source.load()[0])
     np.testing.assert_array_equal(first, again)
     copy = pickle.loads(pickle.dumps(source))
-    assert not {"_drawn", "_people"} & vars(copy).keys()
+    assert not {"_arrangement", "_people"} & vars(copy).keys()
     assert (rows_of(copy.load()[0]) != first).any()
     assert (rows_of(read(frame, schema()).load()[0]) != first).any()
 

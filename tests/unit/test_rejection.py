@@ -26,7 +26,7 @@ from riata.mechanisms import ExponentialMechanism, rejection
 from riata.mechanisms.engine import Scores
 from riata.mechanisms.noise import Noise
 from riata.mechanisms.noisy_max import Scale
-from riata.mechanisms.rejection import Drawn, Envelope, draw
+from riata.mechanisms.rejection import Envelope, SignedCandidate, draw
 from riata.privacy.budget import Budget
 from riata.privacy.events import BoundedRange, compose
 from riata.problem import Problem
@@ -432,7 +432,7 @@ def test_no_candidate_is_impossible(gap):
     # bits of its coin are 0 as long as the test can tell.
     known = Fixed([[0.0, -gap]])
     total = Envelope(known, UNITS.factor).total
-    assert draw(known, UNITS, Scripted([total - 1, 0], then=0)) == Drawn(1, True)
+    assert draw(known, UNITS, Scripted([total - 1, 0], then=0)) == SignedCandidate(1, True)
 
 
 def test_a_coin_turns_at_exactly_the_right_bit():

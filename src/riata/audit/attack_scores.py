@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.audit.log_ratio import log_ratio
 from riata.audit.witness import Data, Progress, Trial, WitnessedRelease
 from riata.errors import InvalidArgument
@@ -93,7 +94,7 @@ def scores(
     >>> found.in_scores.shape, found.epsilon <= 1.0
     ((10,), True)
     """
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
+    if not is_whole(draws) or draws < 1:
         raise InvalidArgument(f"draws={draws!r} must be a whole number of at least 1.")
     trial, noise = Trial(model, data, neighbour), Noise(seed)
     found: tuple[list[float], list[float]] = ([], [])

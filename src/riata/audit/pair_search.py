@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.audit.backgrounds import backgrounds, inside
 from riata.audit.distances import realised_by_pairs
 from riata.audit.grey_box import measured
@@ -96,7 +97,7 @@ def search_pair(
         Is told the number of pairs tried so far.
     """
     for name, value, least in (("n_rows", n_rows, 2), ("tries", tries, 1), ("runs", runs, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        if not is_whole(value) or value < least:
             raise InvalidArgument(f"{name}={value!r} must be a whole number of at least {least}.")
     search = _Search(model, n_rows, n_features, runs, progress)
     for name, rest in backgrounds(search.problem, search.targets, n_rows - 1):
@@ -106,7 +107,7 @@ def search_pair(
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class _Candidate:
     """A pair among other rows, and the fits that it was tried on."""
 
     background: str
@@ -123,21 +124,21 @@ class _Search:
         self, model: Any, n_rows: int, n_features: int, runs: int, progress: Progress | None
     ) -> None:
         self.model, self.n_rows, self.n_features = model, n_rows, n_features
-        self.seeds, self.progress, self.tried = range(runs), progress, 0
+        self.seeds, self.progress, self.attempts = range(runs), progress, 0
         self.problem = first_problem(model, n_rows, n_features)
         self.targets = extreme_targets(self.problem)
         self.first = worst_pair(model, n_rows, n_features)
         self.trial = Trial(model, self.first.data, self.first.neighbour)
-        self.best: _Tried | None = None
+        self.best: _Candidate | None = None
         self.sound = True
         self.start = self._furthest([self.trial.run(Noise(seed)) for seed in self.seeds])
 
     def settle(self, background: str, rest: Data, tries: int) -> None:
         """Go back and forth between a fit and the pair that changes it most."""
-        if self.tried == tries:
+        if self.attempts == tries:
             return
         found = self._try(background, rest, *self.start)
-        for _ in range(min(_ROUNDS, tries - self.tried)):
+        for _ in range(min(_ROUNDS, tries - self.attempts)):
             before = found
             found = self._try(background, rest, *self._furthest(found.runs, found))
             if found.share <= before.share:
@@ -145,7 +146,7 @@ class _Search:
 
     def refine(self, tries: int) -> None:
         """Change single entries of the best pair."""
-        for _ in range(min(_CHANGES, tries - self.tried)):
+        for _ in range(min(_CHANGES, tries - self.attempts)):
             before = self.best
             assert before is not None
             x, y = self._changed(before)
@@ -166,14 +167,14 @@ class _Search:
             found = (*pair, first_worst, first_share, first_share, "those of worst_pair")
         return SearchedPair(*found, self.sound)
 
-    def _try(self, background: str, rest: Data, x: np.ndarray, y: np.ndarray) -> _Tried:
+    def _try(self, background: str, rest: Data, x: np.ndarray, y: np.ndarray) -> _Candidate:
         runs, share, worst = self._replayed(*self._neighbours(rest, x, y), self.seeds)
-        found = _Tried(background, rest, x, y, runs, share, worst)
+        found = _Candidate(background, rest, x, y, runs, share, worst)
         if self.best is None or share > self.best.share:
             self.best = found
-        self.tried += 1
+        self.attempts += 1
         if self.progress is not None:
-            self.progress(self.tried)
+            self.progress(self.attempts)
         return found
 
     def _replayed(
@@ -197,7 +198,7 @@ class _Search:
 
     # Which pair
 
-    def _furthest(self, runs: list[list[WitnessedRelease]], now: _Tried | None = None) -> Data:
+    def _furthest(self, runs: list[list[WitnessedRelease]], now: _Candidate | None = None) -> Data:
         sources = [self._common_rows(), *(self._rows_for(theta) for theta in _models(runs))]
         x = np.vstack([_spread(rows, _POOL // len(sources)) for rows in sources])
         x, y = np.repeat(x, 2, axis=0), np.tile(self.targets, len(x))
@@ -236,7 +237,7 @@ class _Search:
         back = np.array([projection.back(v) for v in (theta.dense(), *np.eye(theta.size))])
         return inside(self.problem, np.vstack([back, -back]))
 
-    def _changed(self, now: _Tried) -> tuple[np.ndarray, np.ndarray]:
+    def _changed(self, now: _Candidate) -> tuple[np.ndarray, np.ndarray]:
         """The pair, and each of its rows with one entry changed."""
         limit = self.problem.bounds.per_column(self.n_features)
         x, y = list(now.x), list(now.y)

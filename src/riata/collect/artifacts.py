@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
+from riata.files import durable
 from riata.local.collection_result import CollectionResult
 from riata.model_file import save
 
@@ -24,7 +24,6 @@ def write_artifacts(result: CollectionResult, folder: Path) -> list[Path]:
     }
     save(result.model, folder / MODEL)
     for name, text in texts.items():
-        new = folder / f".{name}.new"
-        new.write_text(text, encoding="utf-8")
-        os.replace(new, folder / name)  # the dashboard may be reading
+        with durable.replacing(folder / name) as file:  # the dashboard may be reading
+            file.write(text.encode())
     return [folder / name for name in (MODEL, *texts)]

@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -14,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from riata.collect.store import Records, accepted_reports
 from riata.errors import CollectError
+from riata.files import durable
 from riata.local.report_format import first_occurrences
 from riata.local.task import Task
 
@@ -83,7 +85,7 @@ class DatabaseStore:
         path = self._engine.url.database
         if self._engine.dialect.name == "sqlite" and path not in (None, "", ":memory:"):
             with contextlib.suppress(OSError):  # SQLite will say what is wrong
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                durable.write_new(path, b"")
 
     def _create_tables(self) -> None:
         try:
@@ -164,10 +166,7 @@ class DatabaseStore:
         first = first[np.argsort(signed[first])]
         pairs = zip(signed[first].tolist(), seeds.view(np.int64)[first].tolist(), strict=True)
         rows = [{"task": self._task, "token": token, "seed": seed} for token, seed in pairs]
-        new: list[int] = []
-        for start in range(0, len(rows), _BATCH):
-            statement = self._insert(_PAIRS).values(rows[start : start + _BATCH])
-            new += connection.execute(statement.returning(_PAIRS.c.token)).scalars()
+        new = self._insert_new(connection, rows, _PAIRS.c.token)
         unused = np.zeros(len(tokens), dtype=bool)
         unused[first] = np.isin(signed[first], np.array(new, dtype=np.int64))
         return unused
@@ -175,11 +174,16 @@ class DatabaseStore:
     def _insert_reports(self, connection: sa.Connection, seeds: np.ndarray) -> int:
         """Insert the reports that are not there, and say how many they are."""
         rows = [{"task": self._task, "seed": seed} for seed in _signed(seeds)]
-        new = 0
+        return len(self._insert_new(connection, rows, _REPORTS.c.seed))
+
+    def _insert_new(
+        self, connection: sa.Connection, rows: list[dict[str, Any]], key: sa.Column[int]
+    ) -> list[int]:
+        """Insert the rows that are not in the table of a key, and return their keys."""
+        new: list[int] = []
         for start in range(0, len(rows), _BATCH):
-            statement = self._insert(_REPORTS).values(rows[start : start + _BATCH])
-            inserted = connection.execute(statement.returning(_REPORTS.c.seed))
-            new += len(inserted.scalars().all())
+            statement = self._insert(key.table).values(rows[start : start + _BATCH])
+            new += connection.execute(statement.returning(key)).scalars()
         return new
 
     def contains(self, seeds: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import os
 from pathlib import Path
 
 from riata.errors import CollectError
-from riata.files.durable import sync_directory
+from riata.files import durable
 
 _KEY, _NONCE, _MAC, _NUMBER = 32, 8, 16, 8
 
@@ -72,13 +72,9 @@ def _make_key(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}-{os.urandom(6).hex()}")
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(os.urandom(_KEY))
-            file.flush()
-            os.fsync(file.fileno())
+        durable.write_new(temporary, os.urandom(_KEY))
         with contextlib.suppress(FileExistsError):
             os.link(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    sync_directory(str(path))
+    durable.sync_directory(path)

@@ -123,7 +123,7 @@ class PeopleSource(Source):
         return person_of_rows(found), [len(codes) for _, codes in found]
 
     @cached_property
-    def _drawn(self) -> np.ndarray:
+    def _arrangement(self) -> np.ndarray:
         """The row of the file in each place of the arrangement; -1 for a blank row."""
         noise = Noise(self._random_state, key=self._key)
         people = self.schema.people or self._n_people
@@ -131,7 +131,7 @@ class PeopleSource(Source):
 
     def _counting(self) -> np.ndarray:
         """The rows of the file that count, each as often as it does, in order."""
-        rows = np.sort(self._drawn)
+        rows = np.sort(self._arrangement)
         return rows[np.searchsorted(rows, 0) :]
 
     def _blocks(self, rows: int) -> Iterator[Block]:
@@ -146,7 +146,7 @@ class PeopleSource(Source):
     def load(self, *, progress: bool = False) -> Block:
         """All rows at once, people in a secret random order."""
         x, y = self.in_order(progress=progress)
-        blank_last = np.where(self._drawn < 0, np.iinfo(np.int64).max, self._drawn)
+        blank_last = np.where(self._arrangement < 0, np.iinfo(np.int64).max, self._arrangement)
         places = np.empty(self.n_rows, dtype=np.int64)
         places[np.argsort(blank_last, kind="stable")] = np.arange(self.n_rows)
         return sparse.csr_array(x[places]), None if y is None else y[places]
@@ -172,7 +172,7 @@ class PeopleSource(Source):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the draw, which is a secret: a copy in another process makes its own."""
-        secret = ("_drawn", "_people", "_key", "_gather")
+        secret = ("_arrangement", "_people", "_key", "_gather")
         kept = {name: value for name, value in vars(self).items() if name not in secret}
         return {**kept, "_key": None, "_gather": None}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from riata.arguments import check_known
 from riata.errors import InvalidArgument
 from riata.estimators.description import ModelDescription, describe
 from riata.estimators.ratios import calibration_lines, ratio_kind
@@ -51,8 +52,7 @@ def augment(
     suppose that these are normal and spread alike everywhere. They are for least squares.
     """
     reach, about = normal_quantile(level), describe(model)
-    if interval not in INTERVALS:
-        raise InvalidArgument(f"interval={interval!r} is not known. Use one of {[*INTERVALS]}.")
+    check_known("interval", interval, INTERVALS)
     if interval == "prediction":
         _spread(model, about)
     if about.output == "mean":

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from riata.arguments import is_auto
 from riata.bounds import Bounds
 from riata.data.schema import Schema
 from riata.data.source import Source
@@ -167,6 +168,11 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
         return checked_bounds(self)
 
     @property
+    def _schema(self) -> Schema | None:
+        """The schema of the source that it is, or was, fitted to."""
+        return getattr(self, "schema_", None)
+
+    @property
     def fits_curves(self) -> bool:
         """Whether numbers of a schema get knots by default, where the schema does not say.
 
@@ -174,7 +180,7 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
         bounds, or wants pure differential privacy or none, has lines.
         """
         chosen = (self.solver, getattr(self, "radius", "auto"))
-        automatic = all(isinstance(each, str) and each == "auto" for each in chosen)
+        automatic = all(map(is_auto, chosen))
         named = getattr(self, "bounds", None) is not None
         private = self.delta != 0 and self.epsilon != math.inf
         return self.curves and automatic and not named and private
@@ -219,7 +225,7 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
             fit_intercept=bool(self.fit_intercept),
             extra_releases=replace(self._extra_releases(), data_quality=self._counts_quality()),
             classes=classes,
-            schema=getattr(self, "schema_", None),
+            schema=self._schema,
             estimator=type(self),
             parameters=arguments_of(self),
             notes=(*default, *self._notes(classes)),
@@ -229,8 +235,8 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
 
     def _unpenalized(self, n_features: int) -> tuple[int, ...]:
         """Columns that are always in the model: of the constructor and of the schema."""
-        names, schema = (getattr(self, name, None) for name in ("feature_names_in_", "schema_"))
-        return unpenalized_columns(self.unpenalized, n_features, names, schema)
+        names = getattr(self, "feature_names_in_", None)
+        return unpenalized_columns(self.unpenalized, n_features, names, self._schema)
 
     def _counts_quality(self) -> bool:
         """Whether it is counted what is wrong with the rows."""
@@ -249,7 +255,7 @@ class PrivateLinearModel(SummaryMixin, BaseEstimator):
             self.row_bounds()
         table, classes, convert = self._read(X, y)
         if self._counts_quality():
-            check_countable(getattr(self, "schema_", None))
+            check_countable(self._schema)
         request = self.request_for_shape(
             *table.shape, rows_of_a_person=table.rows_of_a_person, classes=classes
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from riata.arguments import is_auto
 from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes
 from riata.data.source import Source
@@ -39,7 +40,27 @@ L1_RADIUS = {"open": 1e5, "wide": 1e3, "narrow": 10.0}
 L2_RADIUS = {"open": 8e4, "wide": 800.0, "narrow": 800.0}
 
 
-class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
+class LabelPredictor(ClassifierMixin):
+    """What a model that predicts labels does, whatever its loss is."""
+
+    classes_: np.ndarray
+    predict: Callable[[Any], np.ndarray]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The accuracy of the predictions. A source, or a frame of its schema, has its labels."""
+        if y is not None:
+            return float(super().score(X, y, sample_weight))
+        codes = targets_of(self, X)
+        right = np.searchsorted(self.classes_, self.predict(X)) == codes
+        return float(np.average(right, weights=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on a hundred rows, noise is all there is
+        return tags
+
+
+class PrivateClassifier(LabelPredictor, PrivateLinearModel):
     """A linear classifier. Subclasses name the loss for labels of -1 and 1."""
 
     #: What the classes count, for subclasses without a parameter for it.
@@ -163,19 +184,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         winners = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
         return self.classes_[winners]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The accuracy of the predictions. A source, or a frame of its schema, has its labels."""
-        if y is not None:
-            return super().score(X, y, sample_weight)
-        codes = targets_of(self, X)
-        right = np.searchsorted(self.classes_, self.predict(X)) == codes
-        return float(np.average(right, weights=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # on a hundred rows, noise is all there is
-        return tags
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BallClassifier(PrivateClassifier, BoundedModel):
@@ -193,7 +201,7 @@ class BallClassifier(PrivateClassifier, BoundedModel):
             )
         wanted = bounds.favours_gradients and self.delta != 0  # as gradients need
         in_l2 = self.penalty == "l2" or (self.penalty == "auto" and wanted)
-        if isinstance(self.radius, str) and self.radius == "auto":
+        if is_auto(self.radius):
             if in_l2:
                 longest = bounds.max_length or float(np.max(bounds.x))
                 return AutomaticRadius(L2Ball, {k: r / longest for k, r in L2_RADIUS.items()})
@@ -226,8 +234,7 @@ class LogisticClassifier(PrivateClassifier):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        named = isinstance(self.calibration, str) and self.calibration == "auto"
-        if not named and not isinstance(self.calibration, bool | np.bool_):
+        if not is_auto(self.calibration) and not isinstance(self.calibration, bool | np.bool_):
             raise InvalidArgument(
                 f'calibration={self.calibration!r} must be True, False or "auto".'
             )

@@ -41,6 +41,9 @@ class Coefficients:
     intercept_error: float = math.nan
     #: Columns that are in the model whatever a search finds.
     unpenalized: tuple[int, ...] = ()
+    #: Of the values and, last, of the intercept, and the part of this that is a guess; None where
+    #: nobody knows them.
+    covariance: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -123,16 +126,18 @@ def _functions(model: Any, about: ModelDescription) -> list[Coefficients]:
     coef, errors = np.atleast_2d(model.coef_), np.atleast_2d(model.coef_error_)
     order = np.atleast_2d(getattr(model, "selection_order_", np.zeros(coef.shape, dtype=int)))
     unknown = np.full(len(coef), math.nan)
-    known = getattr(model, "has_intercept", True)
-    intercepts = np.atleast_1d(model.intercept_) if known else unknown
+    fitted = getattr(model, "has_intercept", True)
+    intercepts = np.atleast_1d(model.intercept_) if fitted else unknown
     intercept_errors = np.atleast_1d(getattr(model, "intercept_error_", unknown))
     names, unpenalized = about.names, tuple(getattr(model, "unpenalized_", ()))
     if names is not None and len(names) != coef.shape[1]:  # of rows that were projected before
         names = None
+    known = getattr(model, "coef_covariance_", None)
+    covariances = [None] * len(coef) if known is None else known.reshape(-1, *known.shape[-3:])
     return [
         Coefficients(
             label, coef[k], errors[k], order[k], names, float(intercepts[k]),
-            float(intercept_errors[k]), unpenalized,
+            float(intercept_errors[k]), unpenalized, covariances[k],
         )
         for k, label in enumerate(about.function_labels)
     ]  # fmt: skip

@@ -83,16 +83,13 @@ def contrast(
         counts[places[0]] += weight / scales[places[0]]
     kind = ratio_kind(model, about)
     slopes = calibration_lines(model, len(found))[:, 0] if kind else np.full(len(found), math.nan)
-    covariance = getattr(model, "coef_covariance_", None)
-    if covariance is not None:
-        covariance = covariance.reshape(len(found), *covariance.shape[-3:])
     made = []
     for k, each in enumerate(found):
         estimate = float(counts @ each.values)
-        if covariance is None:
+        if each.covariance is None:
             error = _bound(counts, each.values, each.errors)
         else:
-            error = float(combination_errors(counts[None], covariance[k][:, :-1, :-1])[0])
+            error = float(combination_errors(counts[None], each.covariance[:, :-1, :-1])[0])
         error = error if error > 0 else math.nan
         ends = (estimate, estimate - reach * error, estimate + reach * error)
         ratios = [bounded_exp(float(slopes[k]) * end) for end in ends]

@@ -109,7 +109,7 @@ class PrivateErm(PrivateLinearModel):
                 f"The schema has {len(self.schema_.classes)} classes, and PrivateErm tells two "
                 "apart. Use PrivateLogisticRegression or PrivateLinearSVC."
             )
-        centred = not self.loss.classifies and getattr(self, "schema_", None) is not None
+        centred = not self.loss.classifies and self._schema is not None
         if centred and self.loss.link != "identity" and self.schema_.target_centre != 0:
             raise Incompatible(
                 f"the {self.loss.name} loss", "a target whose range is not symmetric around 0",

@@ -53,14 +53,14 @@ class LogLinkRegressor(WeightedRegressor):
 
     def row_bounds(self) -> Bounds:
         """The bounds that rows are clipped into: those of the schema, for rows of a source."""
-        bounds, schema = super().row_bounds(), getattr(self, "schema_", None)
+        bounds, schema = super().row_bounds(), self._schema
         if schema is None or bounds.y is None:
             return bounds
         return bounds.with_y(bounds.y + abs(schema.target_centre))
 
     def _read(self, X: Any, y: Any) -> tuple[Table, None, Any]:
         table = read_table(self, X, y, classifies=False, numeric=True)
-        schema = getattr(self, "schema_", None)
+        schema = self._schema
         return table, None, None if schema is None else partial(np.add, schema.target_centre)
 
     def _target_centre(self) -> float:

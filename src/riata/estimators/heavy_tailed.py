@@ -6,6 +6,7 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from riata.arguments import is_auto
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.estimators.parameters import documented
@@ -89,26 +90,22 @@ class HeavyTailedRegression(PrivateRegressor):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_scale("scale", self.scale, "it is the usual size of an entry.")
-        if not self._automatic:
+        if not is_auto(self.truncation):
             check_scale("truncation", self.truncation, "entries are clipped there.")
         elif math.isinf(self.epsilon):
             raise InvalidArgument(
                 'truncation="auto" follows from epsilon, and epsilon is infinite. Pass a number.'
             )
 
-    @property
-    def _automatic(self) -> bool:
-        return isinstance(self.truncation, str) and self.truncation == "auto"
-
     def row_bounds(self) -> Bounds:
         """Where entries were clipped, or will be if that is known."""
-        given: Any = self.scale if self._automatic else self.truncation
+        given: Any = self.scale if is_auto(self.truncation) else self.truncation
         truncation = getattr(self, "truncation_", given)
         return Bounds(x=truncation, y=truncation)
 
     def _bounds_for(self, n_rows: int, n_features: int, n_classes: int) -> Bounds:
         truncation: Any = self.truncation
-        if self._automatic:
+        if is_auto(self.truncation):
             SparseBall(self.sparsity, self.radius)  # checks them
             room = self.sparsity * math.log(max(n_features, 3))
             truncation = self.scale * max(1.0, (n_rows * self.epsilon / room) ** 0.25)

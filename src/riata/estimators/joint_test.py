@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc, erfc
 
+from riata.arguments import is_whole
 from riata.data.schema.named_features import NamedFeatures
 from riata.errors import InvalidArgument
 from riata.estimators.coefficients import Coefficients, coefficients
@@ -131,47 +132,34 @@ def joint_test(model: Any, columns: Any) -> JointTest:
     places = columns_of(about, found[0], columns)
     scales, _ = units_of(about, found)
     names, at = tuple(found[0].name(j) for j in places), np.array(places)
-    covariance = getattr(model, "coef_covariance_", None)
-    if len(places) == 1 or covariance is None:
-        functions = tuple(_tested(each, at, scales) for each in found)
-        return JointTest(names, "wald" if len(places) == 1 else "bonferroni", functions)
-    each_covariance = covariance.reshape(len(found), *covariance.shape[-3:])
-    return JointTest(
-        names, "wald",
-        tuple(
-            _wald(each, at, scales, one[:, at][:, :, at])
-            for each, one in zip(found, each_covariance, strict=True)
-        ),
-    )  # fmt: skip
+    bounded = len(places) > 1 and found[0].covariance is None
+    functions = tuple(_tested(each, at, scales) for each in found)
+    return JointTest(names, "bonferroni" if bounded else "wald", functions)
 
 
 def _tested(found: Coefficients, places: np.ndarray, scales: np.ndarray) -> FunctionTest:
-    values, errors = found.values[places], found.errors[places]
-    errors = np.where(np.isfinite(errors) & (errors > 0) & (values != 0), errors, math.nan)
-    squares = np.square(values / errors)
-    facts = (found.label, values / scales[places], errors / scales[places])
-    if np.isnan(squares).all():
-        reason = _UNKNOWN if values.any() else _LEFT_OUT
-        return FunctionTest(*facts, math.nan, len(places), math.nan, reason)
-    largest = float(np.nanmax(squares))
-    p = min(1.0, len(places) * float(erfc(math.sqrt(largest / 2))))
-    return FunctionTest(*facts, largest, len(places), p, "")
+    """Of several columns Bonferroni's test, or Wald's if covariances follow from releases.
 
-
-def _wald(
-    found: Coefficients, places: np.ndarray, scales: np.ndarray, covariance: np.ndarray
-) -> FunctionTest:
-    """Wald's test of the directions whose error is known: of a choice, the differences."""
+    Wald's is of the directions whose error is known: of a choice, the differences.
+    """
+    covariance = found.covariance if len(places) > 1 else None
     values, errors = found.values[places], found.errors[places]
     errors = np.where(np.isfinite(errors) & (errors > 0) & (values != 0), errors, math.nan)
     facts = (found.label, values / scales[places], errors / scales[places])
-    inside = values != 0
-    left_out = len(places) - int(inside.sum())
-    squares = known_squares(values[inside], covariance[:, inside][:, :, inside])
+    if covariance is None:
+        squares = np.square(values / errors)
+        squares = squares[~np.isnan(squares)]
+    else:
+        inside = places[values != 0]
+        squares = known_squares(found.values[inside], covariance[:, inside][:, :, inside])
     if not len(squares):
         reason = _UNKNOWN if values.any() else _LEFT_OUT
         return FunctionTest(*facts, math.nan, len(places), math.nan, reason)
-    df, statistic = len(squares) + left_out, float(squares.sum())
+    if covariance is None:
+        largest = float(squares.max())
+        p = min(1.0, len(places) * float(erfc(math.sqrt(largest / 2))))
+        return FunctionTest(*facts, largest, len(places), p, "")
+    df, statistic = len(squares) + int(np.count_nonzero(values == 0)), float(squares.sum())
     return FunctionTest(*facts, statistic, df, float(chdtrc(df, statistic)), "")
 
 
@@ -204,7 +192,7 @@ def columns_of(about: ModelDescription, found: Coefficients, columns: Any) -> li
     for each in given:
         if isinstance(each, str) and (each in groups or each in names):
             places += groups.get(each) or names[each]
-        elif _is_index(each, found.size):
+        elif is_whole(each) and 0 <= each < found.size:
             places.append(int(each))
         else:
             raise InvalidArgument(
@@ -215,11 +203,6 @@ def columns_of(about: ModelDescription, found: Coefficients, columns: Any) -> li
     if not places:
         raise InvalidArgument("columns is empty. Name at least one.")
     return list(dict.fromkeys(places))
-
-
-def _is_index(value: Any, size: int) -> bool:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and 0 <= value < size
 
 
 def _groups(about: ModelDescription) -> dict[str, list[int]]:

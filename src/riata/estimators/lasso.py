@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from riata.arguments import is_auto
 from riata.bounds import Bounds
 from riata.estimators.base import BoundedModel
 from riata.estimators.parameters import documented
@@ -61,6 +62,6 @@ class PrivateLasso(PrivateRegressor, BoundedModel):
     radius: Any = "auto"
 
     def _set(self, bounds: Bounds) -> ConstraintSet | AutomaticRadius:
-        if isinstance(self.radius, str) and self.radius == "auto":
+        if is_auto(self.radius):
             return automatic_radius(bounds)
         return L1Ball(self.radius)

@@ -7,13 +7,15 @@ person; in a real collection each row stays on its owner's device, which runs `r
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from riata.arguments import check_known, check_positive, is_whole
 from riata.data.arrays import labels_as_codes, rows, rows_and_targets
 from riata.errors import InvalidArgument
 from riata.estimators.base import checked_bounds
@@ -22,14 +24,13 @@ from riata.estimators.local_base import LocalEstimator
 from riata.estimators.parameters import documented
 from riata.files.fields import LARGEST
 from riata.fitting.prediction_rows import signs
-from riata.local.arguments import check_positive
 from riata.local.kinds import INTERCEPT, MOST_COLUMNS
 from riata.local.learners.mean import THRESHOLDS
 from riata.local.learners.model import LocalModel
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalSparseMean(LocalEstimator):
     """The mean of rows that never leave their owners' devices, where most of it may be 0.
 
@@ -60,15 +61,10 @@ class LocalSparseMean(LocalEstimator):
     array([3])
     """
 
-    epsilon: float
-    _: KW_ONLY
     threshold: str = "hard"
 
     def _task_kind(self, columns: int) -> str:
-        if self.threshold not in THRESHOLDS:
-            raise InvalidArgument(
-                f"threshold={self.threshold!r} is not known. Use one of {list(THRESHOLDS)}."
-            )
+        check_known("threshold", self.threshold, THRESHOLDS)
         return "mean" if self.threshold == "none" else "sparse-mean"
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -83,6 +79,20 @@ class LocalSparseMean(LocalEstimator):
         self.mean_, self.mean_error_ = model.mean, model.errors
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class _LocalLinear(LocalEstimator):
+    """A model with coefficients and, usually, an intercept."""
+
+    fit_intercept: bool = True
+
+    @abstractmethod
+    def _target(self) -> dict[str, Any]:
+        """The target of the task."""
+
+    def _task_fields(self) -> dict[str, Any]:
+        return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
+
+
 class _LocalRegressor(RegressorMixin, LocalEstimator):
     def _target(self) -> dict[str, Any]:
         reach = checked_bounds(self).y
@@ -93,12 +103,19 @@ class _LocalRegressor(RegressorMixin, LocalEstimator):
             )
         return {"name": "y", "kind": "number", "bounds": [-float(reach), float(reach)]}
 
-    def _fit(self, X: Any, y: Any, **how: Any) -> LocalModel:
+    def _solve_options(self) -> dict[str, Any]:
+        """What `Aggregator.solve` is to know."""
+        return {}
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Simulate every device, and learn from their reports."""
+        options = self._solve_options()
         self._target()
         x, y = rows_and_targets(self, X, y, numeric=True)
         task = self.task(x.shape[1])
         assert task.target is not None
-        return self._simulate(task, x, task.target.scale(y), **how)
+        self._simulate(task, x, task.target.scale(y), **options)
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y for each row, read as devices read rows."""
@@ -113,17 +130,14 @@ class _LocalRegressor(RegressorMixin, LocalEstimator):
         return tags
 
 
-class _LocalLinearRegressor(_LocalRegressor):
-    def _task_fields(self) -> dict[str, Any]:
-        return {"target": self._target(), "intercept": INTERCEPT if self.fit_intercept else 0.0}
-
+class _LocalLinearRegressor(_LocalRegressor, _LocalLinear):
     def set_model(self, model: LocalModel) -> None:
         super().set_model(model)
         self.coef_, self.coef_error_, self.intercept_ = model.coef, model.errors, model.intercept
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalLasso(_LocalLinearRegressor):
     """Linear regression from reports alone.
 
@@ -152,11 +166,8 @@ class LocalLasso(_LocalLinearRegressor):
     $local_fitted
     """
 
-    epsilon: float
-    _: KW_ONLY
     penalty: str = "l1"
     radius: float = math.inf
-    fit_intercept: bool = True
 
     def _task_kind(self, columns: int) -> str:
         if self.penalty not in ("l1", "l2"):
@@ -165,15 +176,13 @@ class LocalLasso(_LocalLinearRegressor):
             return "sparse-linear"
         return "lasso" if self.penalty == "l1" else "linear"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Simulate every device and learn the coefficients."""
+    def _solve_options(self) -> dict[str, Any]:
         check_positive("radius", self.radius, "coefficients of length 0 say nothing", math.inf)
-        self._fit(X, y, radius=self.radius)
-        return self
+        return {"radius": self.radius}
 
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalKernelRidge(_LocalRegressor):
     """Kernel ridge regression from reports alone, by random Fourier features of length 1.
 
@@ -193,8 +202,6 @@ class LocalKernelRidge(_LocalRegressor):
     $local_fitted
     """
 
-    epsilon: float
-    _: KW_ONLY
     width: float = 1.0
     pairs: int = 32
 
@@ -205,19 +212,14 @@ class LocalKernelRidge(_LocalRegressor):
         check_positive("width", self.width, "rows further apart have little in common", LARGEST)
         most = MOST_COLUMNS // 2
         check_positive("pairs", self.pairs, "it is the number of Fourier features of a kind", most)
-        if not isinstance(self.pairs, int | np.integer):
+        if not is_whole(self.pairs):
             raise InvalidArgument(f"pairs={self.pairs!r} is not whole. Pass a whole number.")
         kernel = {"width": self.width, "pairs": self.pairs}
         return {"target": self._target(), "kernel": kernel}
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Simulate every device and learn the coefficients of the Fourier features."""
-        self._fit(X, y)
-        return self
-
 
 @documented
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalPoissonRegression(_LocalLinearRegressor):
     """Regression of counts from reports alone: the logarithm of their mean is linear.
 
@@ -226,10 +228,10 @@ class LocalPoissonRegression(_LocalLinearRegressor):
     $local_epsilon
     bounds : Bounds
         Of a row, and of y: counts lie between 0 and it.
-    fit_intercept : bool, default=True
-        Leave it out for centred rows and counts of mean 1.
     binary : sequence of int, optional
         The columns that hold 0 and 1, as for `LocalLogisticRegression`.
+    fit_intercept : bool, default=True
+        Leave it out for centred rows and counts of mean 1.
     $local_options
 
     Attributes
@@ -239,9 +241,6 @@ class LocalPoissonRegression(_LocalLinearRegressor):
     $local_fitted
     """
 
-    epsilon: float
-    _: KW_ONLY
-    fit_intercept: bool = True
     binary: Any = None
 
     def _task_kind(self, columns: int) -> str:
@@ -251,11 +250,6 @@ class LocalPoissonRegression(_LocalLinearRegressor):
         target = super()._target()
         return target | {"bounds": [0.0, target["bounds"][1]]}
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Simulate every device and learn the logarithm of the mean."""
-        self._fit(X, y)
-        return self
-
     def predict(self, X: Any) -> np.ndarray:
         """Predict the mean count of each row, at most the largest count."""
         margins, target = self._decision(X), self.task_.target
@@ -264,8 +258,8 @@ class LocalPoissonRegression(_LocalLinearRegressor):
 
 
 @documented
-@dataclass(eq=False, repr=False)
-class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LocalLogisticRegression(ClassifierMixin, _LocalLinear):
     """Logistic regression from reports alone, for two classes.
 
     Parameters
@@ -276,12 +270,12 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     classes : sequence of two labels, optional
         The public classes; other labels count as neither. Without them, or with "observed", those
         of `y` are taken, and the Statement says so.
-    fit_intercept : bool, default=True
-        Leave it out for centred rows and balanced classes.
     binary : sequence of int, optional
         The columns that hold 0 and 1, from public knowledge; ``range(n_features)`` for all. Models
         then know their distribution, which matters where 1 is rare. Other values are clipped
         between them.
+    fit_intercept : bool, default=True
+        Leave it out for centred rows and balanced classes.
     $local_options
 
     Attributes
@@ -292,18 +286,14 @@ class LocalLogisticRegression(ClassifierMixin, LocalEstimator):
     $local_fitted
     """
 
-    epsilon: float
-    _: KW_ONLY
     classes: Any = None
-    fit_intercept: bool = True
     binary: Any = None
 
     def _task_kind(self, columns: int) -> str:
         return "logistic"
 
-    def _task_fields(self) -> dict[str, Any]:
-        target = {"name": "y", "kind": "yes-no"}
-        return {"target": target, "intercept": INTERCEPT if self.fit_intercept else 0.0}
+    def _target(self) -> dict[str, Any]:
+        return {"name": "y", "kind": "yes-no"}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Simulate every device and learn the log odds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from riata.arguments import check_positive, is_whole
 from riata.bounds import Bounds
 from riata.data.arrays import rows
 from riata.errors import InvalidArgument
@@ -18,12 +19,12 @@ from riata.estimators.summary_mixin import SummaryMixin
 from riata.fitting.arguments import seed_from
 from riata.fitting.progress import progress_bar
 from riata.local.aggregator import Aggregator
-from riata.local.arguments import check_positive
 from riata.local.channel import LARGEST_EPSILON
 from riata.local.learners.model import LocalModel, statement
 from riata.local.randomize import randomize
 from riata.local.task import Task
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 from riata.solvers import Step
 
 SIMULATED = (
@@ -34,10 +35,12 @@ SIMULATED = (
 _AT_ONCE = 1 << 22
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False)
 class LocalEstimator(SummaryMixin, BaseEstimator):
     """What all local estimators do: a task from public facts, a report from each row, a model."""
 
+    epsilon: float
+    _: KW_ONLY
     bounds: Bounds | None = None
     random_state: int | None = None
     verbose: bool = False
@@ -93,7 +96,7 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
         """Every device in turn, the server that adds their reports up, and what it learns."""
         noise = Noise(seed_from(self.random_state))
         aggregator = Aggregator(task, expected=x.shape[0])
-        parts = _row_slices(x)
+        parts = list(row_slices(x.shape[0], x.shape[1], _AT_ONCE))
         with progress_bar(type(self).__name__, len(parts), self.verbose) as callback:
             for number, part in enumerate(parts, start=1):
                 answers = None if targets is None else targets[part]
@@ -112,8 +115,10 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
     def _decision(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         x = rows(self, X, reset=False)
-        parts = [self.model_.decision(_encoded(self.task_, x[part])) for part in _row_slices(x)]
-        return np.concatenate(parts)
+        parts = row_slices(x.shape[0], x.shape[1], _AT_ONCE)
+        return np.concatenate(
+            [self.model_.decision(_encoded(self.task_, x[part])) for part in parts]
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -121,12 +126,6 @@ class LocalEstimator(SummaryMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _row_slices(x: Any) -> list[slice]:
-    """Rows that are looked at together."""
-    batch = max(1, _AT_ONCE // x.shape[1])
-    return [slice(start, start + batch) for start in range(0, x.shape[0], batch)]
 
 
 def _encoded(task: Task, block: Any) -> np.ndarray:
@@ -139,8 +138,7 @@ def binary_columns(given: Any, n_features: int) -> np.ndarray:
     """Which columns were declared to hold 0 and 1."""
     found = np.zeros(n_features, dtype=bool)
     for column in () if given is None else given:
-        whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-        if not (whole and 0 <= column < n_features):
+        if not (is_whole(column) and 0 <= column < n_features):
             raise InvalidArgument(
                 f"binary has {column!r}: it holds numbers of columns, from 0 to {n_features - 1}."
             )

@@ -8,23 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from riata.bounds import Bounds
 from riata.data.arrays import labels_as_codes
 from riata.errors import InvalidArgument
-from riata.estimators.classifier import check_label_type
+from riata.estimators.classifier import LabelPredictor, check_label_type
 from riata.estimators.nuisance import NuisanceModel
 from riata.estimators.parameters import documented
-from riata.fitting.prediction_rows import targets_of
 from riata.fitting.rows import Table, read_table
 from riata.losses import Loss, NuisanceLoss, OrderedLogistic
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateOrdinalRegression(ClassifierMixin, NuisanceModel):
+class PrivateOrdinalRegression(LabelPredictor, NuisanceModel):
     """Ordinal logistic regression with proportional odds, with differential privacy.
 
     The log-odds of a class above class k are x . theta - thresholds[k], for all k with the same
@@ -79,7 +77,7 @@ class PrivateOrdinalRegression(ClassifierMixin, NuisanceModel):
 
     def labels(self) -> np.ndarray:
         """The labels from the lowest to the highest: of the constructor, or of the schema."""
-        schema = getattr(self, "schema_", None)
+        schema = self._schema
         listed = None if schema is None or schema.target is None else schema.target.labels
         if self.classes is None and not listed:
             raise InvalidArgument(
@@ -144,19 +142,6 @@ class PrivateOrdinalRegression(ClassifierMixin, NuisanceModel):
         """The most likely class of each row."""
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The accuracy of the predictions. A source, or a frame of its schema, has its labels."""
-        if y is not None:
-            return float(super().score(X, y, sample_weight))
-        codes = targets_of(self, X)
-        right = np.searchsorted(self.classes_, self.predict(X)) == codes
-        return float(np.average(right, weights=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # on a hundred rows, noise is all there is
-        return tags
 
 
 def _ranks(places: np.ndarray, y: np.ndarray) -> np.ndarray:

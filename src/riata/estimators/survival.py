@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.data.arrays import row_numbers
 from riata.data.source import Source
 from riata.errors import InvalidArgument
@@ -22,6 +23,7 @@ from riata.fitting.rows import Table
 from riata.losses import Cox, Loss, NuisanceLoss
 from riata.losses.cox import signed_durations
 from riata.losses.exponential import exponential
+from riata.numeric import row_slices
 
 #: So many bands of equal length if nobody says otherwise: noise on their hazards grows with it.
 BANDS = 8
@@ -112,7 +114,7 @@ class PrivateCoxRegression(NuisanceModel):
     def _ends(self, horizon: float) -> tuple[float, ...]:
         """The upper ends of the bands."""
         given = self.bands
-        if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        if is_whole(given):
             if given < 1:
                 raise InvalidArgument(f"bands={given!r} must be at least 1.")
             return tuple((horizon * np.arange(1, given + 1) / given).tolist())
@@ -161,7 +163,7 @@ class PrivateCoxRegression(NuisanceModel):
         return self._fit(*self.request(X, y, event=event), checkpoint)
 
     def _coded(self, convert: Any, request: Request, table: Table, of_rows: Any) -> Any:
-        if getattr(self, "schema_", None) is not None:
+        if self._schema is not None:
             return None  # the schema has made durations and events one number
         given, horizon = of_rows.get("event"), request.bounds.y
         assert horizon is not None
@@ -235,9 +237,9 @@ def _signed(horizon: float, event: np.ndarray | None, y: np.ndarray) -> np.ndarr
 def _concordance(t: np.ndarray, event: np.ndarray, hazard: np.ndarray) -> float:
     """Harrell's index; pairs of the same hazard count a half."""
     right = pairs = 0.0
-    events, several = np.flatnonzero(event), max(1, _PAIRS_AT_ONCE // max(len(t), 1))
-    for start in range(0, len(events), several):
-        few = events[start : start + several, None]
+    events = np.flatnonzero(event)
+    for some in row_slices(len(events), len(t), _PAIRS_AT_ONCE):
+        few = events[some, None]
         later = (t > t[few]) | ((t == t[few]) & ~event)
         higher = (hazard[few] > hazard) + 0.5 * (hazard[few] == hazard)
         right, pairs = right + float((higher * later).sum()), pairs + float(later.sum())

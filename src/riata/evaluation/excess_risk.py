@@ -51,6 +51,3 @@ def excess_risk(coef: Any, X: Any, y: Any, loss: Loss, constraint: ConstraintSet
         steepest = curvature * float(np.linalg.norm(X, 2)) ** 2 / len(y)
         best = minimize_over(gradient, steepest, Multiple(C), X.shape[1])
     return risk(np.asarray(coef, dtype=np.float64)) - risk(best)
-
-
-__all__ = ["excess_risk"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
 
 PathLike = str | os.PathLike[str]
 
@@ -43,6 +46,26 @@ def replace(path: PathLike, content: bytes) -> None:
     write_new(new, content)
     os.replace(new, path)
     sync_directory(path)
+
+
+@contextlib.contextmanager
+def replacing(path: PathLike) -> Iterator[BinaryIO]:
+    """A file that takes the place of another, or of none, at the end of the block.
+
+    Whole or not at all, and with the permissions of any new file. Its name is not durable yet. Of
+    several writers the last one counts.
+    """
+    path = Path(path)
+    temporary = path.parent / f".riata-{os.urandom(6).hex()}.tmp"
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def write_new(path: PathLike, content: bytes) -> None:

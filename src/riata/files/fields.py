@@ -109,12 +109,22 @@ class Fields:
             raise self.wrong(name, value, f"it must be one of {', '.join(known)}{hint}")
         return str(value)
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        value = self.take(name)
-        good = isinstance(value, list | tuple) and value and all(map(is_text, value))
-        if not good or len(set(value)) != len(value):
-            raise self.wrong(name, value, "it must be a list of different texts")
+    def texts(
+        self, name: str, default: Any = ..., why: str = "it must be a list of different texts"
+    ) -> tuple[str, ...]:
+        """Different texts: at least one, if there is no default."""
+        value = self.take(name, default)
+        good = isinstance(value, list | tuple) and all(map(is_text, value))
+        if not good or len(set(value)) != len(value) or (default is ... and not value):
+            raise self.wrong(name, value, why)
         return tuple(value)
+
+    def center(self, low: float, high: float) -> float:
+        """The field "center": a number between two others, and by default in their middle."""
+        center = self.number("center", default=(low + high) / 2)
+        if not low <= center <= high:
+            raise self.wrong("center", center, f"it must lie between the bounds {low} and {high}")
+        return center
 
     def pair(self, name: str) -> tuple[float, float]:
         value = self.take(name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
+from riata.arguments import is_whole
 from riata.errors import InvalidArgument, RiataError
 
 #: What a file may take unless the caller says otherwise.
@@ -21,8 +21,7 @@ class ReadLimit:
     """
 
     def __init__(self, max_bytes: Any, error: type[RiataError]) -> None:
-        whole = isinstance(max_bytes, Integral) and not isinstance(max_bytes, bool)
-        if not whole or max_bytes < 0:
+        if not is_whole(max_bytes) or max_bytes < 0:
             raise InvalidArgument(
                 f"max_bytes={max_bytes!r} must be a whole number of bytes, at least 0: it is the "
                 "most memory that the file may take. Pass one, such as 2**30."

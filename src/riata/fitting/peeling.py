@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from riata.arguments import check_known, is_whole
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.data.arrays import rows
@@ -158,14 +159,11 @@ def peel(
 
 def _planned(budget: Budget, sparsity: int, size: int, values: str) -> Peeling:
     """The mechanism that spends the budget."""
-    if isinstance(sparsity, bool) or not isinstance(sparsity, int | np.integer):
+    if not is_whole(sparsity):
         raise InvalidArgument(f"sparsity={sparsity!r} must be a whole number.")
     if not 1 <= sparsity <= size:
         raise InvalidArgument(f"sparsity={sparsity} must lie between 1 and the {size} entries.")
-    if values not in ("auto", "gaussian", "laplace"):
-        raise InvalidArgument(
-            f"values={values!r} is not known. Use one of ['auto', 'gaussian', 'laplace']."
-        )
+    check_known("values", values, ("auto", "gaussian", "laplace"))
     if values == "gaussian" and budget.delta == 0:
         raise InvalidArgument(
             'values="gaussian" has no pure guarantee. Use values="laplace", or a positive delta.'

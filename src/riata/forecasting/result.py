@@ -12,7 +12,7 @@ from riata.simulation import PartialGuess, Score
 from riata.solvers import Plan
 from riata.wording import facts_html, number_of
 
-#: Eight of ten fits lie between these quantiles.
+#: The quantiles of an 80% interval.
 LOW, HIGH = 0.1, 0.9
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from riata.arguments import check_whole
 from riata.errors import InvalidArgument
+from riata.files import durable
 from riata.files.archive import Archive
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import json_size
 from riata.local import report_format
-from riata.local.arguments import check_whole
 from riata.local.duplicate_filter import MOST_EXPECTED, DuplicateFilter
 from riata.local.kinds import MOST_COLUMNS
 from riata.local.learners import LocalModel, learn
@@ -191,12 +191,8 @@ class Aggregator:
             arrays |= {f"seen/{i}": one.words, f"seen_keys/{i}": one.keys}
         for name, sums in self.sums.items():
             arrays |= {f"{name}/{key}": array for key, array in sums.state().items()}
-        new = f"{os.fspath(path)}.new"
-        with open(new, "wb") as file:
+        with durable.replacing(path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int = MAX_BYTES) -> Aggregator:

@@ -132,9 +132,7 @@ class Feature:
             return cls(name, kind, (0.0, 1.0), 0.0, choices, 1, weight, question)
         size = fields.whole("size", least=1, most=MOST_ENCODED) if kind == "vector" else 1
         low, high = (0.0, 1.0) if kind == "yes-no" else fields.pair("bounds")
-        center = fields.number("center", default=(low + high) / 2)
-        if not low <= center <= high:
-            raise fields.wrong("center", center, f"it must lie between the bounds {low} and {high}")
+        center = fields.center(low, high)
         fields.end()
         return cls(name, kind, (low, high), center, (), size, weight, question)
 

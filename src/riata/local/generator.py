@@ -8,6 +8,8 @@ from importlib.util import find_spec
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from riata.numeric import row_slices
+
 #: Seeds are unsigned words of this many bits.
 SEED_BITS = 64
 #: The largest length of a pair of coordinates that the generator can make.
@@ -58,9 +60,7 @@ class Generator:
 
             self._transform = box_muller
         rows = np.empty((len(seeds), 4 * blocks))
-        step = max(1, _BLOCK // (4 * blocks))
-        for start in range(0, len(seeds), step):
-            part = slice(start, start + step)
+        for part in row_slices(len(seeds), 4 * blocks, _BLOCK):
             self._transform(self.words(seeds[part], first, first + blocks), rows[part])
         return rows[:, :size]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from riata.local.arguments import check_positive, check_whole
+from riata.arguments import check_positive, check_whole
 from riata.local.learners.canonical import FAMILIES, normal_canonical, target_scale
 from riata.local.learners.mean import mean_model
 from riata.local.learners.model import LocalModel

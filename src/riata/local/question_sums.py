@@ -10,6 +10,7 @@ import numpy as np
 
 from riata.local.generator import Generator
 from riata.local.questions import Question
+from riata.numeric import row_slices
 
 #: Normal numbers that are made at once.
 _AT_ONCE = 1 << 20
@@ -46,9 +47,8 @@ class QuestionSums:
         if self._seeds is not None:
             self._seeds.append(seeds.copy())
             return
-        step = max(1, _AT_ONCE // self.question.channel.size)
-        for start in range(0, len(seeds), step):
-            self._add(seeds[start : start + step])
+        for part in row_slices(len(seeds), self.question.channel.size, _AT_ONCE):
+            self._add(seeds[part])
 
     def _add(self, seeds: np.ndarray) -> None:
         normals = self._generator.normals(seeds, self.question.channel.size)
@@ -99,10 +99,9 @@ class QuestionSums:
 
     def _products(self, places: np.ndarray) -> np.ndarray:
         sums = np.zeros((len(places), len(places)))
-        step = max(1, _AT_ONCE // max(1, len(places)))
         seeds = self.seeds
-        for start in range(0, len(seeds), step):
-            normals = self._generator.coordinates(seeds[start : start + step], places)
+        for part in row_slices(len(seeds), len(places), _AT_ONCE):
+            normals = self._generator.coordinates(seeds[part], places)
             sums += normals.T @ normals
         return sums
 

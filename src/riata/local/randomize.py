@@ -8,6 +8,7 @@ from riata.local.generator import Generator
 from riata.local.questions import Question
 from riata.local.task import Task
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 
 #: Normal numbers that are drawn at once.
 _AT_ONCE = 1 << 21
@@ -37,9 +38,9 @@ def randomize(task: Task, rows: np.ndarray, targets: np.ndarray | None, noise: N
     reports = np.empty(len(rows), dtype=np.uint64)
     for number, question in enumerate(task.questions):
         people = np.flatnonzero(asked == number)
-        step = max(1, _AT_ONCE // max(question.channel.size, task.encoding.columns))
-        for start in range(0, len(people), step):
-            part = people[start : start + step]
+        width = max(question.channel.size, task.encoding.columns)
+        for some in row_slices(len(people), width, _AT_ONCE):
+            part = people[some]
             prepared = question.prepare(
                 task.vectors(rows[part]), None if targets is None else targets[part]
             )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from riata.arguments import check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_whole
 from riata.local.channel import LARGEST_EPSILON
 from riata.local.kinds import MOST_COLUMNS
 from riata.local.population import Population, PopulationGuess

@@ -99,7 +99,7 @@ class RowLoss(Loss):
         found = np.zeros(x.shape)
         with _FILTERS:
             for i in range(len(x)):
-                with _silence():
+                with _no_warnings():
                     try:
                         found[i] = self._called(theta, x[i], y[i])
                     except KeyboardInterrupt:
@@ -186,7 +186,7 @@ def _shaped(gradient: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def _no_warnings() -> Iterator[None]:
     """No warning, whatever the code of other people does: it would tell of a row.
 
     For one row at a time: what that code changes in filters is undone before the next row.

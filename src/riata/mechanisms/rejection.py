@@ -33,7 +33,7 @@ from riata.mechanisms.noisy_max import Scale
 _WORDS = 64
 
 
-class Drawn(NamedTuple):
+class SignedCandidate(NamedTuple):
     candidate: int
     positive: bool
 
@@ -82,7 +82,7 @@ class Envelope:
         )
 
 
-def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
+def draw(scores: Scores, scale: Scale, noise: Noise) -> SignedCandidate:
     """A candidate with probability proportional to its weight, and for two signs the sign."""
     words, factor, symmetric = _Words(noise), scale.factor, scores.symmetric
     version, envelope = scores.version, Envelope(scores, factor)
@@ -105,13 +105,13 @@ def draw(scores: Scores, scale: Scale, noise: Noise) -> Drawn:
             scores.rejected()
             continue
         if not symmetric:
-            return Drawn(candidate, True)
+            return SignedCandidate(candidate, True)
         coin = words.next()
         positive = _settled_sign(coin, between, factor)
         if positive is None:
             value = scores.exactly(group, candidate)
             positive = _positive(coin, value, scale, noise)
-        return Drawn(candidate, positive)
+        return SignedCandidate(candidate, positive)
 
 
 def _settled(

@@ -9,7 +9,6 @@ whatever is built from them asks a `ReadLimit` first.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from riata.errors import InvalidArgument, ModelFileError
+from riata.files import durable
 from riata.files.archive import Archive
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.model_file.archive import pack, require
@@ -72,7 +72,13 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         raise InvalidArgument(
             f"The model cannot be saved, because the file could not be loaded again: {problem}"
         ) from problem
-    _write(Path(path), content)
+    try:
+        with durable.replacing(path) as file:
+            file.write(content)
+    except OSError as problem:
+        raise ModelFileError(
+            f"Cannot write {path}: {problem.strerror or problem}. Nothing was saved there."
+        ) from problem
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
@@ -115,21 +121,3 @@ def _read(stream: BinaryIO, max_bytes: int) -> Model:
     except Exception as problem:
         why = f"{problem}"[:_QUOTED]
         raise ModelFileError(f"A value in it does not fit its place ({why}).") from problem
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All of the file or nothing: written beside its place, then moved there."""
-    temporary = path.parent / f".riata-{os.urandom(6).hex()}.tmp"
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as problem:
-        raise ModelFileError(
-            f"Cannot write {path}: {problem.strerror or problem}. Nothing was saved there."
-        ) from problem
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

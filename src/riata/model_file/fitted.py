@@ -16,8 +16,7 @@ from riata.estimators import (
 )
 from riata.estimators.classifier import LogisticClassifier, PrivateClassifier
 from riata.fitting.data_quality import DataQuality
-from riata.model_file.archive import require
-from riata.model_file.arrays import require_array
+from riata.model_file.archive import require, require_array
 from riata.model_file.values import PLAIN, Reader, Writer
 from riata.privacy.budget import ADJACENCY_IN_WORDS, LARGEST_SCALE, SMALLEST_SCALE
 from riata.privacy.statement import Statement

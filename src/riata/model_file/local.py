@@ -13,8 +13,7 @@ from riata.estimators.local_base import LocalEstimator
 from riata.files.text import json_size
 from riata.local.learners.model import LocalModel
 from riata.local.task import Task
-from riata.model_file.archive import require
-from riata.model_file.arrays import require_array
+from riata.model_file.archive import require, require_array
 from riata.model_file.fitted import NAMES, check_columns, number_of_fits
 from riata.model_file.values import Reader, Writer
 

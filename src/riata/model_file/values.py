@@ -14,8 +14,7 @@ from riata.errors import InvalidArgument
 from riata.files.archive import Archive
 from riata.files.limit import ReadLimit
 from riata.fitting.data_quality import DataQuality
-from riata.model_file.archive import require
-from riata.model_file.arrays import read_array, read_dtype, write_array
+from riata.model_file.archive import read_array, read_dtype, require, write_array
 from riata.wording import shown
 
 #: The objects that a parameter may be, or hold. Loading builds nothing else.

@@ -38,7 +38,7 @@ def _square(axes: Any, width: float, x: str, y: str) -> None:
     axes.tick_params(length=0)
 
 
-def _drawn(draw: Callable[[Any, float], None]) -> Draw:
+def _on_figure(draw: Callable[[Any, float], None]) -> Draw:
     def on(figure: Any, width: float) -> None:
         figure.set_figheight(4.2 if width == WIDE else 3.2)
         draw(figure.subplots(), width)
@@ -58,7 +58,7 @@ def _roc(found: Evaluation, false: np.ndarray, true: np.ndarray) -> Section:
             f"The area under the curve is {area:.3f}: so often a row of the second class gets a "
             "higher score than one of the first. The dashed line is a coin.",
         ),
-        draw=_drawn(draw),
+        draw=_on_figure(draw),
         label=f"The ROC curve. The area under it is {area:.3f}.",
     )
 
@@ -75,7 +75,7 @@ def _calibration(means: np.ndarray, happened: np.ndarray) -> Section:
             "Rows in groups of equal size, by predicted probability. On the dashed line things "
             "happen as often as the model says.",
         ),
-        draw=_drawn(draw),
+        draw=_on_figure(draw),
         label=f"Predicted probability and observed frequency. {pairs}.",
     )
 
@@ -92,7 +92,7 @@ def _residuals(predicted: np.ndarray, left: np.ndarray) -> Section:
     return Section(
         "Residuals",
         (f"Of {len(left):,} of the rows. A pattern says what the model misses.",),
-        draw=_drawn(draw),
+        draw=_on_figure(draw),
         label=(
             "Targets minus predictions: half of them lie between "
             f"{quarter[0]:.3g} and {quarter[2]:.3g}, the middle is {quarter[1]:.3g}."

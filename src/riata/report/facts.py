@@ -15,7 +15,7 @@ from riata.local.learners.model import LocalModel
 from riata.local.task import Task
 from riata.privacy.budget import REPLACE_PERSON
 from riata.privacy.statement import Statement
-from riata.report.table import Table
+from riata.report.text import Table
 from riata.wording import number_of
 
 MOST_QUESTIONS = 100

@@ -10,8 +10,7 @@ from riata.estimators.coefficients import INTERCEPT, Coefficients, Line
 from riata.estimators.summary import FunctionSummary, Summary
 from riata.report.curves import CAPTION, curves
 from riata.report.plots import NORMAL_90, Plot, of_coefficients, of_ratios
-from riata.report.table import Table
-from riata.report.text import shortened
+from riata.report.text import Table, shortened
 
 #: How many columns are drawn, and how many stand in a table, so that a page about a hundred
 #: thousand columns can still be opened. The tables of many classes share `ALL_LISTED`.

@@ -23,8 +23,7 @@ from riata.report.functions import DRAWN, functions
 from riata.report.guarantee import guarantee
 from riata.report.plots import Plot, plot
 from riata.report.spending import spending
-from riata.report.table import Table
-from riata.report.text import capital, plain
+from riata.report.text import Table, capital, plain
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 
@@ -112,7 +111,6 @@ def html(
     statement = facts.statement_of(model)
     ledger = ledger if ledger is not None else getattr(model, "ledger", None)
     _check(ledger, forecast)
-    _check_extra()
     found, about = coefficients(model, names), describe(model)
     task, summary = about.task, summarize(model, 0.9, most=DRAWN)
     page: str = _template().render(
@@ -124,13 +122,12 @@ def html(
         facts=facts.statement_rows(statement),
         plan=facts.plan_rows(model, statement),
         task=task,
-        task_rows=[] if task is None else facts.task_rows(task),
-        questions=None if task is None else facts.questions(task),
+        task_rows=facts.task_rows,
+        questions=facts.questions,
         values=capital(f"{summary.what}s"),
         functions=functions(found, summary.what, summary, about.schema),
         spending=None if ledger is None else spending(ledger),
         forecast=forecast,
-        forecast_rows=[] if forecast is None else forecast.rows(),
         sections=[(each, each._plot(k), each._table()) for k, each in enumerate(sections)],
         card=card(model, statement, found),
         versions=facts.versions(),
@@ -170,9 +167,6 @@ def _check(ledger: Any, forecast: Any) -> None:
             f"forecast must be a Forecast, got {type(forecast).__name__}. Make one with "
             "riata.forecast."
         )
-
-
-def _check_extra() -> None:
     packages = missing()
     if packages:
         raise InvalidArgument(

@@ -64,10 +64,10 @@ class Plot:
 
 def plot(name: str, label: str, draw: Callable[[Any, float], None]) -> Plot:
     """What `draw` draws on an empty figure of a given width."""
-    return Plot(label, _drawn(f"{name}-wide", draw, WIDE), _drawn(f"{name}-narrow", draw, NARROW))
+    return Plot(label, _svg(f"{name}-wide", draw, WIDE), _svg(f"{name}-narrow", draw, NARROW))
 
 
-def _drawn(name: str, draw: Callable[[Any, float], None], width: float) -> str:
+def _svg(name: str, draw: Callable[[Any, float], None], width: float) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -92,16 +92,25 @@ def coloured(svg: str) -> str:
     return svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
 
 
+def _forest(figure: Any, names: Sequence[str], width: float) -> tuple[Any, np.ndarray]:
+    """Axes with a line for each name, from top to bottom, and where these lines are."""
+    figure.set_figheight(0.6 + 0.27 * len(names))
+    axes, places = figure.subplots(), np.arange(len(names))[::-1]
+    axes.grid(axis="x", linewidth=0.7)
+    axes.set_yticks(places, [both_ends(name, _LONGEST_NAME[width]) for name in names])
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    return axes, places
+
+
 def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
     """The largest coefficients with their intervals."""
 
     def draw(figure: Any, width: float) -> None:
-        figure.set_figheight(0.6 + 0.27 * len(lines))
-        axes = figure.subplots()
-        places = list(range(len(lines)))[::-1]
+        axes, places = _forest(figure, [line.name for line in lines], width)
         values = [line.value for line in lines]
         axes.axvline(0, color=MUTED, linewidth=1)
-        axes.grid(axis="x", linewidth=0.7)
         axes.barh(places, values, height=0.56, color=ACCENT, alpha=0.28)
         known = [k for k, line in enumerate(lines) if math.isfinite(line.error)]
         axes.errorbar(
@@ -110,10 +119,6 @@ def of_coefficients(name: str, lines: list[Line], what: str) -> Plot:
             fmt="none", ecolor=ACCENT, elinewidth=2, capsize=0,
         )  # fmt: skip
         axes.plot(values, places, "o", color=ACCENT, markersize=5 if width == WIDE else 3.5)
-        axes.set_yticks(places, [both_ends(line.name, _LONGEST_NAME[width]) for line in lines])
-        axes.tick_params(length=0)
-        axes.spines[["left", "bottom"]].set_visible(False)
-        axes.set_ylim(-0.6, len(lines) - 0.4)
         axes.locator_params(axis="x", nbins=7 if width == WIDE else 3)
         axes.set_xlabel(what)
 
@@ -127,19 +132,12 @@ def of_ratios(name: str, terms: Sequence[Term], kind: str) -> Plot:
     points = np.clip([[t.ratio, t.ratio_low, t.ratio_high] for t in terms], low, high)
 
     def draw(figure: Any, width: float) -> None:
-        figure.set_figheight(0.6 + 0.27 * len(terms))
-        axes = figure.subplots()
-        places = np.arange(len(terms))[::-1]
+        axes, places = _forest(figure, [term.name for term in terms], width)
         axes.set_xscale("log")
         axes.axvline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        axes.grid(axis="x", linewidth=0.7)
         axes.hlines(places, points[:, 1], points[:, 2], color=ACCENT, linewidth=2)
         axes.plot(points[:, 0], places, "s", color=ACCENT, markersize=5 if width == WIDE else 3.5)
-        axes.set_yticks(places, [both_ends(t.name, _LONGEST_NAME[width]) for t in terms])
-        axes.set_ylim(-0.6, len(terms) - 0.4)
         _log_ticks(axes, points, 7 if width == WIDE else 4)
-        axes.tick_params(length=0)
-        axes.spines[["left", "bottom"]].set_visible(False)
         axes.set_xlabel(f"{kind} ratio")
         if width == WIDE:
             ratios = axes.secondary_yaxis("right")

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from riata.report.plots import Plot, of_budget
-from riata.report.table import Table
-from riata.report.text import shortened
+from riata.report.text import Table, shortened
 
 if TYPE_CHECKING:
     from riata.privacy.ledger import Ledger

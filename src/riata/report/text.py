@@ -1,11 +1,23 @@
-"""Names from outside as text that every page and every drawing can show."""
+"""Names from outside as text that every page and every drawing can show, and tables of it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 #: Control characters, halves of characters, and marks that turn the direction of a line.
 _STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of the columns in `numbers` are aligned as numbers."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: frozenset[int] = frozenset()
 
 
 def plain(text: object) -> str:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.errors import InvalidArgument
 from riata.row_norms import embedding_norm, norm_order
 from riata.sets.base import Ball, Width, rounding_of_simplex_projection
@@ -38,8 +38,7 @@ class GroupL1Ball(Ball, Liftable):
     def __post_init__(self) -> None:
         super().__post_init__()
         if np.ndim(self.groups) == 0:
-            whole = isinstance(self.groups, Integral) and not isinstance(self.groups, bool)
-            if not whole or self.groups < 1:
+            if not is_whole(self.groups) or self.groups < 1:
                 raise InvalidArgument(
                     f"groups={self.groups!r} must be a whole block length of at least 1, or one "
                     "label for each column."

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
 
+from riata.arguments import is_whole
 from riata.errors import InvalidArgument
 from riata.row_norms import embedding_norm, norm_order
 from riata.sets.base import Ball
@@ -35,8 +35,7 @@ class SparseBall(Ball):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole = isinstance(self.sparsity, Integral) and not isinstance(self.sparsity, bool)
-        if not whole or self.sparsity < 1:
+        if not is_whole(self.sparsity) or self.sparsity < 1:
             raise InvalidArgument(
                 f"sparsity={self.sparsity!r} must be a whole number of at least 1: it is how many "
                 "columns the model may use."

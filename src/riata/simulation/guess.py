@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from riata.arguments import check_known
 from riata.errors import InvalidArgument
 from riata.privacy.budget import check_number
 
@@ -64,11 +65,7 @@ class Guess:
     nonnegative: bool = False
 
     def __post_init__(self) -> None:
-        if self.design not in DESIGNS:
-            raise InvalidArgument(
-                f"design={self.design!r} is not known: it says how entries fill their bounds. "
-                f"Use one of {list(DESIGNS)}."
-            )
+        check_known("design", self.design, DESIGNS, "it says how entries fill their bounds")
         for name in ("relevant", "nonzeros", "group"):
             number = getattr(self, name)
             if number is None:

@@ -109,7 +109,7 @@ class World:
         self._fills = self._column_fills()
         fresh = int(min(FRESH_ROWS, max(500, _FRESH_ENTRIES // p)))
         self._fresh = self._table(fresh)
-        if not any(self._chosen() for _ in range(_TRIES)):
+        if not any(self._choose_truth() for _ in range(_TRIES)):
             raise UnreachableSignal(
                 f"No model on {guess.relevant} relevant columns reaches signal={guess.signal!r}, "
                 "because too few rows have any of them. Guess more relevant columns, more "
@@ -222,7 +222,7 @@ class World:
 
     # The truth.
 
-    def _chosen(self) -> bool:
+    def _choose_truth(self) -> bool:
         """Choose relevant columns, and scale their weights to the signal; False if none suits."""
         p, rng = self.problem.n_features, self._rng
         s = min(self.guess.relevant, p)

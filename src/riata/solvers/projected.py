@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 
+from riata.arguments import is_auto, is_whole
 from riata.bounds import Bounds
 from riata.curator import Curator
 from riata.embedding import expected_margin_distortion
@@ -123,8 +123,7 @@ class Projected(Solver):
                 because="two projections are one, to the smaller number of dimensions",
                 instead="Use one of them",
             )  # fmt: skip
-        whole = isinstance(self.dimension, Integral) and not isinstance(self.dimension, bool)
-        if self.dimension != "auto" and not (whole and int(self.dimension) >= 1):
+        if not is_auto(self.dimension) and not (is_whole(self.dimension) and self.dimension >= 1):
             raise InvalidArgument(
                 f'dimension={self.dimension!r} must be a whole number of at least 1, or "auto".'
             )

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from riata.arguments import is_auto
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
 
@@ -94,7 +95,7 @@ def grid_points(estimator: PrivateLinearModel, grid: Any) -> list[dict[str, Any]
 
 def check_expected(expected: object, candidates: int) -> float:
     """How many runs are expected."""
-    if isinstance(expected, str) and expected == "auto":
+    if is_auto(expected):
         return float(RUNS_A_CANDIDATE * candidates)
     number = isinstance(expected, numbers.Real) and not isinstance(expected, bool)
     if not (number and 1 <= float(expected) <= _MOST_EXPECTED):  # type: ignore[arg-type]

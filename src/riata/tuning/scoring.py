@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from riata.arguments import is_auto
 from riata.bounds import Bounds
 from riata.errors import Incompatible, InvalidArgument
 from riata.estimators.base import PrivateLinearModel
@@ -47,7 +48,7 @@ def check_scoring(scoring: object, estimators: list[PrivateLinearModel]) -> str:
                 "else", instead="Use a loss with an identity link, such as Squared()",
             )  # fmt: skip
     allowed = (ACCURACY,) if kinds == {True} else tuple(_ERRORS)
-    if isinstance(scoring, str) and scoring == "auto":
+    if is_auto(scoring):
         return allowed[0]
     if scoring not in allowed:
         raise InvalidArgument(

@@ -46,10 +46,7 @@ def read_features(tables: list[SchemaFields]) -> tuple[Feature, ...]:
 
 def _number(fields: SchemaFields, name: str) -> Number:
     low, high = fields.pair("bounds")
-    center = fields.number("center", default=(low + high) / 2)
-    if not low <= center <= high:
-        raise fields.wrong("center", center, f"it must lie between the bounds {low} and {high}")
-    return _with_pieces(fields, Number(name, (low, high), center))
+    return _with_pieces(fields, Number(name, (low, high), fields.center(low, high)))
 
 
 def _count(fields: SchemaFields, name: str) -> Count:
@@ -148,15 +145,11 @@ def _words(
     fields: SchemaFields, name: str, known: tuple[str, ...], usual: list[str]
 ) -> tuple[str, ...]:
     """Some of the known words, each once."""
-    value = fields.take(name, usual)
-    good = isinstance(value, list | tuple) and all(word in known for word in value)
-    if not good or len(set(value)) != len(value):
-        raise fields.wrong(name, value, f"it must be a list of some of {', '.join(known)}")
-    return tuple(value)
-
-
-def _yes_no(fields: SchemaFields, name: str) -> YesNo:
-    return YesNo(name)
+    why = f"it must be a list of some of {', '.join(known)}"
+    words = fields.texts(name, usual, why)
+    if not set(words) <= set(known):
+        raise fields.wrong(name, list(words), why)
+    return words
 
 
 def _interaction(fields: SchemaFields, named: Mapping[str, Feature]) -> Interaction:
@@ -178,7 +171,7 @@ def _interaction(fields: SchemaFields, named: Mapping[str, Feature]) -> Interact
 KINDS: dict[str, Callable[[SchemaFields, str], Feature]] = {
     Number.kind: _number,
     Count.kind: _count,
-    YesNo.kind: _yes_no,
+    YesNo.kind: lambda fields, name: YesNo(name),
     Choice.kind: _choice,
     Text.kind: _text,
     Hash.kind: _hash,

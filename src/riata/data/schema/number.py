@@ -54,10 +54,10 @@ class Number(Feature):
     @property
     def names(self) -> list[str]:
         if self.knots:
-            return [f"{self.name} near {_said(knot)}" for knot in self.knots]
+            return [f"{self.name} near {_number_in_name(knot)}" for knot in self.knots]
         if not self.bins:
             return [self.name]
-        edges = [_said(edge) for edge in (self.bounds[0], *self.bins, self.bounds[1])]
+        edges = [_number_in_name(edge) for edge in (self.bounds[0], *self.bins, self.bounds[1])]
         closed = [")"] * len(self.bins) + ["]"]
         ends = zip(edges, edges[1:], closed, strict=False)
         return [f"{self.name} in [{low}, {high}{end}" for low, high, end in ends]
@@ -233,7 +233,7 @@ def _rounded(points: np.ndarray, bounds: tuple[float, float], unit: float) -> tu
     return tuple(found)
 
 
-def _said(number: float) -> str:
+def _number_in_name(number: float) -> str:
     """A number in the name of a column: different numbers have different names."""
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 

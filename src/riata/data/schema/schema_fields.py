@@ -24,11 +24,7 @@ class SchemaFields(fields.Fields):
 
     def names(self, name: str) -> tuple[str, ...]:
         """Different names of columns, or none."""
-        value = self.take(name, [])
-        good = isinstance(value, list | tuple) and all(map(fields.is_text, value))
-        if not good or len(set(value)) != len(value):
-            raise self.wrong(name, value, "it must be a list of different names of columns")
-        return tuple(value)
+        return self.texts(name, [], "it must be a list of different names of columns")
 
     def labels(self, name: str) -> tuple[str, ...]:
         """Different texts; numbers are taken as texts."""

@@ -3,8 +3,8 @@
 - `mean`: means, plain and sparse
 - `moments`: second moments and cross moments with their noise, with the constant taken out
 - `ridge`: regression with a prior fitted to the evidence; `lasso`: sparse regression
-- `screening`: which of thousands of columns matter; `canonical`: logistic and Poisson regression
-- `regression`: all of these together; `model`: the result
+- `canonical`: logistic and Poisson regression; `regression`: all of these together, of the columns
+  that matter; `model`: the result
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Linear, logistic, Poisson and kernel models from estimated moments."""
+"""Linear, logistic, Poisson and kernel models from estimated moments.
+
+Of thousands of columns the few that matter are found first, and then looked at together.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from riata.local.kinds import MOST_COLUMNS
 from riata.local.learners.canonical import canonical_model
@@ -15,10 +19,12 @@ from riata.local.learners.lasso import lasso, project_l1
 from riata.local.learners.model import LocalModel, slope_scale
 from riata.local.learners.moments import Covariances, Moments
 from riata.local.learners.ridge import EVIDENCE, Slopes, ridge
-from riata.local.learners.screening import screen_columns
 
 if TYPE_CHECKING:
     from riata.local.task import Task
+
+#: Columns that are looked at together, at most.
+MOST_KEPT = 64
 
 
 def learn_regression(
@@ -98,3 +104,19 @@ def _model(
         offset=float(center - moments.means @ theta),
         evidence=slopes.evidence,
     )
+
+
+def screening_level(columns: int) -> float:
+    """Standard errors that one of so many columns passes by chance in one collection of 100."""
+    return -float(ndtri(0.005 / max(columns, 1)))
+
+
+def screen_columns(cross: np.ndarray, noise: float, constant: bool) -> np.ndarray:
+    """The columns whose covariance with the target is not noise, the clearest ones first chosen.
+
+    The constant for the intercept, the last coordinate, is not a column.
+    """
+    columns = len(cross) - constant
+    strength = np.abs(cross[:columns])
+    clear = np.flatnonzero(strength > noise * screening_level(columns))
+    return np.sort(clear[np.argsort(-strength[clear], kind="stable")[:MOST_KEPT]])

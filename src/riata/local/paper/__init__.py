@@ -10,7 +10,7 @@ from riata.local.paper.chebyshev import (
     degree_by_lemma_8,
     log_people_by_theorem_6,
 )
-from riata.local.paper.kernel_bounds import feature_distortion, kernel_distance
+from riata.local.paper.error_bounds import feature_distortion, kernel_distance
 from riata.local.paper.kernel_ridge import PaperKernelRidge
 from riata.local.paper.moments import Moments, Reports, simulated_moments
 from riata.local.paper.private_vector import PrivateVector

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
+from riata.arguments import check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_whole
 from riata.local.paper.private_vector import composed_event, exact_epsilon
 from riata.mechanisms.noise import Noise
 from riata.numeric import as_numbers, as_targets
@@ -25,7 +25,7 @@ SIMULATED = (
 CLIPPED = "Missing values count as 0, and each device clips its row before it is sent."
 
 #: How many numbers of the rows are worked on at a time.
-_BLOCK = 2**22
+AT_ONCE = 2**22
 
 #: Entries beyond this are as good as infinite.
 _HUGE = 1e100
@@ -46,6 +46,13 @@ class PaperLearner(BaseEstimator):
         if self.random_state is None:
             return Noise()
         return Noise(check_whole("random_state", self.random_state, "it seeds the noise", 0))
+
+    def _at_each(self, epsilons: Iterable[float]) -> dict[float, Self]:
+        """This learner as people had it who chose their own epsilons."""
+        learners = {float(e): clone(self).set_params(epsilon=float(e)) for e in epsilons}
+        if not learners:
+            raise InvalidArgument("There are no groups. Pass reports by the epsilon they cost.")
+        return learners
 
     def _statement(
         self,
@@ -120,13 +127,6 @@ def one_row(x: Any) -> np.ndarray:
             f"x has shape {x.shape}: a device reports one row. Pass a one-dimensional array."
         )
     return x[None, :]
-
-
-def person_slices(n: int, width: int) -> Iterator[slice]:
-    """0, ..., n - 1 in slices of people, for vectors of `width` numbers."""
-    several = max(1, _BLOCK // max(width, 1))
-    for start in range(0, n, several):
-        yield slice(start, min(start + several, n))
 
 
 def finite_rows(rows: Any) -> np.ndarray:

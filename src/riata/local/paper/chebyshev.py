@@ -11,8 +11,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import expit
 
+from riata.arguments import check_positive
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive
 
 #: Nodes of the quadrature, far more than any degree that is used.
 _NODES = 1024

@@ -10,12 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from riata.arguments import check_positive, check_whole, is_auto
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive, check_whole
 from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.base import finite_rows
-from riata.local.paper.error_bounds import moment_errors
-from riata.local.paper.kernel_bounds import feature_distortion, kernel_distance
+from riata.local.paper.error_bounds import feature_distortion, kernel_distance, moment_errors
 from riata.local.paper.moment_learner import MomentLearner
 from riata.local.paper.moments import Moments
 from riata.local.paper.private_vector import PrivateVector, check_budget
@@ -172,7 +171,7 @@ class PaperKernelRidge(MomentLearner):
     def features(self, n_features: int, n_users: int | None = None) -> FourierFeatures:
         """The public features of rows with so many columns: line 1."""
         wanted = self.n_components
-        if isinstance(wanted, str) and wanted == "auto":
+        if is_auto(wanted):
             if n_users is None:
                 raise InvalidArgument(
                     'n_components="auto" follows from the public number of people, which a single '

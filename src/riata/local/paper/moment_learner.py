@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 
-from riata.errors import InvalidArgument
 from riata.local.paper.base import (
+    AT_ONCE,
     PaperLearner,
     check_rows,
     of_several,
     one_row,
-    person_slices,
 )
 from riata.local.paper.moments import Moments, Reports, check_moments, simulated_moments
 from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 
 #: A vector and a target share the budget of a device.
 HALVES = ((0.5, 1), (0.5, 1))
@@ -106,25 +105,24 @@ class MomentLearner(PaperLearner):
         groups : mapping of float to Reports
             Reports by the epsilon that their devices had; all else is as here.
         """
-        if not groups:
-            raise InvalidArgument("There are no groups. Pass reports by the epsilon they cost.")
-        found = {float(epsilon): Moments.of(reports) for epsilon, reports in groups.items()}
-        width = len(next(iter(found.values())).cross)
+        learners = self._at_each(groups)
+        found = [Moments.of(reports) for reports in groups.values()]
+        width = len(found[0].cross)
         public = self._server_map(width, n_features)
         gram, cross = np.zeros((width, width)), np.zeros(width)
         weight = cross_weight = 0.0
-        for epsilon, total in found.items():
-            x, y = clone(self).set_params(epsilon=epsilon).vectors(public)
+        for each, total in zip(learners.values(), found, strict=True):
+            x, y = each.vectors(public)
             weight += total.n / x.variance**2
             cross_weight += total.n / (x.variance * y.variance)
             gram += total.debiased(x.variance) / x.variance**2
             cross += total.cross / (x.variance * y.variance)
-        people = sum(total.n for total in found.values())
+        people = sum(total.n for total in found)
         # `_set_model` takes the variance of this learner's own epsilon out of the sums again.
         own = self.vectors(public)[0].variance * np.eye(width)
         pooled = Moments(people, people * (gram / weight + own), people * cross / cross_weight)
         self._set_model(pooled, public, None)
-        self.privacy_ = of_several(self.privacy_, found)
+        self.privacy_ = of_several(self.privacy_, learners)
         return self
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -138,7 +136,7 @@ class MomentLearner(PaperLearner):
         X, y = check_rows(X, y)
         noise, public = self._noise(), self._map(X.shape[1], X.shape[0])
         total: Moments | None = None
-        for few in person_slices(X.shape[0], max(X.shape[1], public.dimension)):
+        for few in row_slices(X.shape[0], max(X.shape[1], public.dimension), AT_ONCE):
             part = Moments.of(self._reports(X[few], y[few], public, noise))
             total = part if total is None else total + part
         assert total is not None

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincinv, ndtri
 
+from riata.arguments import check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_whole
 from riata.local.paper.private_vector import PrivateVector
 from riata.mechanisms.additive import NormalDraws
 from riata.mechanisms.exact import Uniforms

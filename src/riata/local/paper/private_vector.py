@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from riata.arguments import check_known
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.grid import ROUNDED_UP, X_STEPS
 from riata.mechanisms.additive import NormalDraws, rounded
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 from riata.privacy.accountants import spent
 from riata.privacy.budget import Budget
 from riata.privacy.calibrate import calibrate
@@ -108,9 +110,7 @@ class PrivateVector:
         rows = np.asarray(rows, dtype=np.float64)
         out = np.empty(rows.shape)
         ball, scale = Bounds(self.reach, norm="l2"), np.asarray(self._scale)
-        several = max(1, _BLOCK // max(rows.shape[1], 1))
-        for start in range(0, len(rows), several):
-            few = slice(start, start + several)
+        for few in row_slices(rows.shape[0], rows.shape[1], _BLOCK):
             steps = ball.grid_x(rows[few]).astype(np.int64).ravel()  # lines 2 to 4
             sums = rounded(steps, scale, NormalDraws(steps.size, noise))  # line 5
             np.multiply(sums.reshape(-1, rows.shape[1]), self._step, out=out[few])
@@ -160,11 +160,10 @@ def split_budget(
         one number so that the exact curve of all of them together meets the budget.
     """
     budget = check_budget(epsilon, delta)
-    if composition not in COMPOSITIONS:
-        raise InvalidArgument(
-            f"composition={composition!r} is not known: it says how the vectors that one device "
-            f"sends share its budget. Use one of {list(COMPOSITIONS)}."
-        )
+    check_known(
+        "composition", composition, COMPOSITIONS,
+        "it says how the vectors that one device sends share its budget",
+    )  # fmt: skip
     parts = [noise_multiplier_for(budget.epsilon * s, budget.delta * s) for s, _ in shares]
     if composition == "basic":
         return parts

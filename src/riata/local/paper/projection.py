@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from riata.arguments import check_positive, check_whole, is_auto
 from riata.bounds import Bounds
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive, check_whole
 from riata.projections import (
     GaussianProjection,
     GivenProjection,
@@ -28,11 +28,11 @@ _UNIT_BALL = Bounds(1.0, norm="l2")
 def public_projection(dimension: int, n_features: int, seed: int) -> Projection:
     """The matrix that everybody shares: the identity if it would not make rows shorter."""
     seed = check_whole("projection_seed", seed, "it names the public projection", 0)
-    return _made(min(dimension, n_features), n_features, seed)
+    return _cached_projection(min(dimension, n_features), n_features, seed)
 
 
 @lru_cache(maxsize=2)
-def _made(dimension: int, n_features: int, seed: int) -> Projection:
+def _cached_projection(dimension: int, n_features: int, seed: int) -> Projection:
     if dimension == n_features:
         return GivenProjection(np.eye(n_features))
     return GaussianProjection(dimension, n_features, seed)
@@ -54,7 +54,7 @@ def describe_projection(projection: Projection, seed: int) -> str:
 
 def check_dimension(dimension: Any, automatic: float | None, n_features: int) -> int:
     """The number of coordinates that are sent: at most as many as there are."""
-    if isinstance(dimension, str) and dimension == "auto":
+    if is_auto(dimension):
         if automatic is None:
             raise InvalidArgument(
                 'dimension="auto" follows from the public number of people, which a single device '
@@ -72,7 +72,7 @@ def check_reach(reach: Any, projection: Projection) -> float:
     rows with one entry are not shortened. With a normal matrix, a fixed row of length 1 is longer
     than 1 + sqrt(2 log(1000) / dimension) for at most one in a thousand.
     """
-    if isinstance(reach, str) and reach == "auto":
+    if is_auto(reach):
         if is_identity(projection):
             return 1.0
         if not isinstance(projection, SeededProjection):

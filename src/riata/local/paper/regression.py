@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from riata.arguments import check_positive, check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive, check_whole
 from riata.local.learners.moments import raise_eigenvalues
 from riata.local.paper.constrained import Multiple, largest_curvature, minimize_over
 from riata.local.paper.error_bounds import projected_risk, projection_risk

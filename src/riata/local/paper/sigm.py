@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from riata.local.arguments import check_whole
+from riata.arguments import check_whole
 
 
 class Sigm:

@@ -10,20 +10,21 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
+from riata.arguments import check_known, check_positive, check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive, check_whole
 from riata.local.paper.base import (
+    AT_ONCE,
     PaperLearner,
     check_rows,
     finite_rows,
     of_several,
     one_row,
-    person_slices,
 )
 from riata.local.paper.chebyshev import LOSSES, GeneralisedLinear
 from riata.local.paper.private_vector import PrivateVector, split_budget
 from riata.local.paper.sigm import Sigm, sigm_steps
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 from riata.privacy.budget import check_number
 
 #: Which copies a device sends.
@@ -228,11 +229,7 @@ class PaperSmoothGLM(PaperLearner):
                 f"degree={degree} must be odd for loss={self.loss!r}: the slope is an odd "
                 "function, so an even power adds noise and nothing else. Pass one less or more."
             )
-        if self.copies not in COPIES:
-            raise InvalidArgument(
-                f"copies={self.copies!r} is not known: it says which copies a device sends. "
-                f"Use one of {list(COPIES)}."
-            )
+        check_known("copies", self.copies, COPIES, "it says which copies a device sends")
         radius = check_positive("radius", self.radius, "it bounds the coefficients")
         c1, c2 = loss.coefficients(radius, degree)
         y_powers = tuple(range(degree + 1))
@@ -291,9 +288,7 @@ class PaperSmoothGLM(PaperLearner):
         groups : mapping of float to Synopses
             Synopses by the epsilon that their devices had; all else is as here.
         """
-        if not groups:
-            raise InvalidArgument("There are no groups. Pass synopses by the epsilon they cost.")
-        others = {float(e): clone(self).set_params(epsilon=float(e)) for e in groups}
+        others = self._at_each(groups)
         squares = people = 0.0
         for other, sent in zip(others.values(), groups.values(), strict=True):
             other._check_copies(sent, other.expansion())
@@ -324,7 +319,7 @@ class PaperSmoothGLM(PaperLearner):
 
         def blocks() -> Iterator[Synopses]:
             width = X.shape[1] * (1 + expansion.counts[2]) * several
-            for part in person_slices(math.ceil(X.shape[0] / several), width):
+            for part in row_slices(math.ceil(X.shape[0] / several), width, AT_ONCE):
                 few = slice(part.start * several, part.stop * several)
                 yield self._reports(X[few], y[few], expansion, noise)
 

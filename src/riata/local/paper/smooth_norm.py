@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from riata.arguments import check_positive, check_whole
 from riata.errors import InvalidArgument
-from riata.local.arguments import check_positive, check_whole
 
 #: Nodes on the interval, and on the circle around each of them.
 _NODES, _AROUND = 2_000, 128
@@ -54,6 +54,3 @@ def smooth_norm_by_proposition_1(k: int, r: float) -> float:
     k = check_whole("k", k, "it counts derivatives", 1)
     r = check_positive("r", r, "it is the largest margin")
     return r * math.sqrt(4 * k * math.pi**3) * (r * k / math.e) ** k
-
-
-__all__ = ["smooth_norm", "smooth_norm_by_proposition_1"]

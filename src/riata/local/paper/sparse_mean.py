@@ -13,14 +13,14 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
 
+from riata.arguments import check_positive, check_whole, is_auto
 from riata.errors import InvalidArgument, RiataError
-from riata.local.arguments import check_positive, check_whole
 from riata.local.paper.base import (
+    AT_ONCE,
     PaperLearner,
     check_rows,
     of_several,
     one_row,
-    person_slices,
 )
 from riata.local.paper.constrained import smallest_gauge
 from riata.local.paper.error_bounds import mean_deviation, mean_error
@@ -34,6 +34,7 @@ from riata.local.paper.projection import (
     public_projection,
 )
 from riata.mechanisms.noise import Noise
+from riata.numeric import row_slices
 from riata.privacy.budget import check_open_unit
 from riata.projections import Projection
 from riata.sets import L1Ball
@@ -183,6 +184,7 @@ class PaperSparseMean(PaperLearner):
             Reports by the epsilon that their devices had.
         n_features : int
         """
+        learners = self._at_each(groups)
         found = {float(e): np.atleast_2d(np.asarray(r, np.float64)) for e, r in groups.items()}
         widths = {reports.shape[1] for reports in found.values()}
         if len(widths) != 1 or max(widths) > n_features:
@@ -191,18 +193,15 @@ class PaperSparseMean(PaperLearner):
                 "devices send as many, and at most one for each column. Pass reports by epsilon."
             )
         projection = public_projection(widths.pop(), n_features, self.projection_seed)
-        weights, sums = 0.0, 0.0
+        weights, sums = 0.0, np.zeros(1)
         for epsilon, reports in found.items():
-            each = clone(self).set_params(epsilon=epsilon).vector(projection).variance
+            weight = len(reports) / learners[epsilon].vector(projection).variance
             means = [reports[group].mean(axis=0) for group in self._groups(len(reports))]
-            weights, sums = (
-                weights + len(reports) / each,
-                sums + len(reports) / each * np.array(means),
-            )
+            weights, sums = weights + weight, sums + weight * np.array(means)
         people = sum(map(len, found.values()))
         typical = math.sqrt(sum(e**2 * len(r) for e, r in found.items()) / people)
         pooled = clone(self).set_params(epsilon=typical)
-        pooled._set_model(np.asarray(sums / weights), people, n_features, None)
+        pooled._set_model(sums / weights, people, n_features, None)
         for name in ("mean_", "zero_is_feasible_", "n_groups_", "sigma_"):
             setattr(self, name, getattr(pooled, name))
         self.privacy_ = of_several(pooled.privacy_, found)
@@ -222,7 +221,7 @@ class PaperSparseMean(PaperLearner):
         sums = np.zeros((len(groups), projection.dimension))
         for j, group in enumerate(groups):
             rows = X[group]
-            for few in person_slices(rows.shape[0], n_features):
+            for few in row_slices(rows.shape[0], n_features, AT_ONCE):
                 sums[j] += self._reports(rows[few], projection, noise).sum(axis=0)
         sizes = np.array([group.stop - group.start for group in groups])
         return self._set_model(sums / sizes[:, None], n, n_features, noise)
@@ -247,7 +246,7 @@ class PaperSparseMean(PaperLearner):
     ) -> float:
         """How far G z may be from u."""
         m, p = shape
-        if isinstance(self.tolerance, str) and self.tolerance == "auto":
+        if is_auto(self.tolerance):
             return noise_in_l1(vector, n / m, p)
         if isinstance(self.tolerance, str) and self.tolerance == "proven":
             # Of m means more than half are near, but for exp(-m / 18) (Lemma 4).

@@ -62,11 +62,11 @@ class _StoredEntries:
 
 
 def write_backup(
-    entries: Entries, file: PathLike, taken: Iterable[str | None], force: bool
+    entries: Entries, file: PathLike, reserved: Iterable[str | None], force: bool
 ) -> None:
-    """Write verified entries to a new file, never to a `taken` one; `force` replaces an old one."""
+    """Write verified entries to a file, never to a `reserved` one; `force` replaces an old one."""
     path = os.path.realpath(file)
-    if path in {os.path.realpath(each) for each in taken if each is not None}:
+    if path in {os.path.realpath(each) for each in reserved if each is not None}:
         raise InvalidArgument(
             f"{path} is the ledger itself, or its head. Choose another place for the backup."
         )
