@@ -260,6 +260,24 @@ def test_a_scale_is_a_high_quantile_and_lost_in_noise_it_is_on_the_safe_side():
     assert high_quantile(0 * counts, 1e-3, edges, 0.05) == 1.0
 
 
+@pytest.mark.parametrize("noise", [1e-3, 0.03])
+def test_rows_of_zeros_say_nothing_of_a_scale(noise):
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-15, 1)])
+    counts = np.zeros(17)
+    counts[0], counts[8:10] = 0.8, 0.1
+    assert high_quantile(counts, noise, edges, 0.5) in edges[9:12]
+
+
+def test_rare_flags_are_learned_or_left_alone():
+    rng = np.random.default_rng(2)
+    common, own = rng.standard_normal((9_000, 1)), rng.standard_normal((9_000, 13))
+    X = (np.sqrt(0.6) * common + np.sqrt(0.4) * own < -1.75).astype(float)  # 4% are 1
+    y = np.clip(0.2 * X.sum(axis=1) + 0.2 * rng.standard_normal(9_000), -1.1, 1.1)
+    for seed in range(5):
+        model = PrivateLasso(0.3, 1e-6, bounds=Bounds(1.0, 1.1), random_state=seed).fit(X, y)
+        assert model.score(X, y) > 0.0
+
+
 def test_coefficients_are_shrunk_by_as_much_as_they_are_noise():
     rng = np.random.default_rng(0)
     null, clear = rng.standard_normal(40), 10 * rng.standard_normal(40)

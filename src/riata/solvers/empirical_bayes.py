@@ -16,8 +16,9 @@ from riata.solvers.defaults import SURE, VISIBLE
 QUANTILE = 0.9
 
 #: Bins whose noise is below this part of the rows are read as they are. Otherwise a scale is where
-#: so many neighbouring bins with so much in each fit best.
-QUIET, WINDOW, FILLED = 0.02, 4, 0.15
+#: so many neighbouring bins with so much in each fit best; or a half or a quarter of it, where most
+#: rows are 0, as of rare flags.
+QUIET, WINDOW, FILLED, PARTS_FILLED = 0.02, 4, 0.15, 3
 
 #: And each bin is less likely than the next larger one by this factor: bounds are rarely far off.
 NEAR = 0.85
@@ -64,7 +65,8 @@ def high_quantile(counts: np.ndarray, noise: float, edges: np.ndarray, safe: flo
         q, shares = QUANTILE, np.where(counts > VISIBLE * noise, counts, 0.0)
     else:
         sums = np.convolve(counts, np.ones(WINDOW))[: len(counts)]
-        fits = (FILLED * sums - WINDOW * FILLED**2 / 2) / noise / noise
+        filled = FILLED / 2.0 ** np.arange(PARTS_FILLED)[:, None]
+        fits = np.logaddexp.reduce((filled * sums - WINDOW * filled**2 / 2) / noise / noise)
         fits += math.log(NEAR) * np.arange(len(fits))[::-1]
         q, shares = safe, np.exp(fits - fits.max())
     if not shares.sum():
