@@ -102,10 +102,9 @@ class _Run(Run):
         self._fit_nuisance("table", self.model(self.w, self.offset), self._spread(self.w))
         super().descend(callback)
 
-    def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
+    def after_step(self, t: int, w: np.ndarray, offset: float) -> None:
         if t % EVERY == 0 and t < self.plan.steps:
             self._fit_nuisance("table", self.model(w, offset), self._spread(w))
-        return offset
 
     @property
     def least_cut(self) -> float:

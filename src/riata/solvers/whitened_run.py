@@ -31,6 +31,7 @@ from riata.solvers.empirical_bayes import (
     known_errors,
     lost_in_noise,
 )
+from riata.solvers.gradient_path import AveragedSteps, GradientRoot
 from riata.solvers.measured_constant import MeasuredConstant, first_constant, likely_shift
 from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Fit, Solution
@@ -91,9 +92,12 @@ class Run:
         The mean squared length of u. Where eigenvalues were lifted it is less than their number.
     curvature : float
         The mean curvature of the loss.
-    noise, sampling : float and ndarray
-        The noise of the averaged w, and a root of the covariance that sampling rows gives it and
-        the prediction at the mean row, if that was measured.
+    path : AveragedSteps or GradientRoot
+        Where gradients led.
+    sampling : ndarray
+        A root of the covariance that sampling rows gives the gradient at w, if that was measured.
+    deviation : float
+        The standard deviation of an entry of the Jacobian in white coordinates.
     secant, secant_error : float
         The mean curvature of the risk on the way from the constant to the model, and its error.
     alone, base : ndarray, Vector
@@ -118,6 +122,7 @@ class Run:
     overfit: float = 0.0
     alone: np.ndarray | float = 0.0
     base: Vector = field(init=False)
+    path: AveragedSteps | GradientRoot | None = None
     sampling: np.ndarray | None = None
     cut_along: float = CUT_ALONG
 
@@ -233,6 +238,7 @@ class Run:
         self.whitening = Whitening.of(turn @ old.matrix, turn @ (old.centre + means[:p]))
         self.scale = in_range(self.scale * math.sqrt(left))
         self.ratios, self.flat = np.clip(raw / lifted, 0.0, 1.0), lost_in_noise(raw, noise)
+        self.deviation = noise * float(np.mean(1 / lifted))
         self.trace = max(float((raw / lifted).sum()), 1.0)
         longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
         self.length = math.hypot(longest * math.sqrt(self.trace + 1), self.steepness)
@@ -285,31 +291,26 @@ class Run:
         limit = clip / constant if constant else math.inf
         if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
             self.curvature = in_range(self.curvature * min(1.0, self.scale / self.spread) ** 2)
-        changes = classifies or problem.loss.measured_curvature
-        rate = RATE_OF_CLASSES if changes else RATE
-        w, offset = self.w, self.offset
-        self.w, self.offset, noises = np.zeros(len(w)), 0.0, []
+        point = np.append(self.w, self.offset) if constant else self.w
+        path = self.path = self._path(first, steps, constant)
+        q = len(self.w)
         for t in count_steps(steps, callback):
+            offset = float(point[-1]) if constant else self.offset
             query = PreconditionedGradient(
-                self.problem, self.model(w, offset), limit, self.whitening, REACH * typical,
-                constant, clip,
+                self.problem, self.model(point[:q], offset), limit, self.whitening,
+                REACH * typical, constant, clip,
             )  # fmt: skip
             if t == 1 and "errors" in self.plan.times:
                 self.sampling, farther = measured_sampling(self, query, cut)
                 clip, limit = farther * clip, farther * limit
                 query = replace(query, clip=clip, limit=limit)
             gradient, noise = self.release("first" if t <= first else "gradient", query)
-            noises.append(noise)
-            w = limited(w - rate / self.curvature * gradient[: len(w)])
-            if constant:
-                offset -= rate / self.curvature * float(gradient[-1]) / constant
-            if t > first:
-                self.w = self.w + w / (steps - first)
-                self.offset += offset / (steps - first)
-            offset = self.after_step(t, w, offset)
+            point = path.advance(point, gradient, noise)
+            self.after_step(t, point[:q], float(point[-1]) if constant else self.offset)
+        self.w, self.offset = path.found[:q], float(path.found[-1]) if constant else 0.0
         self.most = MOST_MARGINS if classifies else self.explained
-        self.noise, sampled = gradient_errors(self, np.array(noises), rate, steps - first, cut)
-        self.error = math.hypot(self.noise, sampled)
+        noise, sampled = gradient_errors(self, path, cut)
+        self.error = math.hypot(noise, sampled)
         split = Split.of(problem, self.whitening.matrix)
         w, self.columns = split.likely_columns(self.w, self.error, self.most)
         w, self.alone = split.shrunken(w, np.full(len(w), self.error), self.most), split.alone(w)
@@ -320,9 +321,17 @@ class Run:
         self.offset_error = self.error / constant if constant else None
         steady_offset(self)
 
-    def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
-        """What else is fitted between two gradients, nothing here, and the offset after it."""
-        return offset
+    def _path(self, first: int, steps: int, constant: float) -> GradientRoot | AveragedSteps:
+        """How the steps go: to the root of gradients whose Jacobian is nearly the identity."""
+        loss = self.problem.loss
+        if loss.least_squares:
+            return GradientRoot(self.curvature, self.deviation, constant)
+        changes = loss.classifies or loss.measured_curvature
+        rate = RATE_OF_CLASSES if changes else RATE
+        return AveragedSteps(rate, self.curvature, first, steps, constant)
+
+    def after_step(self, t: int, w: np.ndarray, offset: float) -> None:
+        """What else is fitted between two gradients: nothing here."""
 
     @property
     def least_cut(self) -> float:
