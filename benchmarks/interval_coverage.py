@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -368,11 +369,12 @@ def main() -> None:
     cells = QUICK if given.quick else FULL
     if given.rows:
         cells = [(name, n, e) for name in made for n in given.rows for e in given.epsilon]
-    rows = [
-        measured(made[name], n, float(epsilon), resamples)
-        for name, n, epsilon in cells
-        if name in made
-    ]
+    rows = []
+    for name, n, epsilon in cells:
+        if name in made:
+            rows.append(row := measured(made[name], n, float(epsilon), resamples))
+            print(" ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
+            sys.stdout.flush()
     show(f"Coverage of {LEVEL:.0%} intervals, {resamples} samples each", rows)
     keep("interval_coverage", {"resamples": resamples, "rows": rows})
 

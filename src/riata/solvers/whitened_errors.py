@@ -124,9 +124,13 @@ def mend_offset(run: Run, slope: float, noise: float) -> None:
 def covariance_of(run: Run, theta: Vector, support: np.ndarray) -> np.ndarray:
     """Of coefficients and intercept: of w, of the mean row, and of how much is kept.
 
-    To leave out columns projects w, and with it its errors, onto what is orthogonal to them.
+    To leave out columns projects w, and with it its errors, onto what is orthogonal to them. The
+    variance of a sum over the k rows of a person is at most k times that of independent rows,
+    however they depend on each other, and counts as this.
     """
-    matrix, error = run.whitening.matrix, min(run.error, LARGEST)
+    each = run.plan.budget.rows_of_a_person
+    matrix, error = run.whitening.matrix, math.hypot(run.error, math.sqrt(each - 1) * run.sampled)
+    error = min(error, LARGEST)
     maps = np.column_stack([matrix[:, support] / run.units[support], -run.whitening.centre])
     left = without(matrix, ~run.columns) if not run.columns.all() else np.eye(len(matrix))
     of_mean, of_part = np.zeros((2, len(support) + 1))
@@ -136,11 +140,12 @@ def covariance_of(run: Run, theta: Vector, support: np.ndarray) -> np.ndarray:
     of_w, none = left @ maps, np.zeros(2, dtype=bool)
     if isinstance(run.path, GradientRoot):
         of_noise, of_rows = _of_gradients(run, run.path, of_w)
+        of_rows = math.sqrt(each) * of_rows
         flat = np.resize(np.append(run.flat, False), len(of_rows))
         root = np.vstack([of_noise, of_rows, of_mean, of_part])
         flat = np.concatenate([flat, flat, none])
     else:
-        sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows)
+        sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows / each)
         of_mean[-1] = math.hypot(run.shift_error, sampled)
         root, flat = np.vstack([error * of_w, of_mean, of_part]), np.append(run.flat, none)
     if not run.problem.fit_intercept:

@@ -92,6 +92,8 @@ class Run:
         The mean squared length of u. Where eigenvalues were lifted it is less than their number.
     curvature : float
         The mean curvature of the loss.
+    sampled : float
+        The error of w that sampling rows makes, of rows that are independent.
     path : AveragedSteps or GradientRoot
         Where gradients led.
     sampling : ndarray
@@ -120,6 +122,7 @@ class Run:
     secant_error: float = math.inf
     odds: float = 1.0
     overfit: float = 0.0
+    sampled: float = 0.0
     alone: np.ndarray | float = 0.0
     base: Vector = field(init=False)
     path: AveragedSteps | GradientRoot | None = None
@@ -309,14 +312,16 @@ class Run:
             self.after_step(t, point[:q], float(point[-1]) if constant else self.offset)
         self.w, self.offset = path.found[:q], float(path.found[-1]) if constant else 0.0
         self.most = MOST_MARGINS if classifies else self.explained
-        noise, sampled = gradient_errors(self, path, cut)
-        self.error = math.hypot(noise, sampled)
+        noise, self.sampled = gradient_errors(self, path, cut)
+        self.error = math.hypot(noise, self.sampled)
         split = Split.of(problem, self.whitening.matrix)
         w, self.columns = split.likely_columns(self.w, self.error, self.most)
         w, self.alone = split.shrunken(w, np.full(len(w), self.error), self.most), split.alone(w)
         free = min(int(self.columns[split.penalized].sum()), len(w))
         kept, found = w - self.alone, self.w - self.alone
-        self.overfit = free * sampled**2 * float(kept @ found) / max(float(found @ found), 1e-300)
+        self.overfit = (
+            free * self.sampled**2 * float(kept @ found) / max(float(found @ found), 1e-300)
+        )
         self.w = w
         self.offset_error = self.error / constant if constant else None
         steady_offset(self)
