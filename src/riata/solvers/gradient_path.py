@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from riata.losses import Loss
 from riata.solvers.empirical_bayes import averaged_noise
-from riata.solvers.whitened_defaults import limited
+from riata.solvers.whitened_defaults import RATE, RATE_OF_CLASSES, limited
 
 #: The deviation of a Jacobian is at least that of the last second moments, and up to a power of two
 #: more, in so many doublings: rows that were shortened have other second moments than all rows.
@@ -179,3 +180,14 @@ class GradientRoot:
         square = min(4 * len(inverse) * self.deviation**2, MOST_SPREAD**2)
         unknown = 2 / square * (1 / math.sqrt(1 - square) - 1) if square > 1e-6 else 1.0
         return inverse * math.sqrt(unknown)
+
+
+def path_of(
+    loss: Loss, curvature: float, deviation: float, skipped: int, steps: int, constant: float
+) -> GradientRoot | AveragedSteps:
+    """How the steps go: to the root, where the curvature of the loss is a constant."""
+    if loss.least_squares:
+        return GradientRoot(curvature, deviation, constant)
+    changes = loss.classifies or loss.measured_curvature
+    rate = RATE_OF_CLASSES if changes else RATE
+    return AveragedSteps(rate, curvature, skipped, steps, constant)

@@ -137,17 +137,17 @@ def covariance_of(run: Run, theta: Vector, support: np.ndarray) -> np.ndarray:
     of_mean[-1] = run.shift_error
     of_part[:-1] = run.kept_error * (theta.dense() - run.base.dense())[support]
     of_part[-1] = run.kept_error * (theta.offset - run.base.offset)
-    of_w, none = left @ maps, np.zeros(2, dtype=bool)
+    of_w, none, unseen = left @ maps, np.zeros(2, dtype=bool), run.flat & run.unseen
     if isinstance(run.path, GradientRoot):
         of_noise, of_rows = _of_gradients(run, run.path, of_w)
         of_rows = math.sqrt(each) * of_rows
-        flat = np.resize(np.append(run.flat, False), len(of_rows))
+        flat = np.resize(np.append(unseen, False), len(of_rows))
         root = np.vstack([of_noise, of_rows, of_mean, of_part])
         flat = np.concatenate([flat, flat, none])
     else:
         sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows / each)
         of_mean[-1] = math.hypot(run.shift_error, sampled)
-        root, flat = np.vstack([error * of_w, of_mean, of_part]), np.append(run.flat, none)
+        root, flat = np.vstack([error * of_w, of_mean, of_part]), np.append(unseen, none)
     if not run.problem.fit_intercept:
         root[:, -1] = 0.0
     return covariances(root, flat)

@@ -26,12 +26,13 @@ from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import (
+    FLAT_PART,
     best_constant,
     high_quantile,
     known_errors,
     lost_in_noise,
 )
-from riata.solvers.gradient_path import AveragedSteps, GradientRoot
+from riata.solvers.gradient_path import AveragedSteps, GradientRoot, path_of
 from riata.solvers.measured_constant import MeasuredConstant, first_constant, likely_shift
 from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Fit, Solution
@@ -51,8 +52,6 @@ from riata.solvers.whitened_defaults import (
     MOST_LONG,
     MOST_MARGINS,
     MOST_STEEP,
-    RATE,
-    RATE_OF_CLASSES,
     REACH,
     SAFE,
     SKEW,
@@ -171,7 +170,8 @@ class Run:
         self.spread = self.scale
         self.whitening = Whitening.of(np.eye(p) / rows, np.zeros(p))
         self.length, self.trace = math.sqrt(2), 1.0
-        self.w, self.ratios, self.flat = np.zeros(p), np.ones(p), np.zeros(p, dtype=bool)
+        self.w, self.ratios = np.zeros(p), np.ones(p)
+        self.flat, self.unseen = np.zeros(p, dtype=bool), np.ones(p, dtype=bool)
         if problem.loss.measured_curvature:
             self.measured = MeasuredConstant(problem, self.constant, self.curvature)
             for _ in range(CONSTANTS if "constant" in self.plan.times else 0):
@@ -240,7 +240,10 @@ class Run:
         old = self.whitening
         self.whitening = Whitening.of(turn @ old.matrix, turn @ (old.centre + means[:p]))
         self.scale = in_range(self.scale * math.sqrt(left))
-        self.ratios, self.flat = np.clip(raw / lifted, 0.0, 1.0), lost_in_noise(raw, noise)
+        self.ratios = np.clip(raw / lifted, 0.0, 1.0)
+        self.flat = lost_in_noise(raw, noise)
+        # What an earlier round saw is there, however small noise makes it look now.
+        self.unseen = self.flat & (np.square(vectors[self.unseen]).sum(axis=0) > FLAT_PART)
         self.deviation = noise * float(np.mean(1 / lifted))
         self.trace = max(float((raw / lifted).sum()), 1.0)
         longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
@@ -295,7 +298,9 @@ class Run:
         if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
             self.curvature = in_range(self.curvature * min(1.0, self.scale / self.spread) ** 2)
         point = np.append(self.w, self.offset) if constant else self.w
-        path = self.path = self._path(first, steps, constant)
+        path = self.path = path_of(
+            problem.loss, self.curvature, self.deviation, first, steps, constant
+        )
         q = len(self.w)
         for t in count_steps(steps, callback):
             offset = float(point[-1]) if constant else self.offset
@@ -325,15 +330,6 @@ class Run:
         self.w = w
         self.offset_error = self.error / constant if constant else None
         steady_offset(self)
-
-    def _path(self, first: int, steps: int, constant: float) -> GradientRoot | AveragedSteps:
-        """How the steps go: to the root of gradients whose Jacobian is nearly the identity."""
-        loss = self.problem.loss
-        if loss.least_squares:
-            return GradientRoot(self.curvature, self.deviation, constant)
-        changes = loss.classifies or loss.measured_curvature
-        rate = RATE_OF_CLASSES if changes else RATE
-        return AveragedSteps(rate, self.curvature, first, steps, constant)
 
     def after_step(self, t: int, w: np.ndarray, offset: float) -> None:
         """What else is fitted between two gradients: nothing here."""
