@@ -2,21 +2,30 @@
 
 A population is a large simulated table, or a real one. Samples are drawn from it with replacement.
 The truth is the best model of the population with the columns that the private model kept, as
-`docs/results.md` says; columns without an interval do not count, and "known" is how many have one.
-Beside it are the intervals of least squares or a GLM on the same sample without privacy, with the
-usual formula, which is also wrong where the model is: its coverage, and the ratio of lengths.
+`docs/results.md` says: of least squares by whitened gradients the robust one, for which summands of
+the gradient that are clipped as those of the fit have the mean 0. "of least squares" is how often
+the same intervals cover the model of least squares. Columns without an interval do not count, and
+"known" is how many have one.
+Beside it are the intervals of least squares or a GLM on the same sample without privacy, with
+sandwich errors, which are right where the model is not: how often they cover the best model, and
+the ratio of lengths. "to optimal noise" is the same ratio for a fit without privacy whose influence
+functions are shortened to 1.5 times their typical length, in coordinates in which the population is
+white, and have the noise of one release of the whole budget: nobody can do that, because nobody
+knows these columns, coordinates and lengths.
 "pull" is the median distance of an estimate beyond the truth, away from 0, in standard errors.
 "false marks" is the mean share of columns without effect among those that the summary marks, at
 5%, and "false p" among those whose p-value is below 0.05, where the population has such columns.
 
 The real data lies in the folder that the environment variable RIATA_DATA names.
 
-    python benchmarks/interval_coverage.py [--quick] [--resamples 200]
+    python benchmarks/interval_coverage.py [--quick] [--resamples 200] [--rows 300000 --data counts]
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,8 +35,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from riata import Bounds, PrivateLasso, PrivateLogisticRegression, PrivatePoissonRegression
+from riata import Bounds, Budget, PrivateLasso, PrivateLogisticRegression, PrivatePoissonRegression
+from riata.audit import on_release
 from riata.datasets import load_flights
+from riata.grid import X_STEPS
+from riata.solvers.calibrated import gaussian_mechanisms
 
 from arena_data import TABLES
 from menu_data import FOLDER, readmitted, stays
@@ -63,8 +75,9 @@ def glm(family: str, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarr
         theta = theta + step
         if np.abs(step).max() < 1e-9:
             break
-    scale = np.var(y - x @ theta) if family == "linear" else 1.0
-    return theta, np.sqrt(scale * np.diag(inverse))
+    residuals = y - (x @ theta if family == "linear" else mean)
+    outer = x * residuals[:, None] @ inverse
+    return theta, np.sqrt(np.square(outer).sum(axis=0))
 
 
 @dataclass
@@ -86,6 +99,53 @@ class Population:
         if found is None:
             found = self.known[key] = glm(self.family, self.x[:, columns], self.y)[0]
         return found
+
+
+def optimal_noise(
+    population: Population, columns: np.ndarray, theta: np.ndarray, most: float
+) -> np.ndarray:
+    """Its standard deviation for each coefficient; `most` is that of a mean of numbers up to 1."""
+    family, y = population.family, population.y
+    x = np.column_stack([population.x[:, columns], np.ones(len(y))])
+    margins = x @ theta
+    mean = {"linear": margins, "logistic": expit(margins)}.get(family, np.exp(margins))
+    weight = {"linear": np.ones(len(y)), "logistic": mean * (1 - mean)}.get(family, mean)
+    inverse = np.linalg.inv((x * weight[:, None]).T @ x / len(x))
+    squares = np.einsum("ij,jk,ik->i", x, inverse, x) * np.square(y - mean)
+    return 1.5 * math.sqrt(squares.mean()) * most * np.sqrt(np.diag(inverse))
+
+
+def robust_truth(population: Population, columns: np.ndarray, query: Any) -> np.ndarray:
+    """Where the mean of summands that are clipped as a query says is 0: the intercept is last.
+
+    By Newton steps in the coordinates of the query, of the models that have these columns alone.
+    """
+    weights, steps = query["whitening"]["weights"], query["whitening"]["steps"]
+    matrix, centre = weights * steps[:, None], query["whitening"]["centres"] * (steps / X_STEPS)
+    units = population.bounds.per_column(population.x.shape[1])
+    rows, constant = population.x / units @ matrix.T - centre, query["constant"]
+    lengths = np.sqrt(
+        np.square(np.clip(rows, -query["reach"], query["reach"])).sum(axis=1) + constant**2
+    )
+    most = (
+        np.minimum(query["limit"], query["clip"] / lengths) / 2
+    )  # the slope is twice the residual
+    x = np.column_stack([population.x[:, columns], np.ones(len(rows))])
+    clipped = np.column_stack([np.clip(rows, -query["reach"], query["reach"]), np.ones(len(rows))])
+    # A model is a combination of coordinates that has no other columns.
+    turn = np.zeros((clipped.shape[1], x.shape[1]))
+    turn[:-1, :-1] = np.linalg.pinv(matrix.T)[:, columns] * units[columns]
+    turn[-1, -1] = 1.0
+    instruments = clipped @ turn
+    theta = np.linalg.lstsq(x, population.y, rcond=None)[0]
+    for _ in range(100):
+        residuals = x @ theta - population.y
+        mean = instruments.T @ np.clip(residuals, -most, most)
+        if np.linalg.norm(mean) < 1e-9 * np.linalg.norm(instruments.T @ np.abs(residuals)):
+            break
+        inside = np.abs(residuals) < most
+        theta = theta - np.linalg.solve((instruments * inside[:, None]).T @ x, mean)
+    return theta
 
 
 THETA = np.array([0.5, -0.4, 0.3, 0.2, -0.1, 0.05, 0.0, 0.0, 0.0, 0.0])
@@ -215,9 +275,11 @@ class Tally:
     """What was seen of the intervals of a cell."""
 
     inside: list[bool] = field(default_factory=list)
+    inside_best: list[bool] = field(default_factory=list)
     inside_plain: list[bool] = field(default_factory=list)
     intercepts: list[bool] = field(default_factory=list)
     lengths: list[float] = field(default_factory=list)
+    to_optimal: list[float] = field(default_factory=list)
     pulls: list[float] = field(default_factory=list)
     known: list[float] = field(default_factory=list)
     false_marks: list[float] = field(default_factory=list)
@@ -234,8 +296,9 @@ def sampled(population: Population, n: int, epsilon: float, seed: int, tally: Ta
     model: Any = MODELS[population.family](
         epsilon, DELTA, bounds=population.bounds, random_state=seed
     )
-    targets = y.astype(bool) if population.family == "logistic" else y
-    model.fit(x, targets)
+    targets, seen = y.astype(bool) if population.family == "logistic" else y, list[Any]()
+    with on_release(seen.append):
+        model.fit(x, targets)
     coef, errors = np.atleast_2d(model.coef_)[0], np.atleast_2d(model.coef_error_)[0]
     columns = np.flatnonzero(coef)
     shown = np.isfinite(errors[columns])
@@ -247,14 +310,23 @@ def sampled(population: Population, n: int, epsilon: float, seed: int, tally: Ta
         tally.false_marks.append(false_share(marked, population.first_null))
         tally.false_p.append(false_share(small, population.first_null))
     tally.known.append(float(shown.sum() / x.shape[1]))
-    truth = population.truth(columns)
+    best = truth = population.truth(columns)
+    gradients = [each.query for each in seen if each.query.name == "PreconditionedGradient"]
+    if population.family == "linear" and gradients:
+        truth = robust_truth(population, columns, gradients[-1])
     plain, plain_errors = glm(population.family, x[:, columns], y)
+    whole = gaussian_mechanisms({"one": 1}, {"one": 1.0}, Budget(epsilon, DELTA), 1)["one"]
+    noise = optimal_noise(population, columns, best, 2 * whole.noise_multiplier / n)
     off = (coef[columns] - truth[:-1])[shown] / errors[columns][shown]
     reach = np.diff(model.conf_int(LEVEL))[..., 0].reshape(-1)[columns][shown] / 2
     tally.inside += (np.abs(off) * errors[columns][shown] <= reach).tolist()
     tally.pulls += (off * np.sign(truth[:-1][shown])).tolist()
+    off_best = np.abs(coef[columns] - best[:-1])[shown]
+    tally.inside_best += (off_best <= reach).tolist()
     tally.lengths += (reach / NORMAL_95 / plain_errors[:-1][shown]).tolist()
-    off_plain = (plain - truth)[:-1][shown] / plain_errors[:-1][shown]
+    optimal = np.hypot(plain_errors, noise)[:-1][shown]
+    tally.to_optimal += (reach / NORMAL_95 / optimal).tolist()
+    off_plain = (plain - best)[:-1][shown] / plain_errors[:-1][shown]
     tally.inside_plain += (np.abs(off_plain) <= NORMAL_95).tolist()
     intercept, error = np.atleast_1d(model.intercept_)[0], np.atleast_1d(model.intercept_error_)[0]
     if np.isfinite(error):
@@ -275,7 +347,9 @@ def measured(population: Population, n: int, epsilon: float, resamples: int) -> 
     return {
         "data": population.name, "family": population.family, "n": n, "epsilon": epsilon,
         "known": mean(tally.known), "coverage": mean(tally.inside),
+        "of least squares": mean(tally.inside_best) if population.family == "linear" else math.nan,
         "without privacy": mean(tally.inside_plain), "length ratio": median(tally.lengths),
+        "to optimal noise": median(tally.to_optimal),
         "pull": median(tally.pulls), "intercept": mean(tally.intercepts),
         "false p": mean(tally.false_p), "false marks": mean(tally.false_marks),
         "seconds": (time.perf_counter() - start) / resamples,
@@ -286,15 +360,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few cells, in minutes")
     parser.add_argument("--resamples", type=int, help="of each cell: 40 or 200")
+    parser.add_argument("--rows", type=int, nargs="+", help="these cells, with each epsilon")
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 2.0, 8.0])
     parser.add_argument("--data", nargs="+", choices=POPULATIONS, default=[*POPULATIONS])
     given = parser.parse_args()
     resamples = given.resamples or (40 if given.quick else 200)
     made = {name: POPULATIONS[name]() for name in given.data}
-    rows = [
-        measured(made[name], n, float(epsilon), resamples)
-        for name, n, epsilon in (QUICK if given.quick else FULL)
-        if name in made
-    ]
+    cells = QUICK if given.quick else FULL
+    if given.rows:
+        cells = [(name, n, e) for name in made for n in given.rows for e in given.epsilon]
+    rows = []
+    for name, n, epsilon in cells:
+        if name in made:
+            rows.append(row := measured(made[name], n, float(epsilon), resamples))
+            print(" ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
+            sys.stdout.flush()
     show(f"Coverage of {LEVEL:.0%} intervals, {resamples} samples each", rows)
     keep("interval_coverage", {"resamples": resamples, "rows": rows})
 

@@ -6,13 +6,14 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from riata import Schema, read
+from riata import PrivateLasso, PrivateLogisticRegression, Schema, read
 from riata.data.people import (
     PeopleSource,
     codes_by_first_appearance,
@@ -309,3 +310,28 @@ def test_patients_of_the_diabetes_data():
     x, y = source.load()
     assert x.shape == (2 * 71_518, 4)
     assert np.abs(y).max() == 6.5
+
+
+@pytest.mark.parametrize("solver", ["whitened-gradient", "greedy"])
+@pytest.mark.parametrize("classes", [False, True])
+def test_errors_of_four_times_the_same_row_are_those_of_the_row(solver, classes):
+    """Each person has one row, which counts four times: copies tell nothing more.
+
+    Nearly without noise, so that errors are those of sampling people.
+    """
+    rng, n = np.random.default_rng(0), 3_000
+    x = rng.uniform(-1, 1, (n, 2))
+    number = x @ [1.0, -0.7] + rng.logistic(size=n) / 2
+    frame = pd.DataFrame({"id": np.arange(n), "a": x[:, 0], "b": x[:, 1]})
+    frame["y"] = np.where(number > 0, "yes", "no") if classes else number
+    target = {"classes": ["no", "yes"]} if classes else {"bounds": [-8, 8]}
+    features = [{"name": name, "kind": "number", "bounds": [-1, 1], "knots": 0} for name in "ab"]
+    schema = {"features": features, "target": {"name": "y", **target}, "person": "id"}
+    estimator = PrivateLogisticRegression if classes else PrivateLasso
+    errors = [
+        estimator(300.0, 1e-6, adjacency="replace-person", solver=solver, random_state=0)
+        .fit(read(frame, {**schema, "rows_of_a_person": each}))
+        .coef_error_
+        for each in (1, 4)
+    ]
+    np.testing.assert_allclose(errors[1], errors[0], rtol=0.15)

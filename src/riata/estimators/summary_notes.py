@@ -13,7 +13,7 @@ from riata.data.schema.schema import Schema
 from riata.estimators.adjustment import MEANINGS
 from riata.estimators.coefficients import INTERCEPT, Coefficients
 from riata.estimators.description import ModelDescription
-from riata.solvers import SOLVERS
+from riata.solvers import SOLVERS, WhitenedGradient
 from riata.wording import listed
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ INSTEAD = (
 
 #: A private estimate of the fit above the first, with an error below the second, is nearly perfect.
 PERFECT, SURE = 0.98, 0.1
+
+#: What intervals are about, of numbers that are fitted by gradients with clipped summands.
+ROBUST = (
+    "Intervals are for coefficients of the robust model of the population: the one in which no row "
+    "counts more than where gradients were clipped. It is that of least squares, unless a few rows "
+    "with large residuals decide about that."
+)
 
 #: So many columns that are not 0 are shown everywhere, and the largest of more.
 SHOWN_WHOLE = 10
@@ -52,6 +59,8 @@ def summary_notes(
             "count that columns were selected, nor that clipped residuals or a penalty move the "
             "estimates: do not take p-values for exact."
         )
+        if solver == WhitenedGradient.name and about.output == "number" and lines is None:
+            notes.append(ROBUST)
     if each_level != level:
         notes.append(
             f"Intervals count that columns were selected: each is one of {100 * each_level:.6g}%, "

@@ -102,10 +102,9 @@ class _Run(Run):
         self._fit_nuisance("table", self.model(self.w, self.offset), self._spread(self.w))
         super().descend(callback)
 
-    def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
+    def after_step(self, t: int, w: np.ndarray, offset: float) -> None:
         if t % EVERY == 0 and t < self.plan.steps:
             self._fit_nuisance("table", self.model(w, offset), self._spread(w))
-        return offset
 
     @property
     def least_cut(self) -> float:
@@ -132,8 +131,11 @@ class _Run(Run):
         last = first * min(max(1 - AT_THE_END * fell, LEAST_LEFT), 1.0)
         n = self.problem.n_rows
         sampled = self.scale / first / math.sqrt(n)
-        noise = math.sqrt(max(self.error**2 - sampled**2, 0.0))
-        self.error = math.hypot(noise * first / last, 1 / math.sqrt(n * last))
+        noise, self.sampled = (
+            math.sqrt(max(self.error**2 - sampled**2, 0.0)),
+            1 / math.sqrt(n * last),
+        )
+        self.error = math.hypot(noise * first / last, self.sampled)
 
     def fit_of(self, model: Vector) -> Fit | None:
         """None: the best constant of other nuisance parameters would have to be found for it."""

@@ -116,7 +116,8 @@ class Refit(Solver):
         self, plan: Plan, problem: Problem, curator: Curator, callback: Callback | None = None
     ) -> Solution:
         assert plan.adaptive_budget is not None
-        run = Run(problem, curator, RemainingBudget.of(plan.adaptive_budget), plan.steps, callback)
+        whole, people = RemainingBudget.of(plan.adaptive_budget), plan.budget.rows_of_a_person
+        run = Run(problem, curator, whole, plan.steps, callback, people)
         run.begin()
         run.fit_unpenalized()
         self.search(run)
@@ -159,6 +160,7 @@ class Run:
     remaining: RemainingBudget
     steps: int
     callback: Callback | None = None
+    rows_of_a_person: int = 1
     theta: Vector = field(init=False)
     support: list[int] = field(default_factory=list)
     selected: list[int] = field(default_factory=list)
@@ -355,8 +357,8 @@ class Run:
         constant: float,
         move: np.ndarray,
     ) -> None:
-        """Standard errors: the noise of the last gradient, that of the rows themselves, and a part
-        of the last step where the curvature changes on the way and is measured with less.
+        """Standard errors: the noise of the last gradient, that of the rows, of which those of a
+        person may be copies, and a part of the last step where the curvature changes on the way.
         """
         middle = min(self.slopes.quantile(NORMAL_ONE), query.slope_bound())
         ratio = middle**2 / self.largest_curvature  # of the slopes' variance to their curvature
@@ -366,7 +368,8 @@ class Run:
         spread = noise**2 * inverse @ inverse + sampled * inverse
         noisy = np.sqrt(np.maximum(np.diag(spread), 0.0))
         left = defaults.UNFINISHED * move if self.problem.loss.classifies else 0.0
-        found = np.hypot(noisy, left)
+        more = (self.rows_of_a_person - 1) * sampled * np.maximum(np.diag(inverse), 0.0)
+        found = np.hypot(np.hypot(noisy, left), np.sqrt(more))
         errors = np.zeros(self.problem.n_features)
         errors[columns] = found[: len(columns)] / self.units[columns]
         self.errors = errors

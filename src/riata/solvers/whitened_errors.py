@@ -11,7 +11,8 @@ import numpy as np
 from riata.queries import GradientMoments, PreconditionedGradient
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.constant_share import posterior
-from riata.solvers.empirical_bayes import averaged_noise, covariances, shortened_slopes, without
+from riata.solvers.empirical_bayes import covariances, shortened_slopes, without
+from riata.solvers.gradient_path import AveragedSteps, GradientRoot
 from riata.solvers.measured_constant import likely_shift
 from riata.solvers.whitened_defaults import (
     CUT,
@@ -34,16 +35,17 @@ LEAST_VARIANCE = 0.01
 
 
 def gradient_errors(
-    run: Run, noises: np.ndarray, rate: float, averaged: int, cut: float
+    run: Run, path: AveragedSteps | GradientRoot, cut: float
 ) -> tuple[float, float]:
     """The errors of w: of the noise, and of sampling rows."""
     bend, square, loss = 1.0, 1.0, run.problem.loss
+    sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows)
+    if isinstance(path, GradientRoot):
+        return path.noise, sampled
     if loss.classifies and loss.innermost.link == "logit":
         spread = math.sqrt(min(float(run.ratios @ np.square(run.w)), MOST_MARGINS))
         bend, square = shortened_slopes(loss, run.offset, spread, cut * run.scale)
-    noise = averaged_noise(noises / run.curvature, rate, rate * bend, averaged)
-    sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows)
-    return noise, sampled * math.sqrt(square) / bend
+    return path.noise(bend), sampled * math.sqrt(square) / bend
 
 
 def measured_sampling(
@@ -51,9 +53,8 @@ def measured_sampling(
 ) -> tuple[np.ndarray, float]:
     """What the second moments of a gradient's summands, released, say about sampling errors.
 
-    Errors of w are a sandwich whose outer parts are known: rows are whitened, and the curvature of
-    least squares is a constant. Directions in which noise leaves less than the variance of
-    residuals have that.
+    Errors of w are a sandwich whose outer parts follow from the gradients. Directions in which
+    noise leaves less than the variance of residuals have that.
 
     Parameters
     ----------
@@ -65,15 +66,18 @@ def measured_sampling(
     Returns
     -------
     root : ndarray
-        A root of the covariance of w, and of the prediction at the mean row if there is a constant.
+        A root of the covariance of the gradient, over the curvature, and of the mean slope if there
+        is a constant: of w and of the prediction at the mean row, if the Jacobian is the identity.
     farther : float
         How many times farther out gradients are to be clipped: 1 if no row surely counts much more
         than others.
     """
     constant, q, n = query.constant, run.whitening.size, run.problem.n_rows
+    far = max(farther_cut(run.problem, run.strength) / cut, 1.0)
     asked = GradientMoments(
-        query.problem, query.theta, query.limit, query.whitening, query.reach, constant, query.clip
-    )
+        query.problem, query.theta, far * query.limit, query.whitening, query.reach, constant,
+        far * query.clip,
+    )  # fmt: skip
     per_square = noise_std(run.plan["errors"], asked) / asked.clip**2
     least = CUT * run.scale * math.hypot(math.sqrt(run.trace), constant)
     clip = max(least, run.scale * math.sqrt(NOISY_CELL / per_square))
@@ -88,7 +92,7 @@ def measured_sampling(
     least_value = max(usual + noise_of_usual, LEAST_VARIANCE * run.scale**2)
     values, vectors = np.linalg.eigh(moments)
     roots = np.sqrt(np.maximum(values, min(least_value, run.scale**2)) / n) / run.curvature
-    farther = 1.0 if light else max(farther_cut(run.problem, run.strength) / cut, 1.0)
+    farther = 1.0 if light else far
     # Along the model half as far, if noise is no sampling error.
     quiet = query.clip / noise_std(run.plan["along"], query) / math.sqrt(2 * n)
     run.cut_along = max(CUT_ALONG, min(farther * cut / 2, quiet))
@@ -120,26 +124,42 @@ def mend_offset(run: Run, slope: float, noise: float) -> None:
 def covariance_of(run: Run, theta: Vector, support: np.ndarray) -> np.ndarray:
     """Of coefficients and intercept: of w, of the mean row, and of how much is kept.
 
-    To leave out columns projects w, and with it its errors, onto what is orthogonal to them.
+    To leave out columns projects w, and with it its errors, onto what is orthogonal to them. The
+    variance of a sum over the k rows of a person is at most k times that of independent rows,
+    however they depend on each other, and counts as this.
     """
-    matrix, error = run.whitening.matrix, min(run.error, LARGEST)
+    each = run.plan.budget.rows_of_a_person
+    matrix, error = run.whitening.matrix, math.hypot(run.error, math.sqrt(each - 1) * run.sampled)
+    error = min(error, LARGEST)
     maps = np.column_stack([matrix[:, support] / run.units[support], -run.whitening.centre])
     left = without(matrix, ~run.columns) if not run.columns.all() else np.eye(len(matrix))
     of_mean, of_part = np.zeros((2, len(support) + 1))
     of_mean[-1] = run.shift_error
     of_part[:-1] = run.kept_error * (theta.dense() - run.base.dense())[support]
     of_part[-1] = run.kept_error * (theta.offset - run.base.offset)
-    of_w, none = left @ maps, np.zeros(2, dtype=bool)
-    if run.sampling is None:
-        sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows)
-        of_mean[-1] = math.hypot(run.shift_error, sampled)
-        root, flat = np.vstack([error * of_w, of_mean, of_part]), np.append(run.flat, none)
+    of_w, none, unseen = left @ maps, np.zeros(2, dtype=bool), run.flat & run.unseen
+    if isinstance(run.path, GradientRoot):
+        of_noise, of_rows = _of_gradients(run, run.path, of_w)
+        of_rows = math.sqrt(each) * of_rows
+        flat = np.resize(np.append(unseen, False), len(of_rows))
+        root = np.vstack([of_noise, of_rows, of_mean, of_part])
+        flat = np.concatenate([flat, flat, none])
     else:
-        at_mean = np.append(np.zeros(len(support)), 1.0)[None, : of_w.shape[1]]
-        everything = np.vstack([of_w, at_mean])[: len(run.sampling)]
-        rows = [min(run.noise, LARGEST) * of_w, run.sampling @ everything, of_mean, of_part]
-        of_rows = np.resize(np.append(run.flat, False), len(run.sampling))
-        root, flat = np.vstack(rows), np.concatenate([run.flat, of_rows, none])
+        sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows / each)
+        of_mean[-1] = math.hypot(run.shift_error, sampled)
+        root, flat = np.vstack([error * of_w, of_mean, of_part]), np.append(unseen, none)
     if not run.problem.fit_intercept:
         root[:, -1] = 0.0
     return covariances(root, flat)
+
+
+def _of_gradients(run: Run, path: GradientRoot, of_w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What errors of the gradient add: of its noise, and of sampling rows.
+
+    The noise of the intercept is counted with its shift, and not here.
+    """
+    everything = np.zeros((len(path.spread), of_w.shape[1]))
+    everything[: len(of_w)] = of_w
+    of_noise = min(path.noise, LARGEST) * path.spread.T @ everything
+    everything[len(of_w) :, -1] = 1.0  # of the prediction at the mean row
+    return of_noise, run.sampling @ path.spread.T @ everything

@@ -15,7 +15,7 @@ from riata.queries import PreconditionedGradient, Whitening
 from riata.solvers.empirical_bayes import GOOD, likely_size, part_to_keep, signal_part
 from riata.solvers.whitened_defaults import CUT_ALONG, MOST_KEPT, REACH
 from riata.solvers.whitened_errors import mend_offset
-from riata.solvers.whitened_line import usual_margins
+from riata.solvers.whitened_line import usual_margins, with_gradients
 
 if TYPE_CHECKING:
     from riata.solvers.whitened_run import Run
@@ -46,8 +46,8 @@ def keep_part_by_slopes(run: Run) -> None:
     change = likely_size(change, math.hypot(*noises), run.curvature * spread)
     found_part = -(float(found[0][0]) + run.curvature * run.overfit / spread) / change
     kept = part_to_keep(found_part, noises[0] / change, run.odds)
-    run.kept = min(kept, MOST_KEPT)
-    run.kept_error = GOOD * math.sqrt(signal_part(noises[0] / change, GOOD))
+    error = GOOD * math.sqrt(signal_part(noises[0] / change, GOOD))
+    run.kept, run.kept_error = with_gradients(run, min(kept, MOST_KEPT), error)
     if constant:
         slope = ((1 - run.kept) * found[0][1] + run.kept * found[1][1]) / constant
         noise = math.hypot((1 - run.kept) * noises[0], run.kept * noises[1]) / constant

@@ -26,11 +26,13 @@ from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.comparison import comparison, read_comparison
 from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import (
+    FLAT_PART,
     best_constant,
     high_quantile,
     known_errors,
     lost_in_noise,
 )
+from riata.solvers.gradient_path import AveragedSteps, GradientRoot, path_of
 from riata.solvers.measured_constant import MeasuredConstant, first_constant, likely_shift
 from riata.solvers.plan import Plan, count_steps
 from riata.solvers.solution import Callback, Fit, Solution
@@ -50,8 +52,6 @@ from riata.solvers.whitened_defaults import (
     MOST_LONG,
     MOST_MARGINS,
     MOST_STEEP,
-    RATE,
-    RATE_OF_CLASSES,
     REACH,
     SAFE,
     SKEW,
@@ -91,9 +91,14 @@ class Run:
         The mean squared length of u. Where eigenvalues were lifted it is less than their number.
     curvature : float
         The mean curvature of the loss.
-    noise, sampling : float and ndarray
-        The noise of the averaged w, and a root of the covariance that sampling rows gives it and
-        the prediction at the mean row, if that was measured.
+    sampled : float
+        The error of w that sampling rows makes, of rows that are independent.
+    path : AveragedSteps or GradientRoot
+        Where gradients led.
+    sampling : ndarray
+        A root of the covariance that sampling rows gives the gradient at w, if that was measured.
+    deviation : float
+        The standard deviation of an entry of the Jacobian in white coordinates.
     secant, secant_error : float
         The mean curvature of the risk on the way from the constant to the model, and its error.
     alone, base : ndarray, Vector
@@ -116,8 +121,10 @@ class Run:
     secant_error: float = math.inf
     odds: float = 1.0
     overfit: float = 0.0
+    sampled: float = 0.0
     alone: np.ndarray | float = 0.0
     base: Vector = field(init=False)
+    path: AveragedSteps | GradientRoot | None = None
     sampling: np.ndarray | None = None
     cut_along: float = CUT_ALONG
 
@@ -163,7 +170,8 @@ class Run:
         self.spread = self.scale
         self.whitening = Whitening.of(np.eye(p) / rows, np.zeros(p))
         self.length, self.trace = math.sqrt(2), 1.0
-        self.w, self.ratios, self.flat = np.zeros(p), np.ones(p), np.zeros(p, dtype=bool)
+        self.w, self.ratios = np.zeros(p), np.ones(p)
+        self.flat, self.unseen = np.zeros(p, dtype=bool), np.ones(p, dtype=bool)
         if problem.loss.measured_curvature:
             self.measured = MeasuredConstant(problem, self.constant, self.curvature)
             for _ in range(CONSTANTS if "constant" in self.plan.times else 0):
@@ -232,7 +240,11 @@ class Run:
         old = self.whitening
         self.whitening = Whitening.of(turn @ old.matrix, turn @ (old.centre + means[:p]))
         self.scale = in_range(self.scale * math.sqrt(left))
-        self.ratios, self.flat = np.clip(raw / lifted, 0.0, 1.0), lost_in_noise(raw, noise)
+        self.ratios = np.clip(raw / lifted, 0.0, 1.0)
+        self.flat = lost_in_noise(raw, noise)
+        # What an earlier round saw is there, however small noise makes it look now.
+        self.unseen = self.flat & (np.square(vectors[self.unseen]).sum(axis=0) > FLAT_PART)
+        self.deviation = noise * float(np.mean(1 / lifted))
         self.trace = max(float((raw / lifted).sum()), 1.0)
         longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
         self.length = math.hypot(longest * math.sqrt(self.trace + 1), self.steepness)
@@ -285,44 +297,42 @@ class Run:
         limit = clip / constant if constant else math.inf
         if classifies:  # the variance of slopes is the mean curvature, as in every likelihood
             self.curvature = in_range(self.curvature * min(1.0, self.scale / self.spread) ** 2)
-        changes = classifies or problem.loss.measured_curvature
-        rate = RATE_OF_CLASSES if changes else RATE
-        w, offset = self.w, self.offset
-        self.w, self.offset, noises = np.zeros(len(w)), 0.0, []
+        point = np.append(self.w, self.offset) if constant else self.w
+        path = self.path = path_of(
+            problem.loss, self.curvature, self.deviation, first, steps, constant
+        )
+        q = len(self.w)
         for t in count_steps(steps, callback):
+            offset = float(point[-1]) if constant else self.offset
             query = PreconditionedGradient(
-                self.problem, self.model(w, offset), limit, self.whitening, REACH * typical,
-                constant, clip,
+                self.problem, self.model(point[:q], offset), limit, self.whitening,
+                REACH * typical, constant, clip,
             )  # fmt: skip
             if t == 1 and "errors" in self.plan.times:
                 self.sampling, farther = measured_sampling(self, query, cut)
                 clip, limit = farther * clip, farther * limit
                 query = replace(query, clip=clip, limit=limit)
             gradient, noise = self.release("first" if t <= first else "gradient", query)
-            noises.append(noise)
-            w = limited(w - rate / self.curvature * gradient[: len(w)])
-            if constant:
-                offset -= rate / self.curvature * float(gradient[-1]) / constant
-            if t > first:
-                self.w = self.w + w / (steps - first)
-                self.offset += offset / (steps - first)
-            offset = self.after_step(t, w, offset)
+            point = path.advance(point, gradient, noise)
+            self.after_step(t, point[:q], float(point[-1]) if constant else self.offset)
+        self.w, self.offset = path.found[:q], float(path.found[-1]) if constant else 0.0
         self.most = MOST_MARGINS if classifies else self.explained
-        self.noise, sampled = gradient_errors(self, np.array(noises), rate, steps - first, cut)
-        self.error = math.hypot(self.noise, sampled)
+        noise, self.sampled = gradient_errors(self, path, cut)
+        self.error = math.hypot(noise, self.sampled)
         split = Split.of(problem, self.whitening.matrix)
         w, self.columns = split.likely_columns(self.w, self.error, self.most)
         w, self.alone = split.shrunken(w, np.full(len(w), self.error), self.most), split.alone(w)
         free = min(int(self.columns[split.penalized].sum()), len(w))
         kept, found = w - self.alone, self.w - self.alone
-        self.overfit = free * sampled**2 * float(kept @ found) / max(float(found @ found), 1e-300)
+        self.overfit = (
+            free * self.sampled**2 * float(kept @ found) / max(float(found @ found), 1e-300)
+        )
         self.w = w
         self.offset_error = self.error / constant if constant else None
         steady_offset(self)
 
-    def after_step(self, t: int, w: np.ndarray, offset: float) -> float:
-        """What else is fitted between two gradients, nothing here, and the offset after it."""
-        return offset
+    def after_step(self, t: int, w: np.ndarray, offset: float) -> None:
+        """What else is fitted between two gradients: nothing here."""
 
     @property
     def least_cut(self) -> float:
