@@ -101,7 +101,7 @@ def test_an_averaged_plan_makes_the_releases_of_its_proof(loss, intercept, n):
     expected |= {} if loss.classifies else {"slopes": 1 + intercept}
     expected |= {"constant": 1} if intercept else {}
     seen = n > 500 and intercept and not loss.measured_curvature
-    expected |= {"centre": 1} if seen else {}
+    expected |= {"centre": 1, "spread": 1} if seen else {}
     assert plan.times == expected
 
 

@@ -22,6 +22,7 @@ from riata.solvers.defaults import (
     MANY_COLUMNS,
     PURE_COLUMNS,
     SEARCHED,
+    UNSEARCHABLE,
     WHITENED_COLUMNS,
     WHITENED_ENTRIES,
 )
@@ -121,6 +122,15 @@ def _few_rows(problem: Problem, budget: Budget) -> bool:
     return whole_strength(problem, budget) < least * problem.n_features**0.5
 
 
+def _few_nonnegative(problem: Problem, budget: Budget) -> bool:
+    """Whether labels' rows, with entries that may often be 0, are too few for a search."""
+    labelled = problem.bounds.nonnegative and problem.loss.classifies
+    if _without_privacy(problem, budget) or budget.delta == 0 or not labelled:
+        return False
+    few = whole_strength(problem, budget) < UNSEARCHABLE * problem.n_features**0.5
+    return _ball(problem) and few
+
+
 #: The same where rows are public and targets secret. If no line applies, `RULES` do.
 LABEL_RULES = (
     Rule(
@@ -182,6 +192,11 @@ RULES = (
         WhitenedGradient, _takes_all,
         "there are so few columns that all of them are fitted, and their correlations are measured "
         "first",
+    ),
+    Rule(
+        ScaledGradient, _few_nonnegative,
+        "the rows are not negative and so few that a search finds no columns, and how long they "
+        "are is measured",
     ),
     Rule(
         AveragedGradient, _by_pure_gradients,
