@@ -84,7 +84,8 @@ LADDERS = (
             Rung(
                 "scaled-gradient",
                 "scaled_gradient",
-                "L1Ball or L2Ball, delta > 0,|labels, no entry below 0,|rows · μ below 25 √columns?",
+                "L1Ball or L2Ball, delta > 0,|labels, no entry below 0,|"
+                "rows · μ below 25 √columns?",
             ),
             Rung(
                 "averaged-gradient",

@@ -30,15 +30,17 @@ def test_what_noise_hides_is_alike_and_the_trace_stays():
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0])
 def test_noise_alone_leaves_the_rows_as_they_are(size):
     spread = RowSpread.of(noisy(np.zeros(20), size), max(size, 1e-12))
-    assert np.ptp(spread.values[spread.lost]) == 0 and (spread.values > 0).all()
+    assert np.ptp(spread.values[spread.lost]) == 0
+    assert (spread.values > 0).all()
     _, left = spread.coordinates(Whitening.of(np.eye(20), np.zeros(20)), 1.0)
-    assert ((0 < left) & (left < 1)).all()
+    assert ((left > 0) & (left < 1)).all()
 
 
 def test_less_noise_makes_whiter_rows():
     spread = RowSpread.of(np.diag(np.geomspace(1e-3, 1.0, 10)), 1e-9)
     floors = [spread.best_floor(noise, 1.0, 0.02, 10_000) for noise in (1.0, 1e-2, 1e-4)]
-    assert floors == sorted(floors, reverse=True) and floors[0] > 10 * floors[-1]
+    assert floors == sorted(floors, reverse=True)
+    assert floors[0] > 10 * floors[-1]
 
 
 def test_coordinates_have_the_second_moments_that_they_say():

@@ -18,7 +18,9 @@ from riata.solvers.defaults import (
     COLUMNS_OF_A_CLASS,
     FEW_COLUMNS,
     FEW_ROWS,
+    FEW_ROWS_MEASURED,
     FEW_ROWS_OF_CLASSES,
+    FEW_ROWS_OF_CLASSES_MEASURED,
     MANY_COLUMNS,
     PURE_COLUMNS,
     SEARCHED,
@@ -118,7 +120,10 @@ def _by_pure_gradients(problem: Problem, budget: Budget) -> bool:
 
 
 def _few_rows(problem: Problem, budget: Budget) -> bool:
-    least = FEW_ROWS_OF_CLASSES if problem.loss.classifies else FEW_ROWS
+    numbers, classes = FEW_ROWS, FEW_ROWS_OF_CLASSES
+    if problem.loss.measured_curvature:
+        numbers, classes = FEW_ROWS_MEASURED, FEW_ROWS_OF_CLASSES_MEASURED
+    least = classes if problem.loss.classifies else numbers
     return whole_strength(problem, budget) < least * problem.n_features**0.5
 
 

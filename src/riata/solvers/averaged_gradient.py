@@ -126,8 +126,8 @@ class AveragedGradient(WhitenedGradient):
     -----
     *Privacy.* The rows are read for two scales, for the best constant, for the mean row and second
     moments around it, for the gradients, for two gradients or joint second moments along the model,
-    and for an estimate of the fit. All releases are planned before: Gaussian ones, whose composition is exact, or Laplace ones
-    where delta is 0.
+    and for an estimate of the fit. All releases are planned before: Gaussian ones, whose
+    composition is exact, or Laplace ones where delta is 0.
     """
 
     name = "averaged-gradient"
@@ -147,10 +147,11 @@ class AveragedGradient(WhitenedGradient):
             found["slopes"] = (CONSTANTS + 1, 2 * scale)
         elif not problem.loss.classifies:
             found["slopes"] = (1 + problem.fit_intercept, scale)
-        if _sees_mean(problem, strength):
+        seen = strength >= SEEN * problem.n_features**0.5 and not measured
+        if seen and problem.fit_intercept:
             found["centre"] = (1, SHARES["centre"])
-            if not pure:  # Laplace noise on a matrix hides it
-                found["spread"] = (1, SHARES["spread"])
+        if seen and not pure:  # Laplace noise on a matrix hides it
+            found["spread"] = (1, SHARES["spread"])
         found["gradient"] = (steps, SHARES["gradient"])
         found |= {"along": (2, along_share(strength)), "check": (1, SHARES["check"])}
         if measured or problem.fit_intercept:
@@ -167,12 +168,6 @@ class AveragedGradient(WhitenedGradient):
         run.descend(callback)
         run.shrink()
         return run.solution()
-
-
-def _sees_mean(problem: Problem, strength: float) -> bool:
-    """Whether the mean row is released: where slopes far from all targets are alike."""
-    seen = strength >= SEEN * problem.n_features**0.5
-    return seen and problem.fit_intercept and not problem.loss.measured_curvature
 
 
 class _Run(Run):

@@ -45,7 +45,7 @@ class RowSpread:
         lost = lost_in_noise(raw, noise)
         whole = max(float(raw.sum()), math.sqrt(2 * len(raw)) * noise, _LEAST)
         left = max(whole - float(raw[~lost].sum()), _LEAST_LOST * whole)
-        each = left / max(np.count_nonzero(lost), 1)
+        each = left / max(int(np.count_nonzero(lost)), 1)
         smallest = float(raw[~lost].min(initial=math.inf))
         return cls(np.where(lost, min(each, smallest), raw), vectors, lost)
 
