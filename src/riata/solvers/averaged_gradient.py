@@ -110,6 +110,10 @@ FLAT = 0.5
 #: share. Where second moments are known the longest way is one along the largest of them.
 HARM, SHORTEST, LONGEST = 0.03, 1.5, 10.0
 
+#: The variance of log odds that would explain the labels of classes that are alike. Those of rarer
+#: ones take more, but models have no larger margins.
+LARGE_MARGINS = 4.0
+
 
 @dataclass(frozen=True)
 class AveragedGradient(WhitenedGradient):
@@ -265,7 +269,8 @@ class _Run(Run):
         noise = noise_std(self.plan["gradient"], of_one) / math.sqrt(self.plan.steps)
         noise *= self.cut * math.hypot(1.0, constant)
         slopes = 1.0 if self.problem.loss.classifies else USUAL_SLOPE**2
-        floor = spread.best_floor(noise, slopes, EXPLAINED, self.problem.n_rows)
+        explained = EXPLAINED * self.learnable / self.explained
+        floor = spread.best_floor(noise, slopes, explained, self.problem.n_rows)
         self.whitening, self.ratios = spread.coordinates(self.whitening, floor)
         self.trace, self.largest = float(self.ratios.sum()), float(self.ratios.max())
         self.lost = spread.lost
@@ -281,6 +286,15 @@ class _Run(Run):
             first, second = self.problem.loss.class_targets()
             return np.array([first if self.part >= 0.5 else second])
         return self.problem.y_bound * np.array([-1.0, 1.0])
+
+    @property
+    def learnable(self) -> float:
+        """The variance of margins that there is to learn.
+
+        To explain all labels of a rare class it would be far larger than that of any model.
+        """
+        classifies = self.problem.loss.classifies
+        return min(self.explained, LARGE_MARGINS) if classifies else self.explained
 
     def descend(self, callback: Callback | None) -> None:
         """Steps as long as their noise allows; the last half of the iterates is averaged."""
@@ -300,7 +314,7 @@ class _Run(Run):
             gradient, noise = self.release("gradient", query)
             if not rate:
                 alone = max(noise / math.sqrt(steps) / self.curvature, 1e-9 * root)
-                far = root * math.sqrt(HARM / self.trace) / alone
+                far = math.sqrt(HARM * self.learnable / self.trace) / alone
                 rate = min(max(far, SHORTEST / self.trace), LONGEST / self.largest) / steps
             w = limited(w - rate / self.curvature * gradient[: len(w)])
             if constant:
