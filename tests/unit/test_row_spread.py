@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
+from riata import Bounds, PrivateErm
+from riata.audit import random_pairs, replays
+from riata.losses import Logistic, Squared
 from riata.queries import Whitening
+from riata.sets import L2Ball
 from riata.solvers.row_spread import RowSpread
 
 RNG = np.random.default_rng(0)
@@ -51,3 +55,16 @@ def test_coordinates_have_the_second_moments_that_they_say():
     np.testing.assert_allclose(turn @ matrix @ turn.T, np.diag(left), atol=1e-6)
     np.testing.assert_allclose(left, values / (values + 0.1), rtol=1e-6)
     np.testing.assert_allclose(whitening.centre, turn @ before.centre, atol=1e-4)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=repr)
+def test_no_release_of_a_fit_that_sees_the_spread_exceeds_its_claim(loss, adjacency):
+    model = PrivateErm(
+        loss, L2Ball(10.0), 50.0, 1e-6, bounds=Bounds(1.3, 1.0, norm="l2"),
+        solver="averaged-gradient", adjacency=adjacency,
+    )  # fmt: skip
+    assert model.plan(40, 3).times["spread"] == 1
+    found = list(replays(model, random_pairs(model, 6, 40, 3), seed=1))
+    assert all(each.sound for each in found)
+    assert all(each.realised.epsilon <= each.claimed.epsilon for each in found)
