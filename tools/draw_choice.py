@@ -52,7 +52,7 @@ LADDERS = (
             Rung(
                 "averaged-gradient",
                 "averaged_gradient",
-                "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 115)?",
+                "L1Ball or L2Ball, at most|512 columns, rows · μ below|75 √columns (labels: 400)?",
             ),
             Rung(
                 "whitened-gradient",
@@ -74,12 +74,18 @@ LADDERS = (
                 "averaged-gradient",
                 "averaged_gradient",
                 "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|"
-                "40 √columns (labels: 115)?",
+                "75 √columns (labels: 400)?",
             ),
             Rung(
                 "whitened-gradient",
                 "whitened_gradient",
                 "L1Ball or L2Ball, delta > 0,|few columns*?",
+            ),
+            Rung(
+                "scaled-gradient",
+                "scaled_gradient",
+                "L1Ball or L2Ball, delta > 0,|labels, no entry below 0,|"
+                "rows · μ below 25 √columns?",
             ),
             Rung(
                 "averaged-gradient",

@@ -48,8 +48,12 @@ def test_every_leaf_has_a_page(picture):
 
 
 def few_rows(p, b):
-    """Whether a release of strength 40 √columns / rows, or 115 for labels, is within the budget."""
-    mu = (115 if isinstance(p.loss, Logistic) else 40) * p.n_features**0.5 / p.n_rows
+    return is_below(400 if isinstance(p.loss, Logistic) else 75, p, b)
+
+
+def is_below(times, p, b):
+    """Whether a release of strength times √columns / rows is within the budget."""
+    mu = times * p.n_features**0.5 / p.n_rows
     below = norm.cdf(-b.epsilon / mu + mu / 2)
     return below - math.exp(b.epsilon) * norm.cdf(-b.epsilon / mu - mu / 2) > b.delta
 
@@ -78,13 +82,13 @@ MEANS = {
         and p.bounds.nonnegative
         and 3 * p.n_features > p.n_rows
     ),
-    "L1Ball or L2Ball, at most|512 columns, rows · μ below|40 √columns (labels: 115)?": (
+    "L1Ball or L2Ball, at most|512 columns, rows · μ below|75 √columns (labels: 400)?": (
         lambda p, b: isinstance(p.set, L1Ball | L2Ball) and p.n_features <= 512 and few_rows(p, b)
     ),
     "L1Ball or L2Ball, at most|512 columns?": lambda p, b: (
         isinstance(p.set, L1Ball | L2Ball) and p.n_features <= 512
     ),
-    "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|40 √columns (labels: 115)?": (
+    "L1Ball or L2Ball, delta > 0,|few columns*, rows · μ below|75 √columns (labels: 400)?": (
         lambda p, b: (
             isinstance(p.set, L1Ball | L2Ball)
             and b.delta > 0
@@ -98,6 +102,15 @@ MEANS = {
     "L1Ball or L2Ball, numbers|or columns at most rows / 3?": lambda p, b: (
         isinstance(p.set, L1Ball | L2Ball)
         and (isinstance(p.loss, Squared) or 3 * p.n_features <= p.n_rows)
+    ),
+    "L1Ball or L2Ball, delta > 0,|labels, no entry below 0,|rows · μ below 25 √columns?": (
+        lambda p, b: (
+            isinstance(p.set, L1Ball | L2Ball)
+            and b.delta > 0
+            and isinstance(p.loss, Logistic)
+            and p.bounds.nonnegative
+            and is_below(25, p, b)
+        )
     ),
     "L1Ball or L2Ball, delta 0,|few columns*, more than .13|√(rows · epsilon) (labels: .065)?": (
         lambda p, b: (
@@ -135,7 +148,7 @@ def test_the_questions_lead_where_the_rules_lead(picture):
     ]  # fmt: skip
     bounds = [
         Bounds(x=1.0, y=1.0), Bounds(x=1.0, y=1.0, norm="l2"),
-        Bounds(x=1.0, y=1.0, norm="l2", nonnegative=True),
+        Bounds(x=1.0, y=1.0, norm="l2", nonnegative=True), Bounds(x=1.0, y=1.0, nonnegative=True),
     ]  # fmt: skip
     budgets = [Budget(*pair) for pair in [(1.0, 1e-6), (0.1, 1e-6), (1.0, 0.0), (0.1, 0.0)]]
     budgets.append(Budget(float("inf"), 0.0))

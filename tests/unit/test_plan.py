@@ -78,6 +78,7 @@ UNIT = Bounds(x=1.0, y=1.0)
 LENGTH = Bounds(x=1.0, y=1.0, norm="l2")
 INF = float("inf")
 WORDS = Bounds(1.0, 1.0, norm="l2", nonnegative=True)
+FLAGS = Bounds(1.0, 1.0, nonnegative=True)
 
 
 def unit_lasso(n=10_000, p=1_000, intercept=False, **changes):
@@ -362,7 +363,8 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(), 1.0, PrivateGreedy),
         (unit_lasso(p=100), 1.0, WhitenedGradient),  # a hundredth of 10,000
         (unit_lasso(p=33), 0.25, PrivateGreedy),
-        (unit_lasso(p=33, loss=Logistic()), 0.3, WhitenedGradient),
+        (unit_lasso(p=33, loss=Logistic()), 0.3, AveragedGradient),
+        (unit_lasso(p=33, loss=Logistic()), 4.0, WhitenedGradient),
         (unit_lasso(p=100, n=7_900), 0.1, AveragedGradient),  # less than 8 a column
         (unit_lasso(p=100, n=8_000), 0.1, PrivateGreedy),
         (unit_lasso(p=101), 1.0, PrivateGreedy),
@@ -371,9 +373,12 @@ def test_an_unknown_selection_is_refused():
         (unit_lasso(p=32), 0.25, WhitenedGradient),
         (unit_lasso(p=100, set=L2Ball(1.0)), 1.0, WhitenedGradient),
         (unit_lasso(p=100, set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
-        (unit_lasso(p=5, n=500), 1.0, WhitenedGradient),
-        (unit_lasso(p=5, n=300), 1.0, AveragedGradient),
-        (unit_lasso(p=5, n=500, loss=Logistic()), 1.0, AveragedGradient),
+        (unit_lasso(p=5, n=800), 1.0, WhitenedGradient),
+        (unit_lasso(p=5, n=700), 1.0, AveragedGradient),
+        (unit_lasso(p=5, n=800, loss=Logistic()), 1.0, AveragedGradient),
+        (unit_lasso(bounds=FLAGS, n=3_000, loss=Logistic()), 1.0, ScaledGradient),
+        (unit_lasso(bounds=FLAGS, n=4_000, loss=Logistic()), 1.0, PrivateGreedy),
+        (unit_lasso(bounds=FLAGS, n=3_000), 1.0, PrivateGreedy),
         (unit_lasso(set=Simplex(1.0)), 1.0, PrivateFrankWolfe),
         (unit_lasso(set=L2Ball(1.0)), 1.0, PrivateGreedy),
         (unit_lasso(set=LpBall(1.3, 1.0)), 1.0, GaussianFrankWolfe),
@@ -438,13 +443,14 @@ def test_estimators_choose_by_themselves():
         return model.plan(1_000, p).solver
 
     common = {"epsilon": 1.0, "classes": [0, 1]}
+    strong = common | {"epsilon": 10.0}
     for kind in (PrivateLogisticRegression, PrivateLinearSVC):
         assert solver(kind(**common, bounds=Bounds(1.0)), 200) == "greedy"
         assert solver(kind(**common, bounds=Bounds(1.0))) == "averaged-gradient"
-        assert solver(kind(**common, bounds=Bounds(1.0)), 3) == "whitened-gradient"
+        assert solver(kind(**strong, bounds=Bounds(1.0)), 3) == "whitened-gradient"
         assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 5) == "averaged-gradient"
         assert solver(kind(**common, bounds=Bounds(1.0), delta=0.0), 2) == "sufficient-statistics"
-        assert solver(kind(**common, bounds=LENGTH), 3) == "whitened-gradient"
+        assert solver(kind(**strong, bounds=LENGTH), 3) == "whitened-gradient"
         assert solver(kind(**common, bounds=LENGTH), 500) == "averaged-gradient"
         assert solver(kind(**common, bounds=LENGTH), 600) == "noisy-gradient"
         words = Bounds(1.0, norm="l2", nonnegative=True)

@@ -183,7 +183,7 @@ def test_auto_fits_all_classes_together_where_it_can():
     assert solver(9_000, 50, bounds=Bounds(1.0), delta=0.0)[1] == 4
     assert solver(9_000, 50, solver="noisy-gradient") == ("noisy-gradient", 4)
     assert solver(9_000, 50, solver=NoisyGradient(3)) == ("noisy-gradient", 4)
-    assert solver(9_000, 50, classes=2)[0] == "whitened-gradient"
+    assert solver(9_000, 50, classes=2)[0] == "averaged-gradient"
     assert "one release" in str(model().plan(9_000, 50))
     assert PrivateLinearSVC(1.0, 1e-6, bounds=SHORT, classes=[0, 1, 2]).plan(900, 9).fits == 3
     pure = Problem(Softmax(3), L2Ball(1.0), SHORT.with_y(3.0), 100, 5)

@@ -100,8 +100,9 @@ def test_an_averaged_plan_makes_the_releases_of_its_proof(loss, intercept, n):
     expected = {"lengths": 1, "gradient": 5, "along": 2, "check": 1}
     expected |= {} if loss.classifies else {"slopes": 1 + intercept}
     expected |= {"constant": 1} if intercept else {}
-    seen = n > 500 and intercept and not loss.measured_curvature
-    expected |= {"centre": 1} if seen else {}
+    seen = n > 500 and not loss.measured_curvature
+    expected |= {"spread": 1} if seen else {}
+    expected |= {"centre": 1} if seen and intercept else {}
     assert plan.times == expected
 
 

@@ -18,10 +18,13 @@ from riata.solvers.defaults import (
     COLUMNS_OF_A_CLASS,
     FEW_COLUMNS,
     FEW_ROWS,
+    FEW_ROWS_MEASURED,
     FEW_ROWS_OF_CLASSES,
+    FEW_ROWS_OF_CLASSES_MEASURED,
     MANY_COLUMNS,
     PURE_COLUMNS,
     SEARCHED,
+    UNSEARCHABLE,
     WHITENED_COLUMNS,
     WHITENED_ENTRIES,
 )
@@ -117,8 +120,20 @@ def _by_pure_gradients(problem: Problem, budget: Budget) -> bool:
 
 
 def _few_rows(problem: Problem, budget: Budget) -> bool:
-    least = FEW_ROWS_OF_CLASSES if problem.loss.classifies else FEW_ROWS
+    numbers, classes = FEW_ROWS, FEW_ROWS_OF_CLASSES
+    if problem.loss.measured_curvature:
+        numbers, classes = FEW_ROWS_MEASURED, FEW_ROWS_OF_CLASSES_MEASURED
+    least = classes if problem.loss.classifies else numbers
     return whole_strength(problem, budget) < least * problem.n_features**0.5
+
+
+def _few_nonnegative(problem: Problem, budget: Budget) -> bool:
+    """Whether labels' rows, with entries that may often be 0, are too few for a search."""
+    labelled = problem.bounds.nonnegative and problem.loss.classifies
+    if _without_privacy(problem, budget) or budget.delta == 0 or not labelled:
+        return False
+    few = whole_strength(problem, budget) < UNSEARCHABLE * problem.n_features**0.5
+    return _ball(problem) and few
 
 
 #: The same where rows are public and targets secret. If no line applies, `RULES` do.
@@ -182,6 +197,11 @@ RULES = (
         WhitenedGradient, _takes_all,
         "there are so few columns that all of them are fitted, and their correlations are measured "
         "first",
+    ),
+    Rule(
+        ScaledGradient, _few_nonnegative,
+        "the rows are not negative and so few that a search finds no columns, and how long they "
+        "are is measured",
     ),
     Rule(
         AveragedGradient, _by_pure_gradients,

@@ -22,14 +22,9 @@ def comparison(
     return Improvement(problem, theta, constant, most)
 
 
-def read_comparison(
-    released: np.ndarray, noise: float, sure: float = defaults.SURE
-) -> tuple[Fit, bool]:
-    """The fit that a released comparison shows, and whether the model is surely better.
-
-    `sure` is how many times the gain has to exceed its noise.
-    """
+def read_comparison(released: np.ndarray, noise: float) -> tuple[Fit, bool]:
+    """The fit that a released comparison shows, and whether the model is surely better."""
     loss, gain = released
     scale = max(loss, noise)
     fit = Fit(gain / scale, noise / scale, float(max(loss - gain, noise)))
-    return fit, bool(gain > sure * noise)
+    return fit, bool(gain > defaults.SURE * noise)

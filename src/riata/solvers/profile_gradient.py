@@ -68,8 +68,10 @@ class ProfileGradient(WhitenedGradient):
     requirements = (*WhitenedGradient.requirements, nuisance_parameters)
     fits_nuisance: ClassVar[bool] = True
 
-    def parts(self, problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
-        found = super().parts(problem, steps, strength)
+    def parts(
+        self, problem: Problem, steps: int, strength: float, *, pure: bool
+    ) -> dict[str, tuple[int, float]]:
+        found = super().parts(problem, steps, strength, pure=pure)
         del found["check"]
         tables = 2 + (steps - 1) // EVERY + bool(problem.unpenalized)
         found["table"] = (tables, ON_THE_WAY)

@@ -80,7 +80,9 @@ class WhitenedGradient(Solver):
     def plan(self, problem: Problem, budget: Budget, fits: int = 1) -> Plan:
         self.check(problem, budget)
         steps = check_steps(self.steps) or self.usual_steps(budget)
-        parts = self.parts(problem, steps, whole_strength(problem, budget, fits))
+        parts = self.parts(
+            problem, steps, whole_strength(problem, budget, fits), pure=budget.delta == 0
+        )
         times = {role: count for role, (count, _) in parts.items()}
         shares_of = {role: share for role, (_, share) in parts.items()}
         planned = gaussian_mechanisms if budget.delta > 0 else laplace_mechanisms
@@ -95,7 +97,9 @@ class WhitenedGradient(Solver):
         """How many gradients "auto" takes."""
         return STEPS
 
-    def parts(self, problem: Problem, steps: int, strength: float) -> dict[str, tuple[int, float]]:
+    def parts(
+        self, problem: Problem, steps: int, strength: float, *, pure: bool
+    ) -> dict[str, tuple[int, float]]:
         """How often each kind of release is made, and what it gets of the budget."""
         return shares(problem, steps, strength)
 
