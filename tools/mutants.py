@@ -67,6 +67,7 @@ TARGETS = "tests/sensitivity/test_label_queries.py"
 LABELS = "tests/unit/test_label_privacy.py"
 FILTER = ("tests/unit/test_filter.py",)
 REJECTION = ("tests/unit/test_rejection.py",)
+FOLLOWED = ("tests/unit/test_followed_scores.py",)
 COMPILED = ("tests/statistical/test_compiled_selection.py",)
 CHANNEL = ("tests/audit/test_local_channel.py",)
 REPORTS = ("tests/statistical/test_local_reports.py",)
@@ -506,6 +507,24 @@ MUTANTS = [
     Mutant(
         "a quick look that is said to be exact", "engines/scores.py",
         "off = self._rough_now + float(", "off = 0.0 * float(", REJECTION,
+    ),
+    Mutant(
+        "sums that do not follow all rows", "engines/followed_scores.py",
+        "np.flatnonzero(steps != before)", "np.flatnonzero(steps > before)", FOLLOWED,
+    ),
+    Mutant(
+        "sums of entries that are not clipped", "engines/columns.py",
+        "np.clip(rows.data[kept], -most, most, out=entries[part])",
+        "entries[part] = rows.data[kept]", FOLLOWED,
+    ),
+    Mutant(
+        "columns of few entries that are said to weigh less", "engines/followed_scores.py",
+        "whole = entries * self._most *", "whole = entries // 4 * self._most *", FOLLOWED,
+    ),
+    Mutant(
+        "sums of more rows than float64 can add", "engines/followed_scores.py",
+        "return int(min(max(few, 1), BLOCK_ROWS // 2))", "return int(max(few, 1)) + 2**30",
+        FOLLOWED,
     ),
     Mutant(
         "an envelope that leaves candidates out", "mechanisms/rejection.py",

@@ -112,7 +112,9 @@ class Problem:
     @property
     def penalized(self) -> np.ndarray:
         """The columns whose coefficients the set is about."""
-        return np.setdiff1d(np.arange(self.n_features), self.unpenalized)
+        found = np.ones(self.n_features, dtype=bool)
+        found[list(self.unpenalized)] = False
+        return np.flatnonzero(found)
 
     def project(self, theta: np.ndarray) -> np.ndarray:
         """The nearest coefficients in the set; those of unpenalized columns stay as they are."""

@@ -300,11 +300,11 @@ class DenseColumns:
     def clipped(self, most: int) -> DenseColumns:
         return self if most == self._most else DenseColumns(self._rows, most)
 
-    def dense(self, column: int, start: int, stop: int) -> np.ndarray:
-        return self.entries(column)[1][start:stop]
-
     def entries(self, column: int) -> tuple[Any, np.ndarray]:
         return slice(None), self._clipped(self._rows.column(column))
+
+    def entries_between(self, column: int, start: int, stop: int) -> tuple[Any, np.ndarray]:
+        return slice(None), self.entries(column)[1][start:stop]
 
     def work(self, column: int) -> int:
         """How many entries could be read in the time that the last look at a column took."""

@@ -14,13 +14,14 @@ from riata.bounds import Bounds
 from riata.engines.columns import SparseColumns
 from riata.engines.compiled.codes import known_loss
 from riata.engines.dense import DenseColumns, DenseRows
+from riata.engines.followed_scores import FollowedScores
 from riata.engines.gram import Gram
 from riata.engines.margins import ColumnBlock, DenseBlock, Margins, RowBlock
 from riata.engines.scores import LazyScores, ordinary
 from riata.engines.shard import blocks_of, sum_over
 from riata.grid import BLOCK_ROWS, X_STEPS, slices
 from riata.losses import Squared
-from riata.mechanisms.engine import Engine
+from riata.mechanisms.engine import Engine, Scores
 from riata.queries import Block, Correlations, FrankWolfePath, Gradient, Query, Reads
 
 #: About what a step takes without a compiler, and from when on it is worth to compile.
@@ -150,15 +151,19 @@ class LocalEngine(Engine):
         """Whether rows are dense, and no copy of them on the grid was made so far."""
         return not self._is_sparse and not self._dense.is_kept
 
-    def scores(self, query: Any, factor: float) -> LazyScores | None:
+    def scores(self, query: Any, factor: float) -> Scores | None:
         """The utilities of a query, known up to bounds, if that is quicker than to sum them all.
 
         `factor` times a utility is the logarithm of a candidate's weight.
         """
         if not (query.by_column and self._many(query.source) and ordinary(query, factor)):
             return None
-        if isinstance(query, Correlations) and not (self._is_sparse or self._in_pieces):
-            return None  # a look at a kept copy of clipped rows takes one pass
+        if isinstance(query, Correlations) and not self._in_pieces:
+            if not self._is_sparse:
+                return None  # a look at a kept copy of clipped rows takes one pass
+            block = ColumnBlock(self._columns, self._margins, self._y)
+            self._followed.at(query, query.slopes(block), factor)
+            return self._followed
         known = self._margins.of(query.source)
         if query.most not in self._scores:
             self._scores = {query.most: LazyScores(self._columns.clipped(query.most))}
@@ -180,6 +185,10 @@ class LocalEngine(Engine):
             and scores.passes > query.source.theta.size / GRAM_COLUMNS_A_PASS
             and factor * query.row_bound("linf") < GRAM_MOST
         )
+
+    @cached_property
+    def _followed(self) -> FollowedScores:
+        return FollowedScores(self._columns)
 
     @cached_property
     def _gram(self) -> Gram:

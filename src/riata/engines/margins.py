@@ -241,8 +241,14 @@ class ColumnBlock(Block):
         start, stop, _ = rows.indices(self.shape[0])
         found = np.zeros((stop - start, len(columns)))
         for i, column in enumerate(columns):
-            found[:, i] = self._columns.dense(int(column), self._first + start, self._first + stop)
+            few, entries = self._columns.entries_between(
+                int(column), self._first + start, self._first + stop
+            )
+            found[few, i] = entries
         return found
+
+    def entries(self, column: int) -> tuple[Any, np.ndarray]:
+        return self._columns.entries_between(column, self._first, self._last)
 
     def sums(
         self, weights: np.ndarray, most: int = X_STEPS, columns: np.ndarray | None = None

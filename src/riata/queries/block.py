@@ -105,6 +105,10 @@ class Block:
         """Some columns of some rows, dense."""
         return self._of_rows(columns, self.rows[rows])
 
+    def entries(self, column: int) -> tuple[Any, np.ndarray]:
+        """Some rows, among them all with an entry in a column that is not 0, and their entries."""
+        return slice(None), self.columns(np.array([column])).ravel()
+
     def _of_rows(self, columns: np.ndarray, found: Any) -> np.ndarray:
         if not np.array_equal(columns, np.arange(self.shape[1])):
             found = found[:, columns]

@@ -102,12 +102,12 @@ class Coordinate(Correlations):
     BESIDE: ClassVar[float] = 0.5
 
     def block_sum(self, block: Block) -> np.ndarray:
-        entries = block.columns(np.array([self.column])).ravel()
+        rows, entries = block.entries(self.column)  # the others add nothing
         clipped = np.clip(entries, -self.most, self.most)
         square = np.abs(entries * clipped) / (X_STEPS * self.most)
         with np.errstate(all="ignore"):  # a warning would tell of a row
-            falls = to_steps(self.weights(block) * square, 1.0, self.slope_steps)
-        return np.array([self.slopes(block) @ clipped, falls.sum()])
+            falls = to_steps(self.weights(block, rows) * square, 1.0, self.slope_steps)
+        return np.array([self.slopes(block, rows) @ clipped, falls.sum()])
 
     @property
     def unit(self) -> Any:

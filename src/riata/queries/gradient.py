@@ -40,10 +40,10 @@ class MeanSlope(ProblemQuery):
         """<x, theta> + offset for each row."""
         return block.inner(self.coefficients) + self.theta.offset
 
-    def slopes(self, block: Block) -> np.ndarray:
-        """The slope at each row, in steps of the largest slope / `slope_steps`."""
+    def slopes(self, block: Block, rows: Any = slice(None)) -> np.ndarray:
+        """The slope at each row, or at some, in steps of the largest slope / `slope_steps`."""
         with np.errstate(all="ignore"):
-            return to_steps(block.slopes(self), self.slope_bound(), self.slope_steps)
+            return to_steps(block.slopes(self)[rows], self.slope_bound(), self.slope_steps)
 
     def slopes_at(self, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The same at known margins."""

@@ -36,10 +36,8 @@ ENTRIES_LOOKED_AT = 64
 #: are evenly spread: 2^32 over the golden ratio.
 _SPREAD = 2654435769
 
-_ROWS_AT_ONCE = 2**14
-
-#: Dense rows are looked at so many entries at a time, to stay in the cache.
-_ENTRIES_AT_ONCE = 2**17
+#: Rows are looked at so many at a time, and so many entries, to stay in the cache.
+_ROWS_AT_ONCE, _ENTRIES_AT_ONCE = 2**14, 2**17
 
 
 def upper_edges(parts: int = PARTS) -> np.ndarray:
@@ -127,7 +125,10 @@ class EntrySizes(Sizes):
     def block_sum(self, block: Block) -> np.ndarray:
         x, total = block.rows, np.zeros(len(self.edges))
         ranks = column_ranks(x.shape[1])
-        for few in slices(x.shape[0], max(1, _ROWS_AT_ONCE // self.parts)):
+        rows = _ROWS_AT_ONCE
+        if sparse.issparse(x):
+            rows = min(rows, _ENTRIES_AT_ONCE * x.shape[0] // max(x.size, 1))
+        for few in slices(x.shape[0], max(1, rows // self.parts)):
             places, counts = _bins_of_rows(some_rows(x, few.start, few.stop), self.parts, ranks)
             entries = np.maximum(counts.sum(axis=1, keepdims=True), 1)
             # Rounded down: at most 1 vote. A quotient that is no whole number is far from one.
@@ -177,10 +178,11 @@ class RowLengths(Sizes):
         return np.bincount(found, minlength=len(self.edges)).astype(np.float64)
 
 
+@lru_cache(maxsize=1)  # each block asks
 def column_ranks(n_features: int) -> np.ndarray:
     """The place of each column in the order in which columns are looked at."""
     order = np.argsort(np.arange(n_features) * _SPREAD % 2**32, kind="stable")
-    ranks = np.empty(n_features, dtype=np.int64)
+    ranks = np.empty(n_features, dtype=np.int32)
     ranks[order] = np.arange(n_features)
     return ranks
 
@@ -218,14 +220,15 @@ def _bins_of_rows(x: Any, parts: int, ranks: np.ndarray) -> tuple[np.ndarray, np
 def _entries_looked_at(x: Any, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The row and the size of each entry of sparse rows that is looked at; none of them is 0."""
     n, p = x.shape
-    row, column, steps = np.repeat(np.arange(n), np.diff(x.indptr)), x.indices, x.data
+    entries = np.diff(x.indptr).astype(np.int64)
+    row, column, steps = np.repeat(np.arange(n), entries), x.indices, x.data
     filled = steps != 0
     if not filled.all():
         row, column, steps = row[filled], column[filled], steps[filled]
-    entries = np.bincount(row, minlength=n)
+        entries = np.bincount(row, minlength=n)
     if entries.max(initial=0) <= ENTRIES_LOOKED_AT:  # all of them
         return row, steps
-    seen = ranks[column] < _most_rank(entries, p)[row]
+    seen = ranks[column] < np.repeat(_most_rank(entries, p), entries)
     return row[seen], steps[seen]
 
 
@@ -253,4 +256,5 @@ def _bins_of_dense_rows(x: np.ndarray, parts: int, ranks: np.ndarray) -> np.ndar
 
 def _most_rank(entries: np.ndarray, n_features: int) -> np.ndarray:
     """Below which rank columns are looked at, in rows with so many entries that are not 0."""
-    return -(-ENTRIES_LOOKED_AT * n_features // np.maximum(entries, ENTRIES_LOOKED_AT))
+    most = -(-ENTRIES_LOOKED_AT * n_features // np.maximum(entries, ENTRIES_LOOKED_AT))
+    return most.astype(np.int32)  # at most the number of columns

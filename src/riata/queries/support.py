@@ -43,15 +43,15 @@ class LimitedSlope(MeanSlope):
             )
         return bound
 
-    def weights(self, block: Block) -> np.ndarray:
+    def weights(self, block: Block, rows: Any = slice(None)) -> np.ndarray:
         """How fast the clipped residual grows with the margin, at most, over the largest curvature.
 
         The curvature of the loss, less for a slope that is clipped: in [0, 1].
         """
         with np.errstate(all="ignore"):
-            margins = self.margins(block)
-            size = np.abs(self.loss.slope(margins, block.y))
-            curved = self.loss.curvature(margins, block.y) * np.fmin(1.0, self.slope_bound() / size)
+            margins, y = self.margins(block)[rows], block.y[rows]
+            size = np.abs(self.loss.slope(margins, y))
+            curved = self.loss.curvature(margins, y) * np.fmin(1.0, self.slope_bound() / size)
             weights = curved / self.largest_curvature
             return np.fmax(np.fmin(weights, 1.0), 0.0)  # NaN becomes 1
 
