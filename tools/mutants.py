@@ -2038,6 +2038,11 @@ MUTANTS = [
         IDENTITY,
     ),
     Mutant(
+        "data: the name of a file that writes a line of a draft", "data/schema_draft.py",
+        "title=_quoted(Path(title).name)[1:-1]", "title=Path(title).name",
+        ("tests/unit/test_schema_cli.py", "-k", "name_of_a_file"),
+    ),
+    Mutant(
         "an identity that tidies what it names", "identity.py",
         "sparse.csr_array(value, copy=True)", "sparse.csr_array(value)", IDENTITY,
     ),
