@@ -527,6 +527,11 @@ MUTANTS = [
         FOLLOWED,
     ),
     Mutant(
+        "an interrupt that leaves too small a bound on rare columns", "engines/followed_scores.py",
+        "self._few, self._most = few, most", "self._most, self._few = most, few",
+        FOLLOWED,
+    ),
+    Mutant(
         "an envelope that leaves candidates out", "mechanisms/rejection.py",
         "self.bits)).astype(np.int64) + 1", "self.bits)).astype(np.int64)", REJECTION,
     ),
@@ -1184,6 +1189,24 @@ MUTANTS = [
         "joint moments with the noise of one row's length", "queries/whitening.py",
         "return square * self.width if norm == \"l1\" else square", "return square / 2",
         (f"{WHITENED[0]}::test_a_worst_pair_reaches_the_sensitivity_of_joint_moments",),
+    ),
+    Mutant(
+        "moments of rows alone that are not shortened", "queries/whitening.py",
+        "            with np.errstate(divide=\"ignore\"):\n                h *=",
+        "            if self.scale < 1e50:\n                h *=",
+        (WHITENED[0], "-k", "rows_alone"),
+    ),
+    Mutant(
+        "moments of rows alone with the noise of half of them", "queries/whitening.py",
+        "square = self.length**2 + self.constant**2",
+        "square = self.length**2 / (1 if self.scale < 1e50 else 2) + self.constant**2",
+        (WHITENED[0], "-k", "rows_alone"),
+    ),
+    Mutant(
+        "a spread of rows that is released once more", "solvers/averaged_gradient.py",
+        'matrix, noise = self.release("spread", query)',
+        'matrix, noise = [self.release("spread", query) for _ in range(2)][1]',
+        ("tests/unit/test_row_spread.py", "-k", "claim"),
     ),
     Mutant(
         "cells off the diagonal that count twice", "queries/whitening.py",
@@ -2013,6 +2036,11 @@ MUTANTS = [
         "an identity without what an object has beside its fields", "identity.py",
         'for name, each in getattr(value, "__dict__", {}).items()', "for name, each in ()",
         IDENTITY,
+    ),
+    Mutant(
+        "data: the name of a file that writes a line of a draft", "data/schema_draft.py",
+        "title=_quoted(Path(title).name)[1:-1]", "title=Path(title).name",
+        ("tests/unit/test_schema_cli.py", "-k", "name_of_a_file"),
     ),
     Mutant(
         "an identity that tidies what it names", "identity.py",

@@ -38,6 +38,7 @@ from riata.queries import (
     whitening,
 )
 from riata.queries.whitening import MOST_BEFORE, MOST_COORDINATES
+from riata.solvers import averaged_gradient, whitened_defaults
 from riata.vectors import Vector
 
 from exact_neighbours import (
@@ -91,7 +92,12 @@ def squares_of(problem, theta, name, clip=0.4, constant=0.5, reach=5.0, limit=np
     return GradientMoments(problem, theta, limit, WHITENINGS[name], reach, constant * reach, clip)
 
 
-every_query = pytest.mark.parametrize("query_of", [moments_of, gradient_of, squares_of])
+def spread_of(problem, theta, name, length=1.3, constant=0.0, limit=np.inf):
+    """Moments of rows alone, as averaged gradients ask for: no slope is seen in so large a unit."""
+    return moments_of(problem, theta, name, length, constant, whitened_defaults.LARGEST, limit)
+
+
+every_query = pytest.mark.parametrize("query_of", [moments_of, spread_of, gradient_of, squares_of])
 
 
 @every_query
@@ -261,6 +267,46 @@ def test_opposite_rows_with_a_constant_reach_the_sensitivity_too():
     problem = problem_of(n=4)
     query = moments_of(problem, Vector.zero(P), "plain", length=0.1, constant=1.0)
     pair = [(s * np.eye(1, P), 0.0) for s in (1, -1)]
+    assert 0.999 <= squared_share(query, *pair) <= 1
+
+
+SHORTENED = averaged_gradient.LENGTH * averaged_gradient.USUAL**0.5
+
+
+@every_loss
+@every_bound
+@every_whitening
+def test_moments_of_rows_alone_keep_their_length_and_say_nothing_of_slopes(loss, bounds, name):
+    rng = np.random.default_rng(12)
+    x, y = hostile_rows(rng, 4)
+    problem, q = problem_of(loss, bounds, adjacency=ADD_REMOVE), WHITENINGS[name].size
+    for theta, limit, layout in zip(
+        some_points(rng, 3), (np.inf, 1e-60, 1e9), (np.asarray, sparse.csr_array, np.asarray),
+        strict=True,
+    ):  # fmt: skip
+        query = spread_of(problem, theta, name, SHORTENED, limit=limit)
+        assert_no_neighbour_exceeds(query, summands(query, x, y, layout), NORMS)
+        for h in query.rows(Block(bounds.grid_x(layout(x)), bounds.clip_y(y))):
+            assert h.shape[1] == q + 1
+            assert not h[:, q].any()
+            assert all(sum(int(v) ** 2 for v in row) <= X_STEPS**2 for row in h)
+
+
+@pytest.mark.parametrize("size", [1e40, 1e60])
+def test_slopes_that_are_seen_in_the_largest_unit_are_shortened_with_their_rows(size):
+    problem = problem_of(bounds=Bounds(1.4, size, norm="l2"), n=4, adjacency=ADD_REMOVE)
+    query = spread_of(problem, Vector.zero(P), "plain", SHORTENED)
+    x, y = hostile_rows(np.random.default_rng(13), 6)
+    alone = summands(query, x, y * size)
+    assert_no_neighbour_exceeds(query, alone, NORMS)
+    assert bool(alone.any(axis=0)[-1]) == (size == whitened_defaults.LARGEST)
+
+
+@every_adjacency
+def test_a_worst_pair_reaches_the_sensitivity_of_moments_of_rows_alone(adjacency):
+    problem = problem_of(n=4, adjacency=adjacency)
+    query = spread_of(problem, Vector.zero(P), "plain", SHORTENED)
+    pair = [(0.9 * np.eye(1, P, j), y) for j, y in ((0, 1.3), (1, -1.3))]
     assert 0.999 <= squared_share(query, *pair) <= 1
 
 

@@ -33,7 +33,7 @@ from riata.problem import Problem
 from riata.queries import Block
 from riata.queries.sizes import upper_edges
 from riata.sets import L1Ball, L2Ball
-from riata.solvers import AveragedGradient, ProfileGradient, WhitenedGradient
+from riata.solvers import AveragedGradient, ProfileGradient, ScaledGradient, WhitenedGradient
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.empirical_bayes import (
     _evidence,
@@ -49,6 +49,7 @@ from riata.solvers.empirical_bayes import (
     signal_part,
     without,
 )
+from riata.solvers.scaled_gradient import _part_to_keep
 from riata.solvers.whitened_line import Moments, likely_line
 
 EXTREME = [0.0, 5e-324, 1e-300, 1e-150, 1e-9, 1.0, 1e9, 1e150, 1e300, 1.7e308]
@@ -171,16 +172,32 @@ LOSSES = [
 class AnyReleases:
     """In place of a curator: releases that are as far out as a mechanism would ever lead."""
 
-    def __init__(self, rng, alike):
-        self.rng, self.alike = rng, alike
+    def __init__(self, rng, alike, n_features):
+        self.rng, self.alike, self.n_features = rng, alike, n_features
 
     def release(self, query, mechanism):
-        none = Block(np.zeros((0, query.problem.n_features)), np.zeros(0))
+        none = Block(np.zeros((0, self.n_features)), np.zeros(0))
         shape = query.block_sum(none).shape
         noise, row = noise_std(mechanism, query), query.row_bound("l2")
         sizes = np.array([0.0, row / 2, row, noise, 40 * noise, 1e-3 * noise, row + 40 * noise])
         found = self.rng.choice(np.concatenate([sizes, -sizes]), 1 if self.alike else shape)
         return query.from_total(np.broadcast_to(found, shape) / query.unit)
+
+
+def any_problem(loss, n, p, intercept, rng):
+    """Bounds and sets of any size."""
+    wide = 10.0 ** rng.choice([-60.0, 0.0, 60.0], 3)
+    x = wide[0] if rng.integers(2) else np.clip(wide[0] * 10.0 ** rng.uniform(-99, 0, p), 1e-60, 1)
+    ball = (L1Ball, L2Ball)[rng.integers(2)](float(wide[2]))
+    return Problem(loss, ball, Bounds(x, wide[1]), n, p, fit_intercept=intercept)
+
+
+def solution_of_any_releases(solver, problem, epsilon, alike, rng):
+    plan = solver.plan(problem, Budget(epsilon, 1e-6))
+    solution = solver.run(plan, problem, AnyReleases(rng, alike, problem.n_features))
+    assert np.isfinite(solution.theta.dense()).all()
+    assert math.isfinite(solution.theta.offset)
+    return solution
 
 
 @pytest.mark.not_quick
@@ -194,13 +211,27 @@ def test_a_run_ends_with_a_model_whatever_was_released(
     solver, loss, n, p, epsilon, steps, intercept, alike, random
 ):
     rng = np.random.default_rng(random.getrandbits(32))
-    wide = 10.0 ** rng.choice([-60.0, 0.0, 60.0], 3)
-    x = wide[0] if rng.integers(2) else np.clip(wide[0] * 10.0 ** rng.uniform(-99, 0, p), 1e-60, 1)
-    ball = (L1Ball, L2Ball)[rng.integers(2)](float(wide[2]))
-    problem = Problem(loss, ball, Bounds(x, wide[1]), n, p, fit_intercept=intercept)
+    problem = any_problem(loss, n, p, intercept, rng)
     solver = ProfileGradient if isinstance(loss, NuisanceLoss) else solver
-    plan = solver(steps).plan(problem, Budget(epsilon, 1e-6))
-    solution = solver(steps).run(plan, problem, AnyReleases(rng, alike))
-    assert np.isfinite(solution.theta.dense()).all()
-    assert math.isfinite(solution.theta.offset)
+    solution = solution_of_any_releases(solver(steps), problem, epsilon, alike, rng)
     assert not np.isinf(solution.errors).any()
+
+
+@pytest.mark.not_quick
+@settings(max_examples=60)
+@given(
+    st.sampled_from([loss for loss in LOSSES if not isinstance(loss, NuisanceLoss)]),
+    st.sampled_from([1, 20, 2**30]), st.integers(1, 6), st.sampled_from([1e-9, 1.0, 1e6]),
+    st.sampled_from([1, 4]), st.booleans(), st.booleans(), st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_scaled_gradients_end_with_a_part_of_a_model_whatever_was_released(
+    loss, n, p, epsilon, steps, intercept, alike, random
+):
+    rng = np.random.default_rng(random.getrandbits(32))
+    problem = any_problem(loss, n, p, intercept, rng)
+    solution_of_any_releases(ScaledGradient(steps), problem, epsilon, alike, rng)
+
+
+@given(signed | st.sampled_from([math.inf, -math.inf]))
+def test_any_gain_keeps_a_part_of_a_model(gain):
+    assert 0 <= _part_to_keep(gain) <= 1

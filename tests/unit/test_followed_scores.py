@@ -195,6 +195,27 @@ def test_an_interrupt_leaves_nothing_half_known(watched, place, monkeypatch):
         run_small(problem, engine)
 
 
+def test_an_interrupt_between_any_two_assignments_leaves_nothing_half_known(watched, monkeypatch):
+    given = {"limits": (0.5, 0.01), "entry_limits": (1.0, 0.05)}
+    left = [0]
+
+    class Interrupted(Watched):
+        def __setattr__(self, name, value):
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            super().__setattr__(name, value)
+
+    monkeypatch.setattr(local, "FollowedScores", Interrupted)
+    for calls in range(1, 40):
+        problem, engine = small()
+        left[0] = calls
+        with contextlib.suppress(KeyboardInterrupt):
+            run_small(problem, engine, **given)
+        left[0] = 0
+        run_small(problem, engine, **given)
+
+
 def test_a_search_of_one_engine_follows_that_of_another_problem(watched):
     problem, engine = small()
     run_small(problem, engine)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 
 import numpy as np
 import polars as pl
@@ -183,6 +184,16 @@ def test_many_texts_are_hashed(tmp_path):
     user, note = drafted(tmp_path, user=codes, note=words).schema.features
     assert (user.kind, note.kind, note.buckets) == ("hash", "text", 2**14)
     assert user.buckets == 256  # for a hundred values
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of files have one line there")
+def test_the_name_of_a_file_writes_no_line_of_a_draft(tmp_path):
+    path = tmp_path / 'a\npeople = 7\rignore = ["b"] #.csv'
+    FRAME.write_csv(path)
+    schema, text, _ = draft(path, target="stage")
+    assert Schema.from_table(tomllib.loads(text)) == schema
+    assert not schema.people
+    assert text.startswith("# Drafted from a\\npeople = 7\\rignore")
 
 
 def test_no_comment_of_a_draft_is_untrue(file):

@@ -299,7 +299,7 @@ def _checked(table: dict[str, Any], title: str, remarks: tuple[str, ...] = ()) -
     from riata.data.schema.toml_text import schema_text
 
     schema = Schema.from_table(table)
-    head = [HEAD.format(title=Path(title).name), *(f"# {remark}" for remark in remarks)]
+    head = [HEAD.format(title=_quoted(Path(title).name)[1:-1]), *(f"# {each}" for each in remarks)]
     return Draft(schema, schema_text(schema, "\n".join(head)), remarks)
 
 

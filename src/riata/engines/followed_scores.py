@@ -80,7 +80,7 @@ class FollowedScores(Scores):
         self._rare, self._large = np.flatnonzero(rare), np.flatnonzero(~rare)
         self._x = self._columns.rows_of(self._large, most)
         self._clipped = self._columns.clipped(most)
-        self._most, self._few = most, few
+        self._few, self._most = few, most  # in this order: it counts from the last of them on
 
     def _follow(self, steps: np.ndarray) -> None:
         """Bring the sums of the other columns up to date."""
