@@ -17,7 +17,10 @@ from riata.data import Schema
 from riata.datasets import load_flights
 from riata.demo import with_references
 from riata.errors import InvalidArgument, SchemaError
+from riata.losses import Squared
+from riata.problem import Problem
 from riata.report import html
+from riata.sets import L1Ball
 from riata.wording import rounded
 
 SCHEMA = """
@@ -133,8 +136,10 @@ def test_a_fit_without_noise_is_warned_about(here, riata_command):
 
 
 def test_a_guess_has_no_more_relevant_columns_than_there_are():
-    found = forecast(PrivateLasso(1.0, bounds=Bounds(1.0, 1.0)), 100, 3, relevant=5, repeats=2)
-    assert found.guess.relevant == 3
+    model = PrivateLasso(1.0, bounds=Bounds(1.0, 1.0), radius=1.0)
+    found = forecast(model, 100, 3, relevant=5, repeats=2)
+    problem = Problem(Squared(), L1Ball(1.0), model.bounds, 100, 3)
+    assert {found.guess.complete(problem, k).relevant for k in range(2)} == {3}
 
 
 def test_a_plan_rounds_for_people():
