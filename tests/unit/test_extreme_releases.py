@@ -39,6 +39,7 @@ from riata.solvers.empirical_bayes import (
     _evidence,
     best_constant,
     covariances,
+    high_length,
     high_quantile,
     known_errors,
     likely_columns,
@@ -66,6 +67,7 @@ def vectors(elements=signed, least=0):
 def test_a_quantile_of_any_counts_is_one_of_the_edges(released, noise, safe):
     edges = upper_edges()
     assert high_quantile(released, noise, edges, safe) in edges[1:]
+    assert 0 < high_length(released, noise, edges, safe) <= 1
 
 
 @given(vectors(), sizes, sizes)

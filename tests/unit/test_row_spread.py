@@ -24,7 +24,7 @@ def noisy(values, noise):
 
 def test_what_noise_hides_is_alike_and_the_trace_stays():
     values = np.array([0.3, 0.1] + [0.002] * 28)
-    spread = RowSpread.of(noisy(values, 1e-3), 1e-3)
+    spread = RowSpread.of(noisy(values, 1e-3), 1e-3, 0.2)
     assert np.count_nonzero(~spread.lost) == 2
     np.testing.assert_allclose(spread.values[~spread.lost], [0.1, 0.3], rtol=0.1)
     assert np.ptp(spread.values[spread.lost]) == 0
@@ -33,15 +33,25 @@ def test_what_noise_hides_is_alike_and_the_trace_stays():
 
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0])
 def test_noise_alone_leaves_the_rows_as_they_are(size):
-    spread = RowSpread.of(noisy(np.zeros(20), size), max(size, 1e-12))
+    spread = RowSpread.of(noisy(np.zeros(20), size), max(size, 1e-12), 0.2)
     assert np.ptp(spread.values[spread.lost]) == 0
     assert (spread.values > 0).all()
     _, left = spread.coordinates(Whitening.of(np.eye(20), np.zeros(20)), 1.0)
     assert ((left > 0) & (left < 1)).all()
 
 
+def test_a_trace_that_is_lost_in_noise_may_be_the_usual_one_but_no_more():
+    def most(size, noise):
+        return RowSpread.of(np.diag(np.full(20, size / 20)), noise, 0.2).most
+
+    assert most(0.05, 0.01) == pytest.approx(1 + 2 * 40**0.5 * 0.01 / 0.063, rel=0.3)
+    assert most(0.05, 0.02) == pytest.approx(0.2 / (40**0.5 * 0.02))
+    assert most(0.3, 0.02) == most(0.05, 1.0) == 1.0
+    assert most(0.05, 1e-6) == pytest.approx(1.0, abs=1e-3)
+
+
 def test_less_noise_makes_whiter_rows():
-    spread = RowSpread.of(np.diag(np.geomspace(1e-3, 1.0, 10)), 1e-9)
+    spread = RowSpread.of(np.diag(np.geomspace(1e-3, 1.0, 10)), 1e-9, 0.2)
     floors = [spread.best_floor(noise, 1.0, 0.02, 10_000) for noise in (1.0, 1e-2, 1e-4)]
     assert floors == sorted(floors, reverse=True)
     assert floors[0] > 10 * floors[-1]
@@ -50,7 +60,7 @@ def test_less_noise_makes_whiter_rows():
 def test_coordinates_have_the_second_moments_that_they_say():
     values, before = np.array([0.01, 0.1, 1.0]), Whitening.of(0.5 * np.eye(3), np.full(3, 0.2))
     matrix = noisy(values, 0.0)
-    whitening, left = RowSpread.of(matrix, 1e-12).coordinates(before, 0.1)
+    whitening, left = RowSpread.of(matrix, 1e-12, 0.2).coordinates(before, 0.1)
     turn = whitening.matrix @ np.linalg.inv(before.matrix)
     np.testing.assert_allclose(turn @ matrix @ turn.T, np.diag(left), atol=1e-6)
     np.testing.assert_allclose(left, values / (values + 0.1), rtol=1e-6)

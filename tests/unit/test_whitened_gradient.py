@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import expit
+from scipy.special import expit, ndtri
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from riata import Bounds, PrivateErm, PrivateLasso, PrivateLogisticRegression
@@ -20,6 +20,7 @@ from riata.solvers.empirical_bayes import (
     averaged_noise,
     best_constant,
     covariances,
+    high_length,
     high_quantile,
     likely_columns,
     likely_size,
@@ -269,14 +270,58 @@ def test_rows_of_zeros_say_nothing_of_a_scale(noise):
     assert high_quantile(counts, noise, edges, 0.5) in edges[9:12]
 
 
-def test_rare_flags_are_learned_or_left_alone():
-    rng = np.random.default_rng(2)
-    common, own = rng.standard_normal((9_000, 1)), rng.standard_normal((9_000, 13))
-    X = (np.sqrt(0.6) * common + np.sqrt(0.4) * own < -1.75).astype(float)  # 4% are 1
-    y = np.clip(0.2 * X.sum(axis=1) + 0.2 * rng.standard_normal(9_000), -1.1, 1.1)
-    for seed in range(5):
+def test_rows_that_are_few_and_long_count_by_their_squares():
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-15, 1)])
+    counts = np.zeros(17)
+    counts[8], counts[16] = 0.95, 0.05
+    assert high_length(counts, 1e-3, edges, 0.5) == pytest.approx(0.5**0.5)
+    assert high_length(counts, 0.1, edges, 0.5) == high_quantile(counts, 0.1, edges, 0.5)
+    counts[8], counts[12:14] = 0.8, 0.1  # seen in a window of two bins, and not in all
+    assert high_length(counts, 0.045, edges, 0.05) == edges[12]
+    counts[8], counts[9], counts[12:] = 0.8, 0.2, 0.0
+    assert high_length(counts, 1e-3, edges, 0.5) == edges[9]
+
+
+def test_where_most_rows_are_0_the_lengths_of_the_others_are_on_the_large_side():
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-15, 1)])
+    counts = np.zeros(17)
+    counts[8], counts[9] = 0.1, 0.02
+    assert high_length(counts, 0.06, edges, 0.5) == high_quantile(counts, 0.06, edges, 0.5)
+    counts[0] = 0.88
+    assert high_length(counts, 0.06, edges, 0.5) == high_quantile(counts, 0.06, edges, 0.95)
+    assert high_length(counts, 0.2, edges, 0.5) == high_quantile(counts, 0.2, edges, 0.5)
+
+
+def rare_flags(density, common, seed):
+    """Flags that come together if they have a common cause, and numbers that are their sums."""
+    rng = np.random.default_rng(seed)
+    shared, own = rng.standard_normal((9_000, 1)), rng.standard_normal((9_000, 13))
+    X = (np.sqrt(common) * shared + np.sqrt(1 - common) * own < ndtri(density)).astype(float)
+    sums = X @ rng.uniform(0.5, 1.5, 13)
+    y = 0.3 * sums / sums.std() + 0.22 * rng.standard_normal(9_000)
+    return X, np.clip(y, -1.1, 1.1)
+
+
+@pytest.mark.parametrize(("density", "common"), [(0.02, 0.6), (0.04, 0.6), (0.04, 0.0)])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+def test_rare_flags_are_learned_or_left_alone(density, common, epsilon):
+    bounds, scores = Bounds(1.0, 1.1), []
+    for seed in range(12):
+        X, y = rare_flags(density, common, seed)
+        model = PrivateLasso(epsilon, 1e-6, bounds=bounds, random_state=seed).fit(X, y)
+        scores.append(model.score(X, y))
+    assert min(scores) > -0.05
+    assert np.mean(scores) > (0.15 if epsilon < 0.2 else 0.25)
+
+
+def test_few_long_rows_among_short_ones_do_no_harm():
+    scores = []
+    for seed in range(8):
+        X, y = rare_flags(0.1, 0.6, seed)
+        X[:, 0] = 0.02 * np.random.default_rng(seed).standard_normal(9_000)
         model = PrivateLasso(0.3, 1e-6, bounds=Bounds(1.0, 1.1), random_state=seed).fit(X, y)
-        assert model.score(X, y) > 0.0
+        scores.append(model.score(X, y))
+    assert min(scores) > 0.4
 
 
 def test_coefficients_are_shrunk_by_as_much_as_they_are_noise():

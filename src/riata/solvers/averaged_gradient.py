@@ -261,7 +261,7 @@ class _Run(Run):
         matrix, noise = self.release("spread", query)
         noise /= math.sqrt(2)  # off the diagonal
         found = np.clip(matrix[:p, :p], -(length**2), length**2)
-        spread = RowSpread.of(found, noise)
+        spread = RowSpread.of(found, noise, USUAL)
         constant = CONSTANT if self.problem.fit_intercept else 0.0
         of_one = PreconditionedGradient(
             self.problem, self.constant, math.inf, self.whitening, REACH, 0.0, 1.0
@@ -273,6 +273,7 @@ class _Run(Run):
         floor = spread.best_floor(noise, slopes, explained, self.problem.n_rows)
         self.whitening, self.ratios = spread.coordinates(self.whitening, floor)
         self.trace, self.largest = float(self.ratios.sum()), float(self.ratios.max())
+        self.ratios *= spread.most  # margins that are spread farther are the safe side
         self.lost = spread.lost
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 
 from riata.losses import Loss
 from riata.solvers.defaults import SURE, VISIBLE
+from riata.solvers.whitened_defaults import SAFE
 
 #: Which quantile of sizes is the scale of them.
 QUANTILE = 0.9
@@ -22,6 +23,15 @@ QUIET, WINDOW, FILLED, PARTS_FILLED = 0.02, 4, 0.15, 3
 
 #: And each bin is less likely than the next larger one by this factor: bounds are rarely far off.
 NEAR = 0.85
+
+#: Rows longer than some length are seen if all of them are so many standard deviations of noise;
+#: or if those of 2 to `WINDOW` neighbouring bins are `SURE`. With 1.5 and 2.5 blocks of housing
+#: whose bounds are too wide a hundred times lose .03 of R2 (5,000 rows, epsilon 0.3), with 1 it is
+#: .1; other tables of benchmarks/arena_data.py are as with 2.
+LONGER = 2.0
+
+#: Most rows are 0 if bin 0 has half of them and this many standard deviations more.
+MOSTLY = 2.0
 
 #: Before anything is seen, coefficients are null with this probability; or they have a variance
 #: that explains all, or half, a quarter and so on of what there is, in so many halvings.
@@ -73,6 +83,31 @@ def high_quantile(counts: np.ndarray, noise: float, edges: np.ndarray, safe: flo
         return 1.0
     below = np.cumsum(shares) / shares.sum()
     return float(edges[min(max(int(np.searchsorted(below, q - 1e-12)), 1), len(edges) - 1)])
+
+
+def high_length(counts: np.ndarray, noise: float, edges: np.ndarray, safe: float) -> float:
+    """A high quantile of the lengths of rows, or more if few long ones make most of their squares.
+
+    Such rows have leverage: where the model is noise, predictions are wrong by the length of a row.
+    Where most rows are 0 the scale of the others is easily lost: it is on its large side.
+    """
+    counts, noise = np.clip(counts, -_MOST, _MOST), min(noise, _MOST)
+    if counts[0] - 0.5 > MOSTLY * noise:
+        safe = max(safe, 1 - SAFE)
+    scale = high_quantile(counts, noise, edges, safe)
+    return max(scale, _length_by_squares(counts, noise, edges))
+
+
+def _length_by_squares(counts: np.ndarray, noise: float, edges: np.ndarray) -> float:
+    """The length with which a tenth of the rows would have the squares of all that are seen."""
+    size, found = len(counts), 0.0
+    longer = np.cumsum(counts[::-1])[::-1]
+    for width, sure in ((size, LONGER), *((width, SURE) for width in range(2, WINDOW + 1))):
+        sums = longer - np.append(longer[width:], np.zeros(width))
+        errors = noise * np.sqrt(np.minimum(width, np.arange(size, 0, -1)))
+        parts = np.clip(sums / (1 - QUANTILE), 0.0, 1.0)
+        found = max(found, float((edges * np.sqrt(parts))[sums > sure * errors].max(initial=0.0)))
+    return found
 
 
 def shrunken(values: np.ndarray, noise: np.ndarray, most: float) -> np.ndarray:

@@ -16,6 +16,9 @@ from riata.queries import Whitening
 from riata.solvers.design_prior import FLOORS
 from riata.solvers.empirical_bayes import lost_in_noise
 
+#: The trace may be larger than it looks by so many standard deviations of its noise.
+_BEYOND = 2.0
+
 #: The trace, and what of it is not seen, count as at least this much.
 _LEAST, _LEAST_LOST = 1e-6, 0.02
 
@@ -32,22 +35,30 @@ class RowSpread:
         The directions, in columns.
     lost : ndarray of bool
         Which values are lost in noise.
+    most : float
+        How many times larger all of them together may be than they look.
     """
 
     values: np.ndarray
     vectors: np.ndarray
     lost: np.ndarray
+    most: float
 
     @classmethod
-    def of(cls, matrix: np.ndarray, noise: float) -> RowSpread:
-        """That of a released matrix; `noise` is that of a number off the diagonal."""
+    def of(cls, matrix: np.ndarray, noise: float, usual: float) -> RowSpread:
+        """That of a released matrix; `noise` is that of a number off the diagonal.
+
+        `usual` is what the trace is taken for before it is seen.
+        """
         raw, vectors = np.linalg.eigh(matrix)
         lost = lost_in_noise(raw, noise)
-        whole = max(float(raw.sum()), math.sqrt(2 * len(raw)) * noise, _LEAST)
+        of_trace = math.sqrt(2 * len(raw)) * noise
+        whole = max(float(raw.sum()), of_trace, _LEAST)
+        most = max(min(float(raw.sum()) + _BEYOND * of_trace, usual) / whole, 1.0)
         left = max(whole - float(raw[~lost].sum()), _LEAST_LOST * whole)
         each = left / max(int(np.count_nonzero(lost)), 1)
         smallest = float(raw[~lost].min(initial=math.inf))
-        return cls(np.where(lost, min(each, smallest), raw), vectors, lost)
+        return cls(np.where(lost, min(each, smallest), raw), vectors, lost, most)
 
     def best_floor(self, noise: float, slopes: float, explained: float, n_rows: int) -> float:
         """What to add to the values before rows are divided by the roots: see `design_prior`.

@@ -28,6 +28,7 @@ from riata.solvers.constant_share import posterior
 from riata.solvers.empirical_bayes import (
     FLAT_PART,
     best_constant,
+    high_length,
     high_quantile,
     known_errors,
     lost_in_noise,
@@ -201,8 +202,8 @@ class Run:
     def _sizes(self, role: str, query: Sizes, safe: tuple[float, ...]) -> list[float]:
         """A scale, on several sides of where it may be if it is lost in noise."""
         counts, noise = self.release(role, query)
-        unit = STRETCH * query.top
-        return [in_range(unit * high_quantile(counts, noise, query.edges, q)) for q in safe]
+        unit, scale = STRETCH * query.top, high_length if role == "lengths" else high_quantile
+        return [in_range(unit * scale(counts, noise, query.edges, q)) for q in safe]
 
     # Rounds.
 
