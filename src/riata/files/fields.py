@@ -63,7 +63,7 @@ class Fields:
             value = self._left.pop(name)
             return value.item() if isinstance(value, np.generic) else value
         if default is ...:
-            near = near_word(name, map(str, self._left))
+            near = near_word(name, (key for key in self._left if isinstance(key, str)))
             rename = f", or rename {near!r} if that is it" if near else ""
             raise self.error(f"{self._field(name)} is missing. Add it to the {self.file}{rename}.")
         return default
