@@ -20,6 +20,11 @@ def number_of(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def shape_of(n_rows: int, n_columns: int) -> str:
+    """Such as "20,000 rows, 1 column"."""
+    return f"{number_of(n_rows, 'row')}, {number_of(n_columns, 'column')}"
+
+
 def rounded(text: str) -> str:
     """The text, with numbers of many decimals to six digits: for people, and not to be read."""
     return _LONG.sub(lambda found: f"{float(found[0]):.6g}", text)

@@ -56,7 +56,7 @@ def test_a_new_ledger_has_spent_nothing(ledger, riata_command):
 
 def test_it_is_verified(ledger, riata_command):
     spend(ledger)
-    assert "is whole: 1 charges" in riata_command("ledger", "verify", ledger).out
+    assert "is whole: 1 charge, " in riata_command("ledger", "verify", ledger).out
     facts = json.loads(riata_command("ledger", "verify", ledger, "--json").out)
     assert facts["whole"] is True
     assert len(facts["mac"]) == 64

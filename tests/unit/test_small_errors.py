@@ -2,6 +2,8 @@
 
 import io
 import re
+import shutil
+import subprocess
 from importlib.resources import files
 
 import numpy as np
@@ -85,6 +87,19 @@ def test_a_misspelt_word_is_recognised(make, meant):
         make().fit(X, X[:, 0])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("bounds = [0, 100]", "bound = [0, 100]", "Add it to the schema, or rename 'bound' if"),
+        ("\ntarget", '\nunpenalized = ["aeg"]\ntarget', "did you mean 'age'"),
+        ("\n]", '\n{name = "i", kind = "interaction", of = ["age", "wrad"]}]', "mean 'ward'"),
+    ],
+)
+def test_a_misspelt_name_in_a_schema_is_recognised(old, new, said):
+    with pytest.raises(SchemaError, match=said):
+        Schema.read(SCHEMA.replace(old, new, 1))
+
+
 def test_an_unknown_field_is_not_to_be_removed_if_it_is_misspelt():
     with pytest.raises(SchemaError) as problem:
         Schema.read(SCHEMA.replace("bounds = [0, 100]", "bounds = [0, 100], centre = 3"))
@@ -140,6 +155,7 @@ def test_a_guess_has_no_more_relevant_columns_than_there_are():
     found = forecast(model, 100, 3, relevant=5, repeats=2)
     problem = Problem(Squared(), L1Ball(1.0), model.bounds, 100, 3)
     assert {found.guess.complete(problem, k).relevant for k in range(2)} == {3}
+    assert "1 column matters" in str(forecast(model, 100, 1, relevant=5, repeats=2))
 
 
 def test_a_plan_rounds_for_people():
@@ -186,6 +202,15 @@ def test_one_release_is_one_release(solver):
     assert "1 steps" not in str(search.plan(200, 3))
 
 
+def test_one_row_and_one_column_are_not_called_rows_and_columns():
+    model = PrivateLasso(1.0, 1e-6, bounds=Bounds(1.0, 1.0))
+    assert "1 row, 1 column, Bounds" in str(model.plan(1, 1))
+    assert "2 rows, 3 columns, Bounds" in str(model.plan(2, 3))
+    one = PrivateLasso(1e6, bounds=Bounds(1.0, 1.0), random_state=0).fit(X[:, :1], X[:, 0])
+    assert "1 of 1 column is not 0" in str(one.summary())
+    assert "200 rows of 1 column." in html(one)
+
+
 @pytest.mark.not_quick
 def test_a_row_is_not_called_a_person():
     for adjacency in ("replace-one", "add-remove"):
@@ -209,6 +234,22 @@ def test_the_dashboard_says_something_at_first():
     page = (files("riata.collect") / "static" / "dashboard.html").read_text()
     assert re.search(r'id="state"[^>]*>[^<]{20,}<', page)
     assert "<noscript>" in page
+
+
+def test_the_dashboard_does_not_show_a_mean_outside_of_an_interval():
+    """A mean of few collections with a signal is outside of what 80% of them have."""
+    page = (files("riata.collect") / "static" / "dashboard.js").read_text()
+    assert "on average" in page
+    assert "in 80% of collections" in page
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not there")
+    part = re.search(r"^const part = .*$", page, re.MULTILINE)[0]
+    shown = "[0.0123, 0.00042, 0, -0.0473, 0.0999, 0.1, 0.678, 1].map(part).join(' ')"
+    done = subprocess.run(
+        [node, "-e", f"{part} console.log({shown})"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0.012", "0.00042", "0", "-0.047", "0.1", "0.10", "0.68", "1.00"]
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -131,18 +131,23 @@ def model(here, fitted):
 
 @pytest.mark.not_quick
 def test_a_public_evaluation(here, model, riata_command):
-    done = riata_command(
-        "evaluate", "m/model.riata", "--data", "d.csv", "--public", "--out", "e.html"
-    )
+    command = ["evaluate", "m/model.riata", "--data", "d.csv"]
+    done = riata_command(*command, "--public", "--out", "e.html")
     assert done.code == 0, done.err
     assert "PrivateLogisticRegression on 1,200 rows" in done.out
     assert "AUC" in done.out
     page = (here / "e.html").read_text()
     assert "false positive rate" in page
     assert "Calibration" in page
-    facts = json.loads(
-        riata_command("evaluate", "m/model.riata", "--data", "d.csv", "--public", "--json").out
-    )
+    again = [*command, "--public", "--out", "e.html"]
+    (here / "e.html").write_text("kept")
+    refused = riata_command(*again)
+    assert refused.code == 2
+    assert "e.html exists. Choose another name, or pass --force." in refused.err
+    assert (here / "e.html").read_text() == "kept"
+    assert riata_command(*again, "--force").code == 0
+    assert (here / "e.html").read_text() == page
+    facts = json.loads(riata_command(*command, "--public", "--json").out)
     assert facts["scores"]["accuracy"] == pytest.approx(model.score(rows()))
     assert facts["private"] is False
 
@@ -156,6 +161,8 @@ def test_a_private_evaluation_is_charged(here, model, riata_command):
     declined = riata_command(*command, "0.6", said="n\n")
     assert declined.code == 0
     assert "Nothing was charged" in declined.err
+    (here / "e.html").write_text("kept")
+    assert riata_command(*command, "0.6", "--yes", "--out", "e.html").code == 2
     assert not Ledger.open("held.db").charges
     done = riata_command(*command, "0.6", "--yes", "--json")
     assert done.code == 0, done.err

@@ -23,6 +23,7 @@ from scipy.stats import beta
 from riata.audit.attack_scores import scores
 from riata.audit.witness import Data, Progress
 from riata.errors import InvalidArgument
+from riata.wording import number_of
 
 #: Numeric outputs are sorted into this many bins of equal weight.
 _BINS = 50
@@ -68,7 +69,10 @@ class Curve:
             for delta, low, high in rows
         ]
         verdict = "consistent with the claim" if self.sound else "THE CLAIM IS REFUTED"
-        head = f"{self.draws:,} fits on each side: {verdict} (false alarm below {self.failure:g})"
+        head = (
+            f"{number_of(self.draws, 'fit')} on each side: {verdict} (false alarm below "
+            f"{self.failure:g})"
+        )
         return "\n".join([head, *lines])
 
 

@@ -41,6 +41,7 @@ from riata.privacy.events import (
 )
 from riata.queries import Minimum, SquaredMoments
 from riata.solvers import Plan
+from riata.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Replay:
         return (
             f"{verdict}: worst release {self.worst:.6f} of its claim, whole fit epsilon "
             f"{self.realised.epsilon:.4g} of {self.claimed.epsilon:.4g} at delta "
-            f"{self.claimed.delta:g}, {len(self.releases)} releases"
+            f"{self.claimed.delta:g}, {number_of(len(self.releases), 'release')}"
         )
 
 

@@ -12,7 +12,7 @@ import typer
 from rich.prompt import Confirm, FloatPrompt, Prompt
 from rich.table import Table
 
-from riata.cli.console import AsJson, Force, answer_json, answer_table, reply
+from riata.cli.console import AsJson, Force, answer_json, answer_table, check_unused, reply
 from riata.cli.options import MaxBytes
 from riata.errors import CollectError, RiataError
 from riata.files.limit import MAX_BYTES
@@ -40,8 +40,7 @@ def init(
     """Ask about a survey and write its task file, with comments."""
     if path.suffix != ".toml":
         raise CollectError(f"{path} would be TOML. Give it a name that ends in .toml.")
-    if path.exists() and not force:
-        raise CollectError(f"{path} exists. Choose another name, or pass --force.")
+    check_unused(path, force)
     from riata.local import Task
 
     text = _wizard()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from riata.errors import InvalidArgument
 
 #: No table is wider.
 WIDEST = 400
@@ -67,6 +70,12 @@ def answer_table(table: Table) -> None:
 def answer_json(facts: Any) -> None:
     """The one line of JSON that a program reads."""
     typer.echo(json.dumps(plain(facts), allow_nan=False))
+
+
+def check_unused(path: Path | None, force: bool) -> None:
+    """Refuse to write over a file, unless that was asked for."""
+    if path is not None and path.exists() and not force:
+        raise InvalidArgument(f"{path} exists. Choose another name, or pass --force.")
 
 
 def reply(as_json: bool, facts: Any, *sentences: str) -> None:

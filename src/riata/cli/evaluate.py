@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riata.cli.console import AsJson, Yes, answer, answer_json, note, warning
+from riata.cli.console import AsJson, Force, Yes, answer, answer_json, check_unused, note, warning
 from riata.cli.fit import confirm_spending, ledger_facts, require_consent, show_charge
 from riata.cli.ledger import Dataset, Head
 from riata.cli.options import MaxBytes, ModelFile
@@ -44,6 +44,7 @@ def evaluate(
     head: Head = None,
     dataset: Dataset = None,
     out: Annotated[Path | None, typer.Option(help="A page with plots (.html).")] = None,
+    force: Force = False,
     max_bytes: MaxBytes = MAX_BYTES,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -55,6 +56,7 @@ def evaluate(
     sizes = {"rows": rows, "people": people}
     said = {name: number for name, number in sizes.items() if number is not None}
     _check(public, epsilon, ledger, said)
+    check_unused(out, force)
     if epsilon is not None:
         require_consent(yes, "A private score")
     found = load(model, max_bytes=max_bytes)

@@ -14,7 +14,17 @@ from rich.bar import Bar
 from rich.table import Table
 from rich.text import Text
 
-from riata.cli.console import AsJson, Force, answer, answer_json, answer_table, note, out, reply
+from riata.cli.console import (
+    AsJson,
+    Force,
+    answer,
+    answer_json,
+    answer_table,
+    check_unused,
+    note,
+    out,
+    reply,
+)
 from riata.errors import InvalidArgument
 from riata.wording import number_of
 
@@ -98,7 +108,8 @@ def verify(
     reply(
         as_json,
         facts | {"delta": found.spent.delta},
-        f"The ledger of {found.dataset!r} is whole: {found.charges} charges, all as written.",
+        f"The ledger of {found.dataset!r} is whole: {number_of(found.charges, 'charge')}, "
+        "each as it was written.",
         f"Its last link is {found.mac}.",
     )
 
@@ -124,8 +135,7 @@ def export(
         raise InvalidArgument(
             f"A ledger is written as json or csv, and not as {wanted!r}. Pass --format json."
         )
-    if file is not None and file.exists() and not force:
-        raise InvalidArgument(f"{file} exists. Choose another name, or pass --force.")
+    check_unused(file, force)
     opened = _opened(where, dataset, head)
     text = opened.export() + "\n" if wanted == "json" else _csv(opened)
     if file is None:
@@ -135,7 +145,7 @@ def export(
     if as_json:
         answer_json({"out": str(file), "format": wanted, "charges": len(opened.charges)})
     else:
-        note(f"Wrote {len(opened.charges)} charges to {file}.")
+        note(f"Wrote {number_of(len(opened.charges), 'charge')} to {file}.")
 
 
 @app.command()

@@ -26,6 +26,7 @@ from riata.cli.forecasts import forecast_facts, guess_of
 from riata.cli.options import study_command
 from riata.cli.study import Study
 from riata.errors import InvalidArgument
+from riata.wording import shape_of
 
 if TYPE_CHECKING:
     from riata.data import Schema
@@ -181,8 +182,7 @@ def _print_comparison(found: Comparison, derived: list[tuple[str, str]]) -> None
     console, first = out(), found.best.plan
     console.print(Text(f"Plans for {first.budget}: nothing is charged and no row is read.", "bold"))
     console.print(
-        f"{first.problem.n_rows:,} rows, {first.problem.n_features:,} columns. "
-        f"Guess: {found.guessed}.",
+        f"{shape_of(first.problem.n_rows, first.problem.n_features)}. Guess: {found.guessed}.",
         markup=False,
     )
     for name, fact in derived:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riata.cli.console import AsJson, Force, note, reply
+from riata.cli.console import AsJson, Force, check_unused, note, reply
 from riata.errors import InvalidArgument
 from riata.wording import number_of
 
@@ -40,8 +40,7 @@ def draft(
             "Pass --public if every row of the file is public. Otherwise write the schema by hand, "
             "from what could occur."
         )
-    if out is not None and out.exists() and not force:
-        raise InvalidArgument(f"{out} exists. Choose another name, or pass --force.")
+    check_unused(out, force)
     from riata.data.schema_draft import draft as drafted
 
     schema, text, remarks = drafted(

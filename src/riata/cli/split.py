@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from riata.cli.console import AsJson, Force, note, reply
-from riata.errors import InvalidArgument
+from riata.cli.console import AsJson, Force, check_unused, note, reply
+from riata.wording import number_of
 
 
 def split(
@@ -30,8 +30,7 @@ def split(
     from riata.data.split import split as divide
 
     for place in (train, held_out):
-        if place.exists() and not force:
-            raise InvalidArgument(f"{place} exists. Choose another name, or pass --force.")
+        check_unused(place, force)
     rows = divide(data, train, held_out, key=key, share=share, salt=salt, separator=separator)
     if key is not None:
         note(
@@ -41,5 +40,6 @@ def split(
     reply(
         as_json,
         {"train": str(train), "held_out": str(held_out), "rows": list(rows)},
-        f"Wrote {rows[0]:,} rows to {train} and {rows[1]:,} rows to {held_out}.",
+        f"Wrote {number_of(rows[0], 'row')} to {train} and {number_of(rows[1], 'row')} to "
+        f"{held_out}.",
     )

@@ -14,6 +14,7 @@ from riata.arguments import is_whole
 from riata.data.readers.base import Block, Reader
 from riata.data.schema import Schema
 from riata.errors import InvalidArgument
+from riata.wording import number_of
 
 Advance = Callable[[int], None]
 
@@ -143,7 +144,7 @@ class Source:
         return [Piece(self.schema, part, self.has_target) for part in parts]
 
     def __repr__(self) -> str:
-        return f"<Source {self._reader.title}, {self.n_features} columns>"
+        return f"<Source {self._reader.title}, {number_of(self.n_features, 'column')}>"
 
 
 class Piece(Source):

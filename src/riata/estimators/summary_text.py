@@ -10,6 +10,7 @@ from functools import partial
 
 from riata.estimators.coefficients import INTERCEPT
 from riata.estimators.summary import FunctionSummary, Summary, Term
+from riata.wording import number_of
 
 #: Terms and functions that are shown; `Summary.records` has all of them.
 SHOWN_TERMS, SHOWN_FUNCTIONS = 20, 3
@@ -59,7 +60,9 @@ def caption(summary: Summary, function: FunctionSummary) -> str:
         return f"{label}all {function.size:,} columns have a {summary.what} of 0"
     shown = sum(term.name != INTERCEPT for term in _shown(function))
     some = f", the {shown:,} largest here" if function.n_nonzero > shown else ""
-    return f"{label}{function.n_nonzero:,} of {function.size:,} columns are not 0{some}"
+    differ = "is" if function.n_nonzero == 1 else "are"
+    columns = number_of(function.size, "column")
+    return f"{label}{function.n_nonzero:,} of {columns} {differ} not 0{some}"
 
 
 def _shown(function: FunctionSummary) -> tuple[Term, ...]:

@@ -33,6 +33,7 @@ from riata.privacy.unit import PrivacyUnit
 from riata.queries import PredictionError
 from riata.solvers.adaptive_budget import measurement_at, noise_std
 from riata.tuning.scoring import ACCURACY, check_scoring, error_query, score_of
+from riata.wording import number_of
 
 if TYPE_CHECKING:  # SQLAlchemy is slow to import
     from riata.privacy.ledger import Ledger
@@ -88,8 +89,8 @@ class PlannedScore:
 
     def __str__(self) -> str:
         return (
-            f"The {self.scoring} of a {self.model} on {self.n_rows:,} rows, with noise of standard "
-            f"deviation {self.noise:.2g}: epsilon {self.spent.epsilon:.9g} at delta "
+            f"The {self.scoring} of a {self.model} on {number_of(self.n_rows, 'row')}, with noise "
+            f"of standard deviation {self.noise:.2g}: epsilon {self.spent.epsilon:.9g} at delta "
             f"{self.spent.delta:g}."
         )
 
@@ -138,7 +139,8 @@ class PrivateScore:
     def __str__(self) -> str:
         name = "accuracy" if self.scoring == ACCURACY else f"mean {self.scoring.replace('-', ' ')}"
         value = self.value if self.scoring == ACCURACY else -self.value
-        return f"{name} {value:.4g} ± {self.error:.2g} on {self.n_rows:,} rows\n{self.sentence}"
+        on = number_of(self.n_rows, "row")
+        return f"{name} {value:.4g} ± {self.error:.2g} on {on}\n{self.sentence}"
 
 
 def plan_score(

@@ -14,6 +14,7 @@ from riata.errors import InvalidArgument
 from riata.estimators.description import describe
 from riata.estimators.survival import PrivateCoxRegression
 from riata.fitting.prediction_rows import encoded, targets_of
+from riata.wording import number_of
 
 #: Groups of equal size in which probabilities are compared with what happened.
 BINS = 10
@@ -68,7 +69,7 @@ class Evaluation:
             max(len(line[0]) for line in lines),
             [max(len(line[k]) for line in lines) for k in (1, 2)],
         )
-        text = [f"{self.model} on {self.n_rows:,} rows"]
+        text = [f"{self.model} on {number_of(self.n_rows, 'row')}"]
         text += [
             f"{name:<{width}}  {one:>{numbers[0]}}  {other:>{numbers[1]}}".rstrip()
             for name, one, other in lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -47,10 +47,14 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return name in self._left
 
-    def wrong(self, name: str, value: object, why: str) -> InvalidArgument:
-        """An error about one field."""
-        text = shown(value)
-        return self.error(f"{self._field(name)} is {text}: {why}. Correct the {self.file}.")
+    def wrong(
+        self, name: str, value: object, why: str, known: Iterable[str] = ()
+    ) -> InvalidArgument:
+        """An error about one field, which may be a misspelt one of the known words."""
+        hint = f"; did you mean {near!r}" if (near := near_word(value, known)) else ""
+        return self.error(
+            f"{self._field(name)} is {shown(value)}: {why}{hint}. Correct the {self.file}."
+        )
 
     def take(self, name: str, default: Any = ...) -> Any:
         """The raw value of a field; without a default it has to be there."""
@@ -59,7 +63,9 @@ class Fields:
             value = self._left.pop(name)
             return value.item() if isinstance(value, np.generic) else value
         if default is ...:
-            raise self.error(f"{self._field(name)} is missing. Add it to the {self.file}.")
+            near = near_word(name, (key for key in self._left if isinstance(key, str)))
+            rename = f", or rename {near!r} if that is it" if near else ""
+            raise self.error(f"{self._field(name)} is missing. Add it to the {self.file}{rename}.")
         return default
 
     def number(
@@ -105,8 +111,7 @@ class Fields:
     def one_of(self, name: str, known: tuple[str, ...], default: Any = ...) -> str:
         value = self.take(name, default)
         if not isinstance(value, str) or value not in known:
-            hint = f"; did you mean {near!r}" if (near := near_word(value, known)) else ""
-            raise self.wrong(name, value, f"it must be one of {', '.join(known)}{hint}")
+            raise self.wrong(name, value, f"it must be one of {', '.join(known)}", known)
         return str(value)
 
     def texts(

@@ -10,7 +10,7 @@ import numpy as np
 
 from riata.simulation import PartialGuess, Score
 from riata.solvers import Plan
-from riata.wording import facts_html, number_of
+from riata.wording import facts_html, number_of, shape_of
 
 #: The quantiles of an 80% interval.
 LOW, HIGH = 0.1, 0.9
@@ -90,9 +90,9 @@ class Forecast:
         budget, rows = self.plan.budget, self.plan.problem.n_rows
         if self.nothing > HIGH:
             return (
-                f"Nothing can be learned at epsilon {budget.epsilon:g} from {rows:,} rows if the "
-                f"guess is right: expect the {self.metric} of a constant, {self.zero_score:.2g}. "
-                "A larger epsilon or more rows are needed."
+                f"Nothing can be learned at epsilon {budget.epsilon:g} from "
+                f"{number_of(rows, 'row')} if the guess is right: expect the {self.metric} of a "
+                f"constant, {self.zero_score:.2g}. A larger epsilon or more rows are needed."
             )
         low, high = self.interval
         text = (
@@ -112,7 +112,7 @@ class Forecast:
 
         assumed = f"if {plan.assumes}" if plan.assumes else "on the worst data"
         rows = [
-            ("data", f"{problem.n_rows:,} rows, {problem.n_features:,} columns, {problem.bounds}"),
+            ("data", f"{shape_of(problem.n_rows, problem.n_features)}, {problem.bounds}"),
             ("fit", f"{plan.solver}, {number_of(plan.steps, 'step')}, {plan.budget}"),
             *self.guess.rows(problem),
             (self.metric, f"{self.score:z.3f}, {within(self.interval)}"),

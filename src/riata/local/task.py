@@ -26,7 +26,7 @@ from riata.local.kinds import INTERCEPT, KINDS, MOST_COLUMNS, USUAL_SQUARE, Task
 from riata.local.questions import TARGET_SHARE, Question
 from riata.local.task_fields import TaskFields
 from riata.local.task_questions import read_questions
-from riata.wording import shown
+from riata.wording import number_of, shown
 
 if TYPE_CHECKING:
     from riata.local.task_plan import TaskPlan
@@ -301,7 +301,7 @@ class Task:
 
     def __repr__(self) -> str:
         return (
-            f"<Task {self.id[:12]}: {self.kind}, {self.encoding.columns} columns, "
+            f"<Task {self.id[:12]}: {self.kind}, {number_of(self.encoding.columns, 'column')}, "
             f"epsilon {self.epsilon:g}>"
         )
 

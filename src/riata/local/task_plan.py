@@ -51,7 +51,7 @@ class TaskPlan:
         The expected part of the achievable gain over the trivial predictor: 1 is the best model,
         0 a constant.
     interval : tuple of float
-        The 80% interval of that share.
+        What 80% of collections have: the mean can be outside, where most of them show nothing.
     no_signal : float
         How often the reports would show no signal.
     people_needed : int or None
@@ -92,7 +92,7 @@ class TaskPlan:
         tries = max(question.channel.tries for question in self.task.questions)
         needed = "more than 10^12" if self.people_needed is None else f"{self.people_needed:,}"
         lines = [
-            f"{self.task.kind}, {self.task.encoding.columns} columns, epsilon "
+            f"{self.task.kind}, {number_of(self.task.encoding.columns, 'column')}, epsilon "
             f"{self.task.epsilon:g}, {number_of(self.people, 'person', 'people')}",
             f"  share of the achievable gain   {self.share:.2f} ({low:.2f} to {high:.2f})",
             f"  no signal                      in {self.no_signal:.0%} of collections",

@@ -13,6 +13,7 @@ from riata.estimators.coefficients import Coefficients
 from riata.estimators.description import ModelDescription, describe
 from riata.local.learners.model import LocalModel
 from riata.privacy.statement import Statement
+from riata.wording import number_of
 
 Card = list[tuple[str, list[str]]]
 
@@ -70,10 +71,10 @@ def _data(statement: Statement) -> list[str]:
     public = statement.public
     if "reports" in public:
         return [
-            f"{public['reports']:,} reports about {public['features']:,} columns. No answer was "
-            "ever collected."
+            f"{number_of(public['reports'], 'report')} about "
+            f"{number_of(public['features'], 'column')}. No answer was ever collected."
         ]
-    lines = [f"{public['rows']:,} rows of {public['columns']:,} columns."]
+    lines = [f"{number_of(public['rows'], 'row')} of {number_of(public['columns'], 'column')}."]
     if "unpenalized columns" in public:
         lines.append(f"Always in the model: {public['unpenalized columns']}.")
     if "classes" in public:

@@ -16,6 +16,7 @@ from riata.drawing import inline_svg
 from riata.estimators.coefficients import Line
 from riata.estimators.summary import Term
 from riata.report.text import both_ends, plain, shortened
+from riata.wording import number_of
 
 #: How many standard errors a 90% interval reaches to each side.
 NORMAL_90 = 1.645
@@ -206,8 +207,8 @@ def of_budget(times: list[datetime], totals: list[float], ceiling: float) -> Plo
         axes.tick_params(length=0)
 
     label = (
-        f"Epsilon spent after each of {len(totals)} charges: at the end {totals[-1]:.4g} of "
-        f"{ceiling:g}."
+        f"Epsilon spent after each of {number_of(len(totals), 'charge')}: at the end "
+        f"{totals[-1]:.4g} of {ceiling:g}."
     )
     return plot("budget", label, draw)
 

@@ -11,6 +11,7 @@ from riata.bounds import Bounds
 from riata.errors import InvalidArgument
 from riata.problem import Problem
 from riata.simulation.guess import Guess
+from riata.wording import number_of
 
 #: The R2 of the best model if it is not stated, and its AUC.
 R2, AUC = 0.5, 0.8
@@ -89,7 +90,7 @@ class PartialGuess:
             entries += f" with density {guess.density:g}"
         facts = {
             "relevant": (
-                f"{guess.relevant:,} columns matter",
+                number_of(guess.relevant, "column matters", "columns matter"),
                 f"{min(FEWEST[sparse], p)} to {p:,} columns matter",
             ),
             "design": (entries, "" if sparse else f"{', '.join(ENTRIES[:-1])} or {ENTRIES[-1]} "
@@ -106,7 +107,7 @@ class PartialGuess:
         stated = [said for name, (said, _) in facts.items() if name in self.stated]
         varied = [said for name, (_, said) in facts.items() if name not in self.stated]
         if sparse:
-            stated.append(f"rows with {guess.nonzeros} entries")
+            stated.append(f"rows with {number_of(guess.nonzeros, 'entry', 'entries')}")
         stated += [f"best {metric} {guess.signal:g}", target]
         words = {
             "guess": ", ".join(filter(None, stated)),

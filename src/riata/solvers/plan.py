@@ -29,7 +29,7 @@ from riata.solvers.requirements import (
 )
 from riata.solvers.solution import Callback, Solution, Step
 from riata.solvers.tails import Tail
-from riata.wording import listed, number_of, rounded
+from riata.wording import listed, number_of, rounded, shape_of
 
 #: With which probability a printed plan lets its second bound on the risk fail.
 RARE = 0.05
@@ -214,7 +214,7 @@ class Plan:
         uncounted = ", the intercept's part not counted" if p.fit_intercept else ""
         with_intercept = ", with intercept" if p.fit_intercept else ""
         return [
-            ("data", rounded(f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}")),
+            ("data", rounded(f"{shape_of(p.n_rows, p.n_features)}, {p.bounds}")),
             ("model", rounded(f"{p.loss.name} loss over {p.set}") + with_intercept),
             *([("always", _columns(p.unpenalized))] if p.unpenalized else []),
             (

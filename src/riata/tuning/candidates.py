@@ -14,6 +14,7 @@ from sklearn.model_selection import ParameterGrid
 from riata.arguments import is_auto
 from riata.errors import InvalidArgument
 from riata.estimators.base import PrivateLinearModel
+from riata.wording import did_you_mean
 
 #: Parameters that belong to the search, or to all candidates alike, and why.
 _REFUSED = {
@@ -87,8 +88,8 @@ def grid_points(estimator: PrivateLinearModel, grid: Any) -> list[dict[str, Any]
             )
         if name not in known:
             raise InvalidArgument(
-                f"The grid has {name!r}, which is no parameter of {type(estimator).__name__}. "
-                f"Use some of {sorted(set(known) - set(_REFUSED))}."
+                f"The grid has {name!r}, which is no parameter of {type(estimator).__name__}."
+                f"{did_you_mean(name, known)} Use some of {sorted(set(known) - set(_REFUSED))}."
             )
     return candidates
 

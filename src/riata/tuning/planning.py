@@ -21,7 +21,7 @@ from riata.solvers.adaptive_budget import measurement_at, noise_std
 from riata.tuning.candidates import candidate
 from riata.tuning.scoring import check_scoring, error_of
 from riata.vectors import Vector
-from riata.wording import number_of
+from riata.wording import number_of, shape_of
 
 #: The part of a run (of its rho, or of its epsilon where delta is 0) that its score gets.
 SCORE_SHARE = 0.15
@@ -119,7 +119,7 @@ class SearchPlan:
     def __str__(self) -> str:
         p, total = self.plans[0].problem, self.spent
         rows = [
-            ("data", f"{p.n_rows:,} rows, {p.n_features:,} columns, {p.bounds}"),
+            ("data", f"{shape_of(p.n_rows, p.n_features)}, {p.bounds}"),
             *(
                 ("tries", f"{_in_words(each)}: {plan.solver}, {number_of(plan.steps, 'step')}")
                 for each, plan in zip(self.parameters, self.plans, strict=True)

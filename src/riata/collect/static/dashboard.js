@@ -6,8 +6,10 @@
 const at = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
 const reports = (count) => `${number(count)} ${count === 1 ? "report" : "reports"}`;
+/** Two decimals, and of a small number two digits. */
+const part = (value) => Math.abs(value) < 0.1 ? String(Number(value.toPrecision(2))) : value.toFixed(2);
 const share = (one) => one === null ? "no reports yet"
-  : `${one.share.toFixed(2)} (80% interval: ${one.low.toFixed(2)} to ${one.high.toFixed(2)}) with ${number(one.people)} ${one.people === 1 ? "person" : "people"}`;
+  : `${part(one.share)} on average, ${part(one.low)} to ${part(one.high)} in 80% of collections, with ${number(one.people)} ${one.people === 1 ? "person" : "people"}`;
 
 function rows(lines) {
   at("facts").tBodies[0].replaceChildren(...lines.map(([name, value]) => {

@@ -156,10 +156,11 @@ def _interaction(fields: SchemaFields, named: Mapping[str, Feature]) -> Interact
     parts = fields.names("of")
     if len(parts) != 2:
         raise fields.wrong("of", list(parts), "it must name two features")
+    known = [name for name, feature in named.items() if not feature.hashed]
     for part in parts:
-        if part not in named or named[part].hashed:
+        if part not in known:
             why = "it must name two features of the schema that are not hashed"
-            raise fields.wrong("of", list(parts), why)
+            raise fields.wrong("of", part, why, known)
     first, second = named[parts[0]], named[parts[1]]
     name = fields.text("name", "") or f"{first.name} * {second.name}"
     made = Interaction(name, first, second)

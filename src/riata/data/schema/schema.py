@@ -27,6 +27,7 @@ from riata.files.fields import TABLE_BYTES, size_of
 from riata.files.limit import MAX_BYTES, ReadLimit
 from riata.files.text import parse_toml, read_bytes
 from riata.grid import MOST_ROWS
+from riata.wording import number_of
 
 #: How many rows one person may count as.
 MOST_ROWS_OF_A_PERSON = 10_000
@@ -146,7 +147,8 @@ class Schema:
         fields.end()
         for name in made.unpenalized:
             if name not in made.columns_of_features:
-                raise fields.wrong("unpenalized", name, "it must name features of the schema")
+                why = "it must name features of the schema"
+                raise fields.wrong("unpenalized", name, why, made.columns_of_features)
         if person and made.rows is not None:
             why = "with a person column the number of people decides; say people = ... instead"
             raise fields.wrong("rows", made.rows, why)
@@ -283,7 +285,7 @@ class Schema:
 
     def __repr__(self) -> str:
         predicts = "" if self.target is None else f", target {self.target.name or 'y'!r}"
-        return f"<Schema of {self.n_features} columns{predicts}>"
+        return f"<Schema of {number_of(self.n_features, 'column')}{predicts}>"
 
 
 def _count(fields: SchemaFields, name: str, most: int) -> int | None:

@@ -152,7 +152,7 @@ class LocalModel:
         if not self.signal:
             return f"{head}: no signal. The reports do not show more than noise."
         if self.task.spec.kernel:
-            return f"{head}: a kernel model with {len(self.theta)} features."
+            return f"{head}: a kernel model with {number_of(len(self.theta), 'feature')}."
         values = self.estimates
         order = np.argsort(-np.abs(self.theta), kind="stable")[:20]
         lines = [
