@@ -272,3 +272,14 @@ def test_no_release_of_a_fit_exceeds_its_claim(loss, adjacency, epsilon):
     assert max(each.worst for each in found) > 0.3
     if epsilon > 1:
         assert all(len(each.releases) == 4 + (4 + FIRST_STEPS) + 2 + 5 for each in found)
+
+
+def test_rows_are_not_shortened_to_nothing_where_most_are_zeros():
+    rng = np.random.default_rng(0)
+    common, own = rng.standard_normal((6_000, 1)), rng.standard_normal((6_000, 600))
+    X = (np.sqrt(0.6) * common + np.sqrt(0.4) * own < -2.9).astype(float)  # 0.2% are 1
+    y = np.clip(0.2 * X.sum(axis=1) + 0.2 * rng.standard_normal(6_000), -1.1, 1.1)
+    for seed in range(4):
+        model = PrivateLasso(1.0, 1e-6, bounds=Bounds(5.0, 1.1, norm="l2"), random_state=seed)
+        assert model.fit(X, y).privacy_.solver == "scaled-gradient"
+        assert model.score(X, y) > -0.05

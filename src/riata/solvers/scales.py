@@ -15,7 +15,7 @@ from riata.queries import OfShortRows, ProblemQuery, RowLengths, Sizes
 from riata.queries.sizes import PARTS, upper_edges
 from riata.solvers.adaptive_budget import noise_std
 from riata.solvers.defaults import VISIBLE
-from riata.solvers.empirical_bayes import QUIET, high_quantile
+from riata.solvers.empirical_bayes import QUIET, high_length
 from riata.solvers.whitened_defaults import SAFE
 
 #: Where noise is small the lengths of rows are counted in so many bins for each power of two: sums
@@ -82,10 +82,12 @@ def short_rows(
     query = RowLengths(problem, FINE if noise < QUIET else PARTS)
     counts = curator.release(query, mechanism)
     seen = np.where(counts > SURE * noise, counts, 0.0)
-    if seen.sum() > MOST_ROWS_SEEN:
-        part = Scale(1.0, seen, query.edges).end(max(1 - LEFT_OUT * noise, LEAST_QUANTILE))
+    # Rows of zeros have no length to keep.
+    rest, seen = max(1 - float(seen[0]), noise), np.where(query.edges > 0, seen, 0.0)
+    if seen.sum() > MOST_ROWS_SEEN * rest:
+        part = Scale(1.0, seen, query.edges).end(max(1 - LEFT_OUT * noise / rest, LEAST_QUANTILE))
     else:
-        part = high_quantile(counts, noise, query.edges, 1 - SAFE)
+        part = high_length(counts, noise, query.edges, 1 - SAFE)
     tighter = problem.bounds.shortened(part * query.top) if part < 1 else problem.bounds
     if tighter is problem.bounds:
         return problem, curator
