@@ -552,7 +552,7 @@ MUTANTS = [
     # The compiled path
     Mutant(
         "a second order that is left out", "engines/compiled/bounds.py",
-        "rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max",
+        "rest, rest_max = half * far2 * far2, half * far_max * far_max",
         "rest, rest_max = 0.0, 0.0", COMPILED,
     ),
     Mutant(

@@ -314,7 +314,7 @@ def check_hot(frank_wolfe, truth):
         y = truth.case.loss.inner_targets(y)
     margins = rows.v0 * facts.level * (frank_wolfe._state["scale0"][0] * facts.reach / STEPS)
     omega = np.full(len(y), 2.0)
-    if facts.bend > 0:
+    if facts.slope_curvature > 0:
         omega = rows.omega.astype(np.longdouble)
         assert np.allclose(rows.omega, y**2 / (2 * np.cosh(y * margins / 2)) ** 2, rtol=1e-6)
     effects = scaled.T @ (omega * rows.v)
@@ -1225,7 +1225,7 @@ def broken(frank_wolfe, name):
         state["w_sum"] *= 0.9
     elif name == "half the slope":
         frank_wolfe._facts = frank_wolfe._facts._replace(
-            steep=frank_wolfe._facts.steep / 8, bend=0.0
+            steep=frank_wolfe._facts.steep / 8, slope_curvature=0.0
         )
         hot.effect[:n_hot] = 0
     elif name == "another epsilon":

@@ -62,11 +62,11 @@ def test_slopes_and_their_bounds_are_the_same_bits(loss):
 def test_derivatives_are_those_of_the_loss_and_below_their_bounds(loss):
     code, parameter = known_loss(loss)
     assert kernels.steepest(code, parameter, 1.0) == loss.curvature_bound(1.0)
-    if not np.isfinite(kernels.bend(code, 1.0)):
+    if not np.isfinite(kernels.slope_curvature(code, 1.0)):
         return
     found, y = np.empty(len(MARGINS)), np.ones(len(MARGINS))
     derivatives(code, MARGINS, y, found)
     np.testing.assert_allclose(found, loss.curvature(MARGINS, y), rtol=1e-14, atol=1e-15)
     assert found.max() <= kernels.steepest(code, parameter, 1.0)
     changes = np.abs(np.diff(found)) / np.maximum(np.diff(MARGINS), 1e-3)
-    assert changes.max() <= kernels.bend(code, 1.0) + 1e-9
+    assert changes.max() <= kernels.slope_curvature(code, 1.0) + 1e-9

@@ -185,7 +185,7 @@ def test_a_message_tells_once_of_what_queries_share():
         assert LIMITS.tobytes() not in message.query
     assert sizes[0] > 0
     assert sizes[1:] == [0, 0]
-    later.learn(writer.told)  # one that comes later is told of everything
+    later.learn(writer.shared)  # one that comes later has everything
     assert later.read(writer.write(Gradient(problem, thetas()[1]))).bounds.y == 1.0
 
 
@@ -205,9 +205,9 @@ def test_a_long_model_travels_once_a_step_and_is_forgotten_afterwards():
             sizes.append(len(message))
         assert sizes[0] > theta.weights.nbytes > 50 * sizes[1]
         largest = max(largest, len(reader._shared))
-        assert sum(map(len, writer.told.values())) < 6 * theta.weights.nbytes
+        assert sum(map(len, writer.shared.values())) < 6 * theta.weights.nbytes
     assert largest < 8
-    later.learn(writer.told)
+    later.learn(writer.shared)
     np.testing.assert_array_equal(later.read(writer.write(query)).theta.dense(), theta.dense())
 
 

@@ -12,7 +12,7 @@ from riata.audit.standard import AuditResult, Replayed
 from riata.drawing import inline_svg
 
 REPLAY_HEAD = ("estimator", "pairs", "exceeded", "largest of its claim", "worst pair")
-SEARCH_HEAD = ("estimator", "first release's pair", "searched pair", "rows beside it")
+SEARCH_HEAD = ("estimator", "first release's pair", "searched pair", "other rows")
 ATTACK_HEAD = ("one step", "draws", "epsilon at least", "claimed", "share")
 CURVE_HEAD = ("fit", "draws", "delta", "epsilon at least", "claimed")
 
@@ -112,7 +112,7 @@ would be broken. The worst pair is made to come as near to 1 as possible.</p>
 <h2>Whole fits</h2>
 <p>The share of a fit's whole claim that two neighbours realise, over all releases and in the mean
 of fits with fresh noise: those that change the first release most, and those that a search over
-pairs of rows and the rows beside them found. Every fit of the search is replayed exactly.</p>
+pairs of rows and the other rows found. Every fit of the search is replayed exactly.</p>
 {searches}
 <h2>Attacks on one step</h2>
 <p>Many fits on both data sets of the worst pair, and an attacker who decides from the releases

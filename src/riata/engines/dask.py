@@ -284,7 +284,7 @@ class DaskEngine(Engine):
         for each in assignments:
             rows = [(*piece.assign(self._client, each.worker), at) for piece, at in each.pieces]
             how = {"actor": True, "workers": [each.worker], "allow_other_workers": True}
-            public = (self._preparation, self._writer.told)
+            public = (self._preparation, self._writer.shared)
             futures.append(self._client.submit(RowActor, rows, *public, pure=False, **how))
         for each, future in zip(assignments, futures, strict=True):
             each.actor = _actor(future)
@@ -305,8 +305,8 @@ class DaskEngine(Engine):
         except WrongReply as problem:
             reply, fault = Reply(None, [], []), f"It sent {problem}."
         if not fault:
-            told = (-1, -1) if reply.total is None else reply.total.tolist()
-            n_rows, n_columns = told
+            shape = (-1, -1) if reply.total is None else reply.total.tolist()
+            n_rows, n_columns = shape
             known = self._n_columns is None or n_columns == self._n_columns
             if n_rows != assignment.n_rows() or n_columns < 1 or not known:
                 fault = (

@@ -278,8 +278,8 @@ class DenseRows:
     ) -> Any:
         """`work` for a few rows or columns at a time, with a buffer for them; the sum."""
         n, p = self.shape
-        most, beside = (p, n) if columns else (n, p)
-        size = min(max(1, (entries or ENTRIES_AT_ONCE) // max(beside, 1)), max(most, 1))
+        most, width = (p, n) if columns else (n, p)
+        size = min(max(1, (entries or ENTRIES_AT_ONCE) // max(width, 1)), max(most, 1))
         if not columns:
             size = min(size, BLOCK_ROWS)
 

@@ -17,8 +17,8 @@ class Gram:
 
     def __init__(self, rows: DenseRows, y: np.ndarray) -> None:
         def products(few: slice, x: np.ndarray) -> np.ndarray:
-            beside = np.column_stack([y[few], np.ones(len(x))])
-            return np.hstack([x.T @ x, x.T @ beside])
+            others = np.column_stack([y[few], np.ones(len(x))])
+            return np.hstack([x.T @ x, x.T @ others])
 
         found = rows.each(products, _ENTRIES)
         self._products, self._with_y, self._with_one = found[:, :-2], found[:, -2], found[:, -1]

@@ -27,7 +27,7 @@ LONG = 2**12
 
 @dataclass(frozen=True)
 class Message:
-    """One query, and by number what it shares with others that no message before told of.
+    """One query, and by number what it shares with others that no message before had.
 
     The numbers in `unused` are not used again.
     """
@@ -38,7 +38,7 @@ class Message:
 
 
 class QueryWriter:
-    """Writes messages, and remembers what they told of."""
+    """Writes messages, and remembers what they shared."""
 
     def __init__(self) -> None:
         self._kinds: dict[type, bool] = {}  # as a question of kind takes longer than to write
@@ -48,7 +48,7 @@ class QueryWriter:
         # Arrays by their bytes, since one that is the same object may have changed.
         self._before: dict[bytes, int] = {}
         self._arrays: dict[bytes, int] = {}
-        self.told: dict[int, bytes] = {}
+        self.shared: dict[int, bytes] = {}
 
     def write(self, query: Query) -> Message:
         new: dict[int, bytes] = {}
@@ -57,7 +57,7 @@ class QueryWriter:
         used = {*self._before.values(), *self._arrays.values()}
         unused = tuple(number for number in before.values() if number not in used)
         for number in unused:
-            del self.told[number]
+            del self.shared[number]
         return Message(text, new, unused)
 
     def _dumps(self, what: Any, new: dict[int, bytes], top: Any) -> bytes:
@@ -97,7 +97,7 @@ class QueryWriter:
 
     def _tell(self, text: bytes, new: dict[int, bytes]) -> int:
         number, self._next = self._next, self._next + 1
-        new[number] = self.told[number] = text
+        new[number] = self.shared[number] = text
         return number
 
 
@@ -108,7 +108,7 @@ class QueryReader:
         self._shared: dict[int, Any] = {}
 
     def learn(self, shared: dict[int, bytes]) -> None:
-        """Be told of what queries share."""
+        """Take what queries share."""
         for number, text in shared.items():
             self._shared[number] = self._loads(text)
 

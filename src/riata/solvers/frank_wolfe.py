@@ -76,11 +76,12 @@ class FrankWolfe(Solver):
         """Algorithm 1, line by line."""
         C, theta = problem.set, problem.set.start()  # line 1
         gap = float("inf")
-        intercept, beside = Intercept(plan, problem, curator), _Beside(plan, problem, curator)
+        intercept = Intercept(plan, problem, curator)
+        unpenalized = _UnpenalizedSteps(plan, problem, curator)
         for t in range(1, plan.steps + 1):  # line 2
-            whole = beside.added_to(theta)
+            whole = unpenalized.added_to(theta)
             gradient = curator.release(risk_gradient(problem, whole), plan["gradient"])
-            gained, gradient = beside.descend(gradient)
+            gained, gradient = unpenalized.descend(gradient)
             s = C.minimiser(gradient)  # line 3
             slope = intercept.slope(whole)
             gap = gained + theta.dot(gradient) - s.dot(gradient)
@@ -94,7 +95,7 @@ class FrankWolfe(Solver):
         return Solution(whole, t, gap)  # line 5
 
 
-class _Beside:
+class _UnpenalizedSteps:
     """Unpenalized columns: no set is about them, and they take Newton steps.
 
     With the largest curvature of the loss in place of the present one, so that none goes too far.

@@ -66,10 +66,10 @@ class AveragedSteps:
         """The mean of the last points."""
         return np.asarray(self._mean)
 
-    def noise(self, bend: float) -> float:
+    def noise(self, attenuation: float) -> float:
         """Its noise, if this part of the curvature is left."""
         noises = np.array(self._noises) / self.curvature
-        return averaged_noise(noises, self.rate, self.rate * bend, self.steps - self.skipped)
+        return averaged_noise(noises, self.rate, self.rate * attenuation, self.steps - self.skipped)
 
 
 class _Fit(NamedTuple):

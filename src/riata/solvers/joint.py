@@ -200,19 +200,19 @@ def _fitted(
 ) -> _Line:
     """Newton steps in the scale, and steps of the offsets that noise pulls back to the priors."""
     mechanism, chances = plan["line"], np.exp(priors) / np.exp(priors).sum()
-    bend, scale, offsets = chances * (1 - chances), 0.0, priors
-    scales, all_offsets, bends, curvature, noise = [], [], [], 0.0, 0.0
+    at_priors, scale, offsets = chances * (1 - chances), 0.0, priors
+    scales, all_offsets, curvatures, curvature, noise = [], [], [], 0.0, 0.0
     for t in range(1, LINE_STEPS + 1):
         query = SoftmaxLine(problem, thetas, influence, cut, scale, offsets)
         found, noise = curator.release(query, mechanism), noise_std(mechanism, query)
-        bends.append(float(found[-1]))
-        curvature = _curvature(float(np.mean(bends[-AVERAGED:])), noise, min(t, AVERAGED))
+        curvatures.append(float(found[-1]))
+        curvature = _curvature(float(np.mean(curvatures[-AVERAGED:])), noise, min(t, AVERAGED))
         longest = max(2 * scale, LONGEST_STEP)
         target = scale - float(np.clip(found[0] / curvature, -longest, longest))
         scale = max(target, 0.0)
         if problem.fit_intercept:
-            pulled = OFFSETS**2 / (OFFSETS**2 + (2 * noise / bend) ** 2)
-            offsets = priors + pulled * (offsets - found[1:-1] / bend - priors)
+            pulled = OFFSETS**2 / (OFFSETS**2 + (2 * noise / at_priors) ** 2)
+            offsets = priors + pulled * (offsets - found[1:-1] / at_priors - priors)
         scales.append(target)
         all_offsets.append(offsets)
     last = slice(-AVERAGED, None)

@@ -85,8 +85,8 @@ class MeasuredConstant:
         if known is None:
             most = limit if loss.link == "log" else math.inf
             most = min(most, loss.curvature_bound(problem.y_bound))
-            bend, noise = release(MeanCurvature(problem, self.model, most))
-            known = loss.usual_curvature(slope, max(bend, 2 * noise))
+            curvature, noise = release(MeanCurvature(problem, self.model, most))
+            known = loss.usual_curvature(slope, max(curvature, 2 * noise))
         self.curvature = known
         if problem.fit_intercept:
             self.see(slope, noise_of_slope)

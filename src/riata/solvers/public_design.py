@@ -191,10 +191,10 @@ class Run:
         self.unit = self._variance(one) / self.curvature**2
         longest = min(max(LONGEST, self.strength / LONGEST_FROM), MOST_LONG)
         length = longest * self.space.length
-        beside = CONSTANT * length * constant
+        offset_length = CONSTANT * length * constant
         return DesignRows(
             Whitening.of(self.space.matrix, self.space.matrix @ means),
-            REACH * length, beside, math.hypot(length, beside),
+            REACH * length, offset_length, math.hypot(length, offset_length),
         )  # fmt: skip
 
     def _strength(self) -> float:

@@ -38,14 +38,14 @@ def gradient_errors(
     run: Run, path: AveragedSteps | GradientRoot, cut: float
 ) -> tuple[float, float]:
     """The errors of w: of the noise, and of sampling rows."""
-    bend, square, loss = 1.0, 1.0, run.problem.loss
+    attenuation, square, loss = 1.0, 1.0, run.problem.loss
     sampled = run.scale / run.curvature / math.sqrt(run.problem.n_rows)
     if isinstance(path, GradientRoot):
         return path.noise, sampled
     if loss.classifies and loss.innermost.link == "logit":
         spread = math.sqrt(min(float(run.ratios @ np.square(run.w)), MOST_MARGINS))
-        bend, square = shortened_slopes(loss, run.offset, spread, cut * run.scale)
-    return path.noise(bend), sampled * math.sqrt(square) / bend
+        attenuation, square = shortened_slopes(loss, run.offset, spread, cut * run.scale)
+    return path.noise(attenuation), sampled * math.sqrt(square) / attenuation
 
 
 def measured_sampling(

@@ -46,7 +46,8 @@ def numbers_now(facts, path, state):
     fine += facts.steep * most * (st.t + 16) * 2.0**-50
     fine += facts.steep * far_max * 2.0**-23  # omega is kept in 32 bits
     rounding = fine + st.largest0 * ROUNDING
-    rest, rest_max = facts.bend / 2 * far2 * far2, facts.bend / 2 * far_max * far_max
+    half = facts.slope_curvature / 2
+    rest, rest_max = half * far2 * far2, half * far_max * far_max
     return Now(
         largest, facts.strength / largest, grid, factor, factor0, far2, far_max,
         facts.steep * far2, facts.steep * far_max, rest, rest_max, rounding, fine, st.way,
@@ -77,7 +78,7 @@ def hot_between(h, now, known, hot, facts):
     centre = hot.score[h] + now.factor * hot.effect[h] - hot.start[h]
     half = min(now.rest, size * now.rest_max)
     gone = now.way - hot.way[h]
-    nearer = facts.bend * (hot.far[h] + gone) * gone + hot.unsure[h]
+    nearer = facts.slope_curvature * (hot.far[h] + gone) * gone + hot.unsure[h]
     if nearer < half:
         half = nearer
         centre += hot.beyond[h]

@@ -56,22 +56,23 @@ class CompiledFrankWolfe(CompiledPath):
         targets: Any = np.float64
         if isinstance(query.loss, OneAgainstRest):
             y, y_bound, targets = query.loss.inner_targets(y), 1.0, np.float32
-        bend = losses.bend(code, y_bound)
+        slope_curvature = losses.slope_curvature(code, y_bound)
         self._columns, self._query, self._check = entries.columns, query, check
         level, kind = entries.level or 1.0, np.dtype(np.int32 if entries.level else np.float64)
         if float(query.gains.sum()) + 1 > np.iinfo(np.int32).max:
             kind = np.dtype(np.float64)
         self._facts = state.Facts(
-            code, parameter, math.isfinite(bend), query.polytope.symmetric,
+            code, parameter, math.isfinite(slope_curvature), query.polytope.symmetric,
             query.polytope.reach(query.bounds), y_bound, query.strength(epsilon),
-            losses.steepest(code, parameter, y_bound), bend if math.isfinite(bend) else 0.0,
+            losses.steepest(code, parameter, y_bound),
+            slope_curvature if math.isfinite(slope_curvature) else 0.0,
             float(query.slope_steps), level, 1.0 if entries.level else float(X_STEPS),
             entries.signed, math.sqrt(n), WEIGHT_STEP,
         )  # fmt: skip
         self._rows = state.RowArrays(
             np.zeros(n, kind), np.zeros(n, kind),
             y.astype(targets),
-            np.zeros(n if self._facts.bend > 0 else 0, np.float32),
+            np.zeros(n if self._facts.slope_curvature > 0 else 0, np.float32),
             np.empty((3, _ROWS_TOGETHER)),
         )  # fmt: skip
         # Only the last path over the entries writes to these.
@@ -203,7 +204,7 @@ class CompiledFrankWolfe(CompiledPath):
             "up", "down", "way", "wasted", "strayed",
         ):  # fmt: skip
             st[name] = 0
-        if facts.bend > 0:
+        if facts.slope_curvature > 0:
             n_hot = int(st["n_hot"])
             # They depend on where the margins are.
             self._hot.products[: int(st["n_moved"]), :n_hot] = math.nan

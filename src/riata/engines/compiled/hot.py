@@ -39,8 +39,8 @@ QUICKER, AHEAD = 4, 16
 
 @inlined
 def turned(i, v, rows, facts):
-    """omega v of a row. A loss that does not bend has the same omega for all rows."""
-    return (facts.steep if facts.bend == 0 else float(rows.omega[i])) * float(v[i])
+    """omega v of a row. It is the same for all rows if the slope is straight."""
+    return (facts.steep if facts.slope_curvature == 0 else float(rows.omega[i])) * float(v[i])
 
 
 @compiled
@@ -250,7 +250,7 @@ def products_across(k, columns, rows, hot, across, facts, n):
     for e in range(columns.indptr[k], columns.indptr[k + 1]):
         i = columns.indices[e]
         x = entry(columns, e, unit)
-        if facts.bend > 0:
+        if facts.slope_curvature > 0:
             x *= rows.omega[i]
         if written:
             for place in range(across.starts[i], across.starts[i + 1]):
@@ -259,7 +259,7 @@ def products_across(k, columns, rows, hot, across, facts, n):
             for place in range(across.starts[i], across.starts[i + 1]):
                 fresh[across.places[place]] += x
     scale = of(columns.relative, k) / STEPS / facts.level
-    scale *= 1.0 if facts.bend > 0 else facts.steep
+    scale *= 1.0 if facts.slope_curvature > 0 else facts.steep
     for h in range(n):
         level = 1.0 if written else across.levels[h]
         fresh[h] *= scale * level * of(columns.relative, hot.columns[h])

@@ -69,7 +69,7 @@ def steepest(loss: int, parameter: float, y: float) -> float:
     return y * y / 4 if loss == LOGISTIC else y * y / parameter
 
 
-def bend(loss: int, y: float) -> float:
+def slope_curvature(loss: int, y: float) -> float:
     """The largest second derivative of the slope; infinite for losses with corners."""
     if loss == SQUARED:
         return 0.0

@@ -30,7 +30,7 @@ def move(columns, rows, known, classes, hot, across, path, facts, now, state):
     amount = added / weight
     gain = abs(amount)
     move_rows(k, added, columns, rows, facts, state)
-    if facts.bend > 0:
+    if facts.slope_curvature > 0:
         scale = path.scales[t + 1]
         length = now.far2 + now.factor0 * math.sqrt(st.v0_square)
         gone = abs(scale / path.scales[t] - 1.0) * length

@@ -211,7 +211,7 @@ def select_column(columns, rows, known, classes, groups, hot, path, facts, words
         size = entries_of(columns, st.column)
         if outcome == 0:
             set_exact(columns, rows, now, facts, state)
-            if h >= 0 and facts.bend > 0:
+            if h >= 0 and facts.slope_curvature > 0:
                 keep_second_order(h, now, known, hot, state)
                 lower(g, now, known, groups, hot, facts, state)
             outcome = settled(u, st.low, st.high, top, factor, facts.symmetric)
@@ -224,7 +224,7 @@ def select_column(columns, rows, known, classes, groups, hot, path, facts, words
             if outcome < 0 and h < 0:
                 st.wasted += size
                 st.strayed += size
-            elif outcome < 0 and facts.bend > 0:  # else a snapshot would change nothing
+            elif outcome < 0 and facts.slope_curvature > 0:  # else a snapshot would change nothing
                 st.wasted += size // 2
         if outcome > 0:
             return FOUND

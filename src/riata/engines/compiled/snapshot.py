@@ -127,7 +127,7 @@ def look_at_rows(rows, facts, grid, slopes, begin, end):
         rows.v0[i] = rows.v[i]
         margin = rows.v[i] * facts.level * grid
         slopes[i] = slope(facts.loss, facts.parameter, margin, rows.y[i])
-    if facts.bend > 0:
+    if facts.slope_curvature > 0:
         for i in range(begin, end):
             margin = rows.v[i] * facts.level * grid
             rows.omega[i] = derivative(facts.loss, margin, rows.y[i])

@@ -57,9 +57,8 @@ class ColumnArrays(NamedTuple):
 
 class RowArrays(NamedTuple):
     """Of each row: its product with w, in steps of `level`, and what it was at the snapshot; its
-
-    target; and for losses that bend, the derivative of its slope at the snapshot. `few` has room
-    for what is computed for some rows at once.
+    target; and for losses whose slope is not straight, its derivative at the snapshot. `few` has
+    room for what is computed for some rows at once.
     """
 
     v: np.ndarray
@@ -108,7 +107,7 @@ class Hot(NamedTuple):
     """Columns with scores of their own: the `score` at a snapshot, and products with omega m then,
 
     `start`, and with omega v now, `effect`, up to `open`, of which `bound` comes from rounding. The
-    snapshot is the last one, or any if the loss does not bend. `doubt` is how wrong score and start
+    snapshot is the last one, or any if its slope is straight. `doubt` is how wrong score and start
     may be. `products` has a row for each hot column that
     moved, at its `slot`, and `errors` says how wrong its inner products may be.
 
@@ -189,7 +188,7 @@ class Facts(NamedTuple):
     y_bound: float
     strength: float
     steep: float
-    bend: float
+    slope_curvature: float
     slope_steps: float
     level: float
     span: float
