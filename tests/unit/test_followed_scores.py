@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from interrupts import interrupted_at
 from scipy import sparse
 
 from riata import Bounds
@@ -182,14 +183,8 @@ def test_an_interrupt_leaves_nothing_half_known(watched, place, monkeypatch):
     for calls in range(1, 15):
         real = getattr(FollowedScores, place)
 
-        def interrupted(self, *args, real=real, left=[calls]):  # noqa: B006
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            return real(self, *args)
-
         with monkeypatch.context() as patch:
-            patch.setattr(FollowedScores, place, interrupted)
+            patch.setattr(FollowedScores, place, interrupted_at(calls, real))
             with contextlib.suppress(KeyboardInterrupt):
                 run_small(problem, engine, limits=(0.5, 0.2), entry_limits=(1.0, 0.4))
         run_small(problem, engine)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from without_posix import HIDE_POSIX_MODULES
 
 import riata
 from riata import privacy
@@ -24,18 +25,8 @@ PrivateLasso(1.0, 1e-6, bounds=Bounds(x=1.0, y=1.0)).fit(np.zeros((1000, 3)), np
 """
 
 #: Imports all of riata, without what Windows does not have. Other packages may look for it.
-WITHOUT_POSIX = """
-import builtins, importlib, pkgutil
-found = builtins.__import__
-
-def without_posix(name, globals=None, *rest, **more):
-    if globals and str(globals.get("__name__")).startswith("riata"):
-        if name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
-            raise ImportError(name)
-    return found(name, globals, *rest, **more)
-
-builtins.__import__ = without_posix
-import riata
+WITHOUT_POSIX = f"""{HIDE_POSIX_MODULES}
+import importlib, pkgutil, riata
 for module in pkgutil.walk_packages(riata.__path__, "riata."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from without_posix import HIDE_POSIX_MODULES
 
 import riata
 from riata.files import durable
@@ -90,17 +91,9 @@ def test_no_directory_is_opened_where_that_is_impossible(monkeypatch):
 
 
 WITHOUT_POSIX = """
-import builtins, os, signal, sys
+import os, signal, sys
 import numpy, pandas, polars, scipy.optimize, sklearn, sqlalchemy, starlette, uvicorn, filelock
-found = builtins.__import__
-
-def without_posix(name, globals=None, *rest, **more):
-    if globals and str(globals.get("__name__")).startswith("riata"):
-        if name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
-            raise ImportError(name)
-    return found(name, globals, *rest, **more)
-
-builtins.__import__ = without_posix
+{hidden}
 for name in {names}:
     if hasattr(os, name):
         delattr(os, name)
@@ -142,7 +135,7 @@ assert Tokens.at(Path("key"), task.id).read(key.make(1)[0]) is not None
 
 @pytest.mark.long
 def test_riata_works_in_a_process_without_what_windows_lacks(tmp_path):
-    code = WITHOUT_POSIX.format(names=sorted(POSIX_ONLY - {"uname"}))
+    code = WITHOUT_POSIX.format(hidden=HIDE_POSIX_MODULES, names=sorted(POSIX_ONLY - {"uname"}))
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=600
     )

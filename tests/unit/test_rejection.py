@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from interrupts import interrupted_at
 from scipy import sparse
 
 from riata import Bounds
@@ -560,14 +561,8 @@ def test_an_interrupt_leaves_nothing_half_known(everywhere, place, monkeypatch):
     for seed in range(30):
         calls, real = np.random.default_rng(seed).integers(1, 40), getattr(Watched, place)
 
-        def interrupted(self, *args, real=real, left=[calls]):  # noqa: B006
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            return real(self, *args)
-
         with monkeypatch.context() as patch:
-            patch.setattr(Watched, place, interrupted)
+            patch.setattr(Watched, place, interrupted_at(calls, real))
             with contextlib.suppress(KeyboardInterrupt):
                 select_along(problem, engine, 0.5, np.random.default_rng(seed), Noise(seed))
         select_along(problem, engine, 0.5, np.random.default_rng(seed), Noise(seed), steps=3)

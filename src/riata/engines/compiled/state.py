@@ -107,7 +107,7 @@ class Hot(NamedTuple):
     """Columns with scores of their own: the `score` at a snapshot, and products with omega m then,
 
     `start`, and with omega v now, `effect`, up to `open`, of which `bound` comes from rounding. The
-    snapshot is the last one, or any if its slope is straight. `doubt` is how wrong score and start
+    snapshot is the last one, or any if slopes are straight. `doubt` is how wrong score and start
     may be. `products` has a row for each hot column that
     moved, at its `slot`, and `errors` says how wrong its inner products may be.
 
